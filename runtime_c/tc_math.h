@@ -1,0 +1,49 @@
+/* Fixed-point arithmetic that every tinyc kernel shares. C99, freestanding.
+ *
+ * A real factor is mult * 2^(shift - 31), mult in [2^30, 2^31) or 0; shift > 0 is a left shift.
+ * Twin of tinyc/numerics.py.
+ */
+#ifndef TC_MATH_H
+#define TC_MATH_H
+
+#include <stdint.h>
+
+/* C99 leaves the right shift of a negative number to the compiler; all kernels need the arithmetic one. */
+typedef char tc_right_shift_is_arithmetic[(-1 >> 1) == -1 ? 1 : -1];
+
+#if defined(__GNUC__)
+#define TC_NOINLINE __attribute__((noinline))
+#else
+#define TC_NOINLINE
+#endif
+
+static inline int32_t tc_clamp(int32_t v, int32_t lo, int32_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* floor(acc * mult / 2^(31 - shift) + 1/2): one product, one rounding. shift in [-31, 30]. */
+static inline int32_t tc_requantize_single(int32_t acc, int32_t mult, int32_t shift)
+{
+    return (int32_t)(((int64_t)acc * mult + ((int64_t)1 << (30 - shift))) >> (31 - shift));
+}
+
+/* Doubling high multiply, then a rounding right shift, halves away from zero. shift in [-31, 30].
+ * acc * 2^shift must fit int32 when shift > 0. */
+static inline int32_t tc_requantize_double(int32_t acc, int32_t mult, int32_t shift)
+{
+    int32_t left = shift > 0 ? shift : 0;
+    int32_t right = shift > 0 ? 0 : -shift;
+    int64_t shifted = (int64_t)acc * ((int64_t)1 << left);
+    int32_t t = (int32_t)((shifted * mult + ((int64_t)1 << 30)) >> 31);
+    int64_t half = right > 0 ? ((int64_t)1 << (right - 1)) - (t < 0) : 0;
+    return (int32_t)((t + half) >> right);
+}
+
+/* The rule is the layer's: `rounds` is 1 (single) or 2 (double). A literal folds the choice away. */
+static inline int32_t tc_requantize(int32_t acc, int32_t mult, int32_t shift, int32_t rounds)
+{
+    return rounds == 2 ? tc_requantize_double(acc, mult, shift) : tc_requantize_single(acc, mult, shift);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* Mean over the middle axis of x [outer][n][inner], int8.
+ *
+ *   y[o][i] = clamp(requantize(sum over k of (x[o][k][i] - x_zero), mult, shift) + y_zero, -128, 127)
+ *
+ * mult and shift contain 1/n; mult may lie in [2^29, 2^31). y [outer][inner], may not overlap x.
+ * The sum cannot overflow: the compiler bounds n. No scratch.
+ */
+#ifndef TC_MEAN_S8_H
+#define TC_MEAN_S8_H
+
+#include "tc_math.h"
+
+typedef struct {
+    int32_t outer, n, inner;
+    int32_t x_zero, mult, shift, y_zero;
+    int32_t rounds;
+} tc_mean_s8_t;
+
+static void tc_mean_s8(const tc_mean_s8_t *p, const int8_t *x, int8_t *y)
+{
+    for (int32_t o = 0; o < p->outer; o++, x += p->n * p->inner) {
+        for (int32_t i = 0; i < p->inner; i++) {
+            int32_t sum = -p->n * p->x_zero;
+            for (int32_t k = 0; k < p->n; k++) {
+                sum += x[k * p->inner + i];
+            }
+            sum = tc_requantize(sum, p->mult, p->shift, p->rounds) + p->y_zero;
+            *y++ = (int8_t)tc_clamp(sum, -128, 127);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,293 @@
+/* Firmware harness: runs a model's library on inputs that come over a byte stream and sends back its
+ * outputs, the state of the arena's guards, and the stack used. docs/firmware-protocol.md describes
+ * the frames; tinyc/run/protocol.py is the other end.
+ */
+#include "model_glue.h"
+#include "port.h"
+
+#define PROTOCOL_VERSION 1u
+
+enum { REQUEST_INFO = 1, REQUEST_RUN = 2, REQUEST_END = 3 };
+enum { REPLY_INFO = 0x81, REPLY_RESULT = 0x82, REPLY_STEP = 0x83, REPLY_ERROR = 0x84, REPLY_FAULT = 0x85, REPLY_END = 0x86 };
+enum { ERROR_CRC = 1, ERROR_TYPE = 2, ERROR_LENGTH = 3, ERROR_VERSION = 4 };
+enum { GUARD_BELOW = 1, GUARD_ABOVE = 2 };
+
+#ifdef TC_DUMP_STEPS
+#define INFO_FLAGS 1u
+#else
+#define INFO_FLAGS 0u
+#endif
+
+typedef struct {
+    uint8_t version, type;
+    uint8_t length[4];
+} header_t;
+
+static const uint32_t input_bytes[] = {TC_INPUT_BYTES};
+static const uint32_t output_bytes[] = {TC_OUTPUT_BYTES};
+
+/* Also read from the ELF file, so that inputs can be checked before anything runs. */
+extern const uint32_t tc_firmware_info[];
+const uint32_t tc_firmware_info[] = {
+    INFO_FLAGS, TC_ARENA_BYTES, TC_ARENA_ALIGN, TC_INPUT_COUNT, TC_OUTPUT_COUNT, TC_STEP_COUNT,
+    TC_INPUT_BYTES, TC_OUTPUT_BYTES,
+};
+
+static uint32_t inference;
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+static uint32_t crc_update(uint32_t crc, const void *data, uint32_t bytes)
+{
+    static const uint32_t nibble[16] = {
+        0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
+        0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu,
+    };
+    const uint8_t *p = data;
+    while (bytes-- > 0) {
+        crc ^= *p++;
+        crc = (crc >> 4) ^ nibble[crc & 15];
+        crc = (crc >> 4) ^ nibble[crc & 15];
+    }
+    return crc;
+}
+
+static void put_u32(uint8_t *p, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint32_t get_u32(const uint8_t *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint32_t sent_crc, received_crc;
+
+static void send(const void *data, uint32_t bytes)
+{
+    sent_crc = crc_update(sent_crc, data, bytes);
+    if (bytes > 0) tc_port_write(data, bytes);
+}
+
+static void send_u32(uint32_t value)
+{
+    uint8_t b[4];
+    put_u32(b, value);
+    send(b, 4);
+}
+
+static void begin_reply(uint8_t type, uint32_t length)
+{
+    const uint8_t sync[2] = {'T', 'C'};
+    header_t h = {PROTOCOL_VERSION, type, {0}};
+    put_u32(h.length, length);
+    tc_port_write(sync, 2);
+    sent_crc = 0xFFFFFFFFu;
+    send(&h, sizeof h);
+}
+
+static void end_reply(void)
+{
+    uint8_t b[4];
+    put_u32(b, ~sent_crc);
+    tc_port_write(b, 4);
+}
+
+static int receive(void *data, uint32_t bytes)
+{
+    if (bytes > 0 && !tc_port_read(data, bytes)) return 0;
+    received_crc = crc_update(received_crc, data, bytes);
+    return 1;
+}
+
+/* Skips bytes up to the next sync mark, so that a line with noise finds its way back. */
+static int receive_header(header_t *h)
+{
+    uint8_t previous = 0, byte = 0;
+    while (!(previous == 'T' && byte == 'C')) {
+        previous = byte;
+        if (!tc_port_read(&byte, 1)) return 0;
+    }
+    received_crc = 0xFFFFFFFFu;
+    return receive(h, sizeof *h);
+}
+
+static int receive_crc_ok(void)
+{
+    uint8_t b[4];
+    return tc_port_read(b, 4) && get_u32(b) == (uint32_t)~received_crc;
+}
+
+static void send_error(uint32_t code, uint32_t detail)
+{
+    begin_reply(REPLY_ERROR, 8);
+    send_u32(code);
+    send_u32(detail);
+    end_reply();
+}
+
+static void send_info(void)
+{
+    const char *version = tc_model_version();
+    uint32_t words = sizeof tc_firmware_info / 4, text = 0;
+    while (version[text] != 0) text++;
+    begin_reply(REPLY_INFO, words * 4 + text);
+    for (uint32_t i = 0; i < words; i++) send_u32(tc_firmware_info[i]);
+    send(version, text);
+    end_reply();
+}
+
+void tc_fault(const uint32_t words[TC_FAULT_WORDS])
+{
+    begin_reply(REPLY_FAULT, 4 * (TC_FAULT_WORDS + 1));
+    send_u32(inference);
+    for (uint32_t i = 0; i < TC_FAULT_WORDS; i++) send_u32(words[i]);
+    end_reply();
+    tc_port_exit(3);
+}
+
+/* --- arena ------------------------------------------------------------------------------------ */
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+/* The arena and its guards hold a different pattern before every inference, so that a byte that is read
+ * before it is written, or written outside, shows. */
+static void fill(uint8_t *p, uint32_t bytes, uint32_t seed)
+{
+    uint32_t state = seed * 2654435761u + 1u;
+    for (uint32_t i = 0; i < bytes; i++) p[i] = (uint8_t)(next_random(&state) >> 11);
+}
+
+static int holds(const uint8_t *p, uint32_t bytes, uint32_t seed)
+{
+    uint32_t state = seed * 2654435761u + 1u;
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (p[i] != (uint8_t)(next_random(&state) >> 11)) return 0;
+    }
+    return 1;
+}
+
+static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
+{
+    fill(arena, TC_ARENA_BYTES, 4 * seed + 1);
+    if (!guarded) return;
+    fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2);
+    fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3);
+}
+
+static uint32_t damaged_guards(const uint8_t *arena, int guarded, uint32_t seed)
+{
+    uint32_t damaged = 0;
+    if (!guarded) return 0;
+    if (!holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
+    if (!holds(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
+    return damaged;
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static uint32_t sum(const uint32_t *values, uint32_t count)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < count; i++) total += values[i];
+    return total;
+}
+
+static void send_result(const uint8_t *arena, int status, uint32_t guards, uint32_t stack_bytes)
+{
+    begin_reply(REPLY_RESULT, 24 + sum(output_bytes, TC_OUTPUT_COUNT));
+    send_u32(inference);
+    send_u32((uint32_t)status);
+    send_u32(guards);
+    send_u32(stack_bytes);
+    send_u32(TC_NOT_MEASURED); /* cycles, low word then high word */
+    send_u32(TC_NOT_MEASURED);
+    for (uint32_t i = 0; i < TC_OUTPUT_COUNT; i++) send(tc_output(arena, i), output_bytes[i]);
+    end_reply();
+}
+
+/* 0 when the stream has ended. */
+static int serve_run(uint32_t length)
+{
+    int guarded = 0;
+    uint8_t *arena = tc_port_arena(&guarded);
+    uint32_t stack_bytes = TC_NOT_MEASURED;
+    uint32_t expected = sum(input_bytes, TC_INPUT_COUNT);
+    int status;
+    if (length != expected) {
+        send_error(ERROR_LENGTH, expected);
+        return 1;
+    }
+    prepare_arena(arena, guarded, inference);
+    for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
+        if (!receive(tc_input(arena, i), input_bytes[i])) return 0;
+    }
+    if (!receive_crc_ok()) {
+        send_error(ERROR_CRC, inference);
+        return 1;
+    }
+    status = tc_port_run(arena, &stack_bytes);
+    send_result(arena, status, damaged_guards(arena, guarded, inference), stack_bytes);
+    inference++;
+    return 1;
+}
+
+#ifdef TC_DUMP_STEPS
+void tc_after_step(unsigned step, const void *arena);
+void tc_after_step(unsigned step, const void *arena)
+{
+    for (uint32_t i = 0; i < TC_STEP_COUNT; i++) {
+        if (tc_steps[i].number != step) continue;
+        begin_reply(REPLY_STEP, 8 + tc_steps[i].bytes);
+        send_u32(inference);
+        send_u32(step);
+        send((const uint8_t *)arena + tc_steps[i].offset, tc_steps[i].bytes);
+        end_reply();
+    }
+}
+#endif
+
+/* 0 when there is nothing more to do. */
+static int serve(void)
+{
+    header_t h;
+    uint32_t length;
+    if (!receive_header(&h)) return 0;
+    length = get_u32(h.length);
+    if (h.version != PROTOCOL_VERSION) {
+        send_error(ERROR_VERSION, PROTOCOL_VERSION);
+        return 1;
+    }
+    if (h.type == REQUEST_RUN) return serve_run(length);
+    if (length != 0) {
+        send_error(ERROR_LENGTH, 0);
+    } else if (!receive_crc_ok()) {
+        send_error(ERROR_CRC, inference);
+    } else if (h.type == REQUEST_INFO) {
+        send_info();
+    } else if (h.type == REQUEST_END) {
+        begin_reply(REPLY_END, 0);
+        end_reply();
+        return 0;
+    } else {
+        send_error(ERROR_TYPE, h.type);
+    }
+    return 1;
+}
+
+int main(void)
+{
+    tc_port_open();
+    send_info();
+    while (serve()) {
+    }
+    tc_port_exit(0);
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* The harness as a process of this computer: requests on stdin, replies on stdout. */
+#define _POSIX_C_SOURCE 200809L
+#include "model_glue.h"
+#include "port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void tc_port_open(void) {}
+
+int tc_port_read(void *data, uint32_t bytes)
+{
+    return fread(data, 1, bytes, stdin) == bytes;
+}
+
+void tc_port_write(const void *data, uint32_t bytes)
+{
+    if (fwrite(data, 1, bytes, stdout) != bytes) exit(4);
+}
+
+void tc_port_exit(int code)
+{
+    fflush(stdout);
+    exit(code);
+}
+
+/* With the address sanitizer the arena is a block of exactly its size, so that the first byte outside stops
+ * the process; without it the guards do the watching. */
+uint8_t *tc_port_arena(int *guarded)
+{
+    static uint8_t *arena;
+    size_t guard = 0;
+#ifndef TC_SANITIZE
+    *guarded = 1;
+    guard = (TC_GUARD_BYTES + TC_ARENA_ALIGN - 1) / TC_ARENA_ALIGN * TC_ARENA_ALIGN;
+#else
+    *guarded = 0;
+#endif
+    if (arena == NULL) {
+        size_t align = TC_ARENA_ALIGN < sizeof(void *) ? sizeof(void *) : TC_ARENA_ALIGN;
+        void *block = NULL;
+        if (posix_memalign(&block, align, guard + TC_ARENA_BYTES + guard) != 0) exit(5);
+        arena = (uint8_t *)block + guard;
+    }
+    return arena;
+}
+
+int tc_port_run(void *arena, uint32_t *stack_bytes)
+{
+    int status = tc_model_run(arena);
+    *stack_bytes = TC_NOT_MEASURED;
+    fflush(stdout);
+    return status;
+}

@@ -1,0 +1,325 @@
+/* Counts the instructions that an emulated firmware executes: per inference, per step of the model and per
+ * basic block. Built on demand as a plugin of QEMU (TC_QEMU_API is the plugin API version) or, without it,
+ * as a library that unicorn calls. It changes nothing in the code that it counts.
+ *
+ * A configuration file has one item per line:
+ *     run START END      the model's run function: counting begins when START is entered
+ *     return ADDRESS     where it returns to: counting ends
+ *     step NUMBER START  a step's function: what is executed from here on belongs to the step, until
+ *                        the run function or another step is entered
+ *     limit N            stop after N instructions without the beginning or the end of an inference
+ *     report FILE
+ * The report has
+ *     stopped 0|1            1: the limit was reached
+ *     slot N                 where execution is: -1 outside, 0 the run function, k the k-th step given
+ *     inference N0 N1 ...    executed instructions of each slot, one line per inference
+ *     block SLOT ADDRESS BYTES INSTRUCTIONS EXECUTIONS
+ *
+ * Counting by blocks is exact while no block is left in its middle, which only a fault or an interrupt does.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define BUCKETS 4096u
+
+typedef struct counter {
+    struct counter *next;
+    int slot;
+    uint64_t executions;
+} counter_t;
+
+enum { ROLE_NONE, ROLE_ENTRY, ROLE_RUN, ROLE_RETURN, ROLE_STEP };
+
+typedef struct block {
+    struct block *next; /* of the same bucket */
+    uint64_t address;
+    uint32_t bytes, instructions;
+    int role, slot;
+    counter_t *counters; /* the slot in use last comes first */
+} block_t;
+
+static struct {
+    uint64_t run_start, run_end, run_return, limit;
+    uint64_t *steps; /* start addresses; slot k is steps[k - 1] */
+    int slots;
+    char report[4096];
+} config;
+
+static struct {
+    block_t *buckets[BUCKETS];
+    uint64_t *totals; /* [inference][slot] */
+    uint64_t *now;    /* total of the current inference and slot */
+    int inferences, slot, stopped;
+    uint64_t since_mark;
+} state;
+
+static void *must(void *p)
+{
+    if (p == NULL) {
+        fputs("block_trace: out of memory\n", stderr);
+        _Exit(70);
+    }
+    return p;
+}
+
+static int configure(const char *path)
+{
+    char line[4200];
+    FILE *f = fopen(path, "r");
+    if (f == NULL) return 0;
+    memset(&config, 0, sizeof config);
+    config.slots = 1;
+    while (fgets(line, sizeof line, f) != NULL) {
+        unsigned long long a = 0, b = 0;
+        if (sscanf(line, "run %llx %llx", &a, &b) == 2) {
+            config.run_start = a;
+            config.run_end = b;
+        } else if (sscanf(line, "return %llx", &a) == 1) {
+            config.run_return = a;
+        } else if (sscanf(line, "step %llx", &a) == 1) {
+            config.steps = must(realloc(config.steps, (size_t)config.slots * sizeof *config.steps));
+            config.steps[config.slots++ - 1] = a;
+        } else if (sscanf(line, "limit %llu", &a) == 1) {
+            config.limit = a;
+        } else if (sscanf(line, "report %4095[^\n]", config.report) != 1) {
+            fclose(f);
+            return 0;
+        }
+    }
+    fclose(f);
+    memset(&state, 0, sizeof state);
+    state.slot = -1;
+    return config.report[0] != 0;
+}
+
+static void set_role(block_t *b)
+{
+    b->role = ROLE_NONE;
+    if (b->address == config.run_start) b->role = ROLE_ENTRY;
+    else if (b->address > config.run_start && b->address < config.run_end) b->role = ROLE_RUN;
+    else if (b->address == config.run_return) b->role = ROLE_RETURN;
+    for (int slot = 1; slot < config.slots; slot++) {
+        if (b->address == config.steps[slot - 1]) {
+            b->role = ROLE_STEP;
+            b->slot = slot;
+        }
+    }
+}
+
+static block_t **bucket_of(uint64_t address)
+{
+    return &state.buckets[(address >> 1) % BUCKETS];
+}
+
+static block_t *find_block(uint64_t address, uint32_t bytes)
+{
+    block_t *b = *bucket_of(address);
+    while (b != NULL && (b->address != address || b->bytes != bytes)) b = b->next;
+    return b;
+}
+
+static block_t *add_block(uint64_t address, uint32_t bytes, uint32_t instructions)
+{
+    block_t *b = must(calloc(1, sizeof *b));
+    b->address = address;
+    b->bytes = bytes;
+    b->instructions = instructions;
+    set_role(b);
+    b->next = *bucket_of(address);
+    *bucket_of(address) = b;
+    return b;
+}
+
+static counter_t *counter_of(block_t *b, int slot)
+{
+    counter_t **link = &b->counters, *c;
+    while (*link != NULL && (*link)->slot != slot) link = &(*link)->next;
+    c = *link;
+    if (c != NULL) {
+        *link = c->next;
+    } else {
+        c = must(calloc(1, sizeof *c));
+        c->slot = slot;
+    }
+    c->next = b->counters;
+    b->counters = c;
+    return c;
+}
+
+static void enter_slot(int slot)
+{
+    state.slot = slot;
+    state.now = slot < 0 ? NULL : state.totals + (size_t)(state.inferences - 1) * (size_t)config.slots + slot;
+}
+
+static void begin_inference(void)
+{
+    size_t count = (size_t)(state.inferences + 1) * (size_t)config.slots;
+    state.totals = must(realloc(state.totals, count * sizeof *state.totals));
+    memset(state.totals + count - config.slots, 0, (size_t)config.slots * sizeof *state.totals);
+    state.inferences++;
+    state.since_mark = 0;
+    enter_slot(0);
+}
+
+/* To be called whenever a block begins. 1: the limit is reached. */
+static int enter_block(block_t *b)
+{
+    if (b->role != ROLE_NONE) {
+        if (state.slot < 0) {
+            if (b->role == ROLE_ENTRY) begin_inference();
+        } else if (b->role == ROLE_RETURN) {
+            state.since_mark = 0;
+            enter_slot(-1);
+        } else {
+            enter_slot(b->role == ROLE_STEP ? b->slot : 0);
+        }
+    }
+    if (state.slot >= 0) {
+        counter_t *c = b->counters;
+        if (c == NULL || c->slot != state.slot) c = counter_of(b, state.slot);
+        c->executions++;
+        *state.now += b->instructions;
+    }
+    state.since_mark += b->instructions;
+    state.stopped = state.since_mark > config.limit;
+    return state.stopped;
+}
+
+static int write_report(void)
+{
+    FILE *f = fopen(config.report, "w");
+    if (f == NULL) return 0;
+    fprintf(f, "stopped %d\nslot %d\n", state.stopped, state.slot);
+    for (int i = 0; i < state.inferences; i++) {
+        fputs("inference", f);
+        for (int slot = 0; slot < config.slots; slot++)
+            fprintf(f, " %llu", (unsigned long long)state.totals[(size_t)i * (size_t)config.slots + (size_t)slot]);
+        fputc('\n', f);
+    }
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (const block_t *b = state.buckets[i]; b != NULL; b = b->next)
+            for (const counter_t *c = b->counters; c != NULL; c = c->next)
+                fprintf(f, "block %d %llu %u %u %llu\n", c->slot, (unsigned long long)b->address, b->bytes,
+                        b->instructions, (unsigned long long)c->executions);
+    return fclose(f) == 0;
+}
+
+#ifdef TC_QEMU_API
+
+/* The part of QEMU's plugin interface that is used here; the same in API versions 1 and later. */
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef uint64_t qemu_plugin_id_t;
+extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+extern void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+                                                  void (*callback)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*callback)(unsigned, void *),
+                                                 int register_use, void *data);
+extern void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t, void *), void *data);
+
+EXPORT int qemu_plugin_version = TC_QEMU_API;
+
+static void on_block(unsigned cpu, void *data)
+{
+    (void)cpu;
+    if (enter_block(data)) {
+        write_report();
+        _Exit(0);
+    }
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t instructions = qemu_plugin_tb_n_insns(tb);
+    uint64_t address = qemu_plugin_tb_vaddr(tb);
+    uint32_t bytes = 0;
+    block_t *b;
+    (void)id;
+    for (size_t i = 0; i < instructions; i++) bytes += (uint32_t)qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, i));
+    b = find_block(address, bytes);
+    if (b == NULL) b = add_block(address, bytes, (uint32_t)instructions);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, 0, b);
+}
+
+static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
+{
+    (void)id;
+    (void)data;
+    write_report();
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
+{
+    (void)info;
+    if (argc != 1 || strncmp(argv[0], "config=", 7) != 0 || !configure(argv[0] + 7)) return 1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
+    return 0;
+}
+
+#else
+
+static struct {
+    const uint8_t *code; /* the flash, to tell the instructions of a block */
+    uint64_t origin, bytes;
+    int (*stop)(void *engine);
+} host;
+
+/* 1: ready. `code` must stay valid until trace_close. One trace at a time in a process. */
+EXPORT int trace_open(const char *path, const uint8_t *code, uint64_t origin, uint64_t bytes, int (*stop)(void *))
+{
+    host.code = code;
+    host.origin = origin;
+    host.bytes = bytes;
+    host.stop = stop;
+    return configure(path);
+}
+
+/* Thumb: a first half-word from 0xE800 on begins an instruction of four bytes. */
+static uint32_t count_instructions(uint64_t address, uint32_t bytes)
+{
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < bytes; count++) {
+        uint64_t offset = address + at - host.origin;
+        int wide = offset + 1 < host.bytes && host.code[offset + 1] >= 0xE8;
+        at += wide ? 4 : 2;
+    }
+    return count;
+}
+
+EXPORT void trace_block(void *engine, uint64_t address, uint32_t bytes, void *data)
+{
+    block_t *b = find_block(address, bytes);
+    (void)data;
+    if (b == NULL) b = add_block(address, bytes, count_instructions(address, bytes));
+    if (enter_block(b)) host.stop(engine);
+}
+
+EXPORT int trace_close(void)
+{
+    int written = write_report();
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (block_t *b = state.buckets[i], *next_block; b != NULL; b = next_block) {
+            next_block = b->next;
+            for (counter_t *c = b->counters, *next_counter; c != NULL; c = next_counter) {
+                next_counter = c->next;
+                free(c);
+            }
+            free(b);
+        }
+    }
+    free(state.totals);
+    free(config.steps);
+    memset(&state, 0, sizeof state);
+    memset(&config, 0, sizeof config);
+    return written;
+}
+
+#endif

@@ -1,0 +1,152 @@
+"""Runs every kernel that may serve a one-node graph on the host, sanitizers on, against the reference."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.emit.library import Info, emit_library
+from tinyc.ir.graph import Array, Graph, Node
+from tinyc.lower import lower
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
+from tinyc.reference import run_int
+from tinyc.select import refusals, select
+
+HOST_ISA = frozenset({"dsp"})  # tc_dsp.h has a plain C twin of each instruction, so DSP kernels run anywhere
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+@dataclass(frozen=True)
+class OneStepPlan:
+    """Every tensor at an address of its own, scratch last: what a test of one kernel needs."""
+
+    graph: Graph
+    scratch_bytes: int
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.graph.nodes)
+
+    def _live(self) -> list[str]:
+        return [name for name in self.graph.values if name not in self.graph.consts]
+
+    def offset(self, name: str) -> int:
+        before = self._live()[: self._live().index(name)]
+        return sum(-(-self.graph.values[other].size_bytes // 16) * 16 for other in before)
+
+    def scratch_offset(self, node: str) -> int:
+        return sum(-(-self.graph.values[name].size_bytes // 16) * 16 for name in self._live())
+
+    def bottom_up(self, node: str) -> bool:
+        return False
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.scratch_offset("") + self.scratch_bytes
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        return self.arena_bytes
+
+
+def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:
+    """Names of the kernels that serve the node on a host that plays a DSP core."""
+    site = Site(graph, node, numerics)
+    return [k.name for k in all_ops()[node.op].kernels if not refusals(k, site, HOST_ISA)]
+
+
+def check_kernels(
+    graph: Graph,
+    inputs: Sequence[Mapping[str, Array]],
+    numerics: Numerics = Numerics.TFLM,
+    compiler: str = "gcc",
+) -> list[str]:
+    """Assert that every usable kernel of the graph's one node gives the reference's bytes; their names."""
+    (node,) = graph.nodes
+    names = usable_kernels(graph, node, numerics)
+    assert names, f"no kernel serves {node}"
+    expected = [run_int(graph, sample, numerics) for sample in inputs]
+    for name in names:
+        outputs = run_kernel(graph, node, name, inputs, numerics, compiler)
+        for got, want in zip(outputs, expected, strict=True):
+            for output, array in zip(graph.outputs, got, strict=True):
+                np.testing.assert_array_equal(array, want[output], err_msg=f"{name}: output {output}")
+    return names
+
+
+def run_kernel(
+    graph: Graph,
+    node: Node,
+    kernel: str,
+    inputs: Sequence[Mapping[str, Array]],
+    numerics: Numerics,
+    compiler: str = "gcc",
+) -> list[list[Array]]:
+    """Outputs of each sample from the generated library with the given kernel."""
+    choices = select(graph, HOST_ISA, numerics, prefer={node.name: kernel})
+    plan = OneStepPlan(graph, choices[node.name].scratch_bytes)
+    program = lower(graph, choices, plan, numerics, "unit")
+    files = emit_library(program, Info("unit", "0" * 64, "host"))
+    blob = b"".join(np.ascontiguousarray(s[name]).tobytes() for s in inputs for name in graph.inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in files.items():
+            Path(folder, file).write_text(text)
+        Path(folder, "main.c").write_text(_main(graph))
+        build = [compiler, "-std=c99", "-O1", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
+        done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        ran = subprocess.run([f"{folder}/unit"], input=blob, capture_output=True, check=False)
+        assert ran.returncode == 0, ran.stderr.decode()
+    return _split(graph, ran.stdout, len(inputs))
+
+
+def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
+    dtypes = {"f32": np.float32, "s8": np.int8, "u8": np.uint8, "s16": np.int16, "s32": np.int32}
+    values = [graph.values[name] for name in graph.outputs]
+    found, at = [], 0
+    for _ in range(count):
+        sample = []
+        for value in values:
+            part = np.frombuffer(blob, dtypes[value.dtype], value.elements, at)
+            sample.append(part.reshape(value.shape))
+            at += value.size_bytes
+        found.append(sample)
+    assert at == len(blob)
+    return found
+
+
+def _main(graph: Graph) -> str:
+    """Reads samples from stdin until it ends. The arena is malloc'ed at its exact size, so ASan sees overruns."""
+    reads = " && ".join(
+        f"fread(unit_input_{i}(arena), 1, UNIT_INPUT_{i}_BYTES, stdin) == UNIT_INPUT_{i}_BYTES"
+        for i in range(len(graph.inputs))
+    )
+    writes = "\n".join(
+        f"        fwrite(unit_output_{i}(arena), 1, UNIT_OUTPUT_{i}_BYTES, stdout);"
+        for i in range(len(graph.outputs))
+    )
+    return f"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "unit.h"
+int main(void)
+{{
+    void *arena = malloc(UNIT_ARENA_BYTES);
+    memset(arena, 0xA5, UNIT_ARENA_BYTES);
+    while ({reads}) {{
+        if (unit_run(arena) != UNIT_OK) return 1;
+{writes}
+    }}
+    free(arena);
+    return 0;
+}}
+"""

@@ -1,0 +1,295 @@
+"""Program -> the text of the generated library: `<name>.h`, `<name>.c`, `<name>_weights.h`, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from tinyc import __version__, paths
+from tinyc.ir.graph import INT_RANGE, Array, Value
+from tinyc.kernels import Arg, Const, In, Out, Params, Rows, Scratch
+from tinyc.lower import Place, Program, Step
+
+_CTYPE = {"f32": "float", "s4": "int8_t", "s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "s32": "int32_t"}
+_NUMPY_CTYPE = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "float32": "float",
+}
+_LINE = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What the banner says beyond the Program: nothing that changes between runs or machines."""
+
+    model: str
+    sha256: str
+    board: str
+    version: str = __version__
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """A model input or output in the header."""
+
+    kind: str
+    index: int
+    place: Place
+
+    @property
+    def value(self) -> Value:
+        return self.place.value
+
+    @property
+    def offset(self) -> int:
+        return self.place.offset or 0
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.kind.upper()}_{self.index}"
+
+    @property
+    def ctype(self) -> str:
+        return _CTYPE[self.value.dtype]
+
+    @property
+    def quant(self) -> tuple[float, int] | None:
+        return self.value.quant.per_tensor if self.value.quant else None
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return INT_RANGE[self.value.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class _StepText:
+    s: Step
+    notes: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
+    body: tuple[str, ...]
+
+
+def emit_library(program: Program, info: Info) -> dict[str, str]:
+    """File name -> text of every file of the library. Same program and info, same bytes."""
+    env = _environment()
+    context = {
+        "p": program,
+        "P": program.name.upper(),
+        "info": info,
+        "ports": [_Port("input", i, place) for i, place in enumerate(program.inputs)]
+        + [_Port("output", i, place) for i, place in enumerate(program.outputs)],
+        "steps": [_step_text(program, step) for step in program.steps],
+        "const_bytes": sum(symbol.const.data.nbytes for symbol in program.symbols),
+        "macs": sum(step.macs for step in program.steps),
+    }
+    files = {
+        f"{program.name}.h": env.get_template("model.h.j2").render(context),
+        f"{program.name}.c": env.get_template("model.c.j2").render(context),
+        f"{program.name}_weights.h": env.get_template("weights.h.j2").render(context),
+    }
+    return files | _kernel_files(program)
+
+
+def _kernel_files(program: Program) -> dict[str, str]:
+    """The kernel headers in use and what they include, copied as they are."""
+    found: dict[str, str] = {}
+    pending = ["tc_math.h", *program.headers]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = (paths.runtime_dir() / name).read_text(encoding="utf-8")
+            pending += _included(found[name])
+    return dict(sorted(found.items()))
+
+
+def _included(text: str) -> list[str]:
+    return [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "tc_')]
+
+
+def _step_text(program: Program, step: Step) -> _StepText:
+    struct = step.call.params
+    fields = tuple((name, _field(program, v)) for name, v in struct.fields.items()) if struct else ()
+    body = tuple(f"    {line}".rstrip() for line in _body(program, step))
+    return _StepText(step, tuple(_notes(step)), fields, body)
+
+
+def _field(program: Program, value: int | float | str | Const) -> str:
+    if isinstance(value, Const):
+        return program.symbol_of(value)
+    if isinstance(value, float):
+        return c_float(value)
+    return c_int(value) if isinstance(value, int) else value
+
+
+def _notes(step: Step) -> Iterator[str]:
+    inputs = [place for place in step.inputs if place is not None and place.offset is not None]
+    for label, places in (("x", inputs), ("y", step.outputs)):
+        for place in places:
+            yield f"{label} {dims(place.value.shape)} {place.value.dtype}{meaning(place.value)}   arena {span(place)}"
+    if step.choice.scratch_bytes:
+        yield f"scratch [{step.scratch_offset}, {step.scratch_offset + step.choice.scratch_bytes})"
+    yield f"{step.macs:,} MAC" if step.macs else "no MAC"
+
+
+def _body(program: Program, step: Step) -> Iterator[str]:
+    for arg in step.call.args:
+        if isinstance(arg, In | Out):
+            place = step.place(arg)
+            make = const_cast if isinstance(arg, In) else cast
+            const = "const " if isinstance(arg, In) else ""
+            ctype = _CTYPE[place.value.dtype]
+            yield f"{const}{ctype} *{_local(step, arg)} = {make(ctype)}(arena + {place.offset});"
+    if step.call.rows is None:
+        yield _kernel_call(program, step)
+    elif step.call.rows.out_h == step.call.rows.k_h == 1:
+        yield _kernel_call(program, step, rows="&x")
+    else:
+        yield from _row_loop(program, step, step.call.rows)
+
+
+def _row_loop(program: Program, step: Step, rows: Rows) -> Iterator[str]:
+    pad = program.symbol_of(rows.pad) if rows.pad is not None else "NULL"
+    count = (rows.out_rows - 1) * rows.stride + rows.k_h
+    yield f"const int8_t *rows[{count}];"
+    yield ""
+    by = f" {'-' if step.bottom_up else '+'}= {rows.out_rows}" if rows.out_rows > 1 else "--" if step.bottom_up else "++"
+    if step.bottom_up:
+        yield f"for (int32_t r = {rows.out_h - rows.out_rows}; r >= 0; r{by}) {{"
+    else:
+        yield f"for (int32_t r = 0; r < {rows.out_h}; r{by}) {{"
+    yield (
+        f"    tc_rows(rows, x, r * {rows.stride} - {rows.pad_top}, {rows.dilation}, {count}, "
+        f"{rows.in_h}, {rows.in_row_bytes}, {pad});"
+    )
+    yield f"    {_kernel_call(program, step, rows='rows', advance=f' + r * {rows.out_row_bytes}')}"
+    yield "}"
+
+
+def _kernel_call(program: Program, step: Step, rows: str = "", advance: str = "") -> str:
+    """The call; in a row call `rows` stands for the input and `advance` leads to the output row."""
+    args = [_argument(program, step, arg, rows, advance) for arg in step.call.args]
+    return f"{step.choice.kernel.name}({', '.join(args)});"
+
+
+def _local(step: Step, arg: In | Out) -> str:
+    alone = sum(type(other) is type(arg) for other in step.call.args) == 1
+    letter = "x" if isinstance(arg, In) else "y"
+    return letter if alone else f"{letter}{arg.index}"
+
+
+def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -> str:
+    match arg:
+        case In():
+            return rows or _local(step, arg)
+        case Out():
+            return _local(step, arg) + advance
+        case Scratch():
+            return f"arena + {step.scratch_offset}"
+        case Params():
+            return f"&{program.name}_p{step.index}"
+        case Const():
+            return program.symbol_of(arg)
+        case int():
+            return c_int(arg)
+
+
+def c_int(value: int) -> str:
+    """A C literal of type int: the least int32 has no literal of its own."""
+    return "(-2147483647 - 1)" if value == -(2**31) else str(value)
+
+
+def c_float(value: float) -> str:
+    """A C literal of the nearest float; nine digits identify every float32."""
+    if np.isinf(np.float32(value)):
+        raise ValueError("infinity has no C literal")
+    text = f"{float(np.float32(value)):.9g}"
+    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
+
+
+def c_array(data: Array) -> str:
+    """The elements in C order, wrapped to lines."""
+    flat = data.ravel()
+    texts = map(c_float, flat.tolist()) if flat.dtype.kind == "f" else map(c_int, flat.tolist())
+    lines, line = [], "   "
+    for text in texts:
+        if len(line) + len(text) + 2 > _LINE:
+            lines.append(line)
+            line = "   "
+        line += f" {text},"
+    return "\n".join([*lines, line])
+
+
+def dims(shape: tuple[int, ...]) -> str:
+    """`[1,49,10,64]`."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def span(place: Place) -> str:
+    """`[31360, 39360)`."""
+    return f"[{place.offset}, {place.end})"
+
+
+def meaning(value: Value) -> str:
+    """`  0.0235 * (q + 128)`; nothing for values without one scale."""
+    if value.quant is None or len(value.quant.scale) != 1:
+        return ""
+    scale, zero = value.quant.per_tensor
+    return f"  {scale:.6g} * (q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else f"  {scale:.6g} * q"
+
+
+def layer(step: Step) -> str:
+    """The user's own layers behind a step: `'conv1' node 3 (CONV_2D), 'relu1' node 4 (RELU)`."""
+    return ", ".join(f"'{at.name}' node {at.node} ({at.op})" for at in step.node.origin) or f"'{step.node.name}'"
+
+
+def cast(ctype: str) -> str:
+    """Cast of a byte pointer; through `void *` where the alignment grows, which the plan guarantees."""
+    return f"({ctype} *)" if ctype in ("int8_t", "uint8_t") else f"({ctype} *)(void *)"
+
+
+def const_cast(ctype: str) -> str:
+    """`cast` for a pointer to const."""
+    return f"(const {ctype} *)" if ctype in ("int8_t", "uint8_t") else f"(const {ctype} *)(const void *)"
+
+
+def _comment(text: str) -> str:
+    """Safe inside a C comment: names come from the user's file."""
+    printable = "".join(c if c.isprintable() else "?" for c in str(text))
+    return printable.replace("*/", "*_/").replace("/*", "/_*").replace("\\", "/")
+
+
+def _environment() -> jinja2.Environment:
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(paths.templates_dir() / "library"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    filters: dict[str, Any] = {
+        "c_array": c_array,
+        "c_float": c_float,
+        "c_plus": lambda v: f" {'-' if v < 0 else '+'} {abs(v)}" if v else "",
+        "c_define_int": lambda v: f"({v})" if v < 0 else str(v),
+        "cast": cast,
+        "comment": _comment,
+        "const_cast": const_cast,
+        "ctype": lambda dtype: _NUMPY_CTYPE[dtype.name],
+        "dims": dims,
+        "layer": layer,
+        "meaning": meaning,
+        "span": span,
+        "thousands": lambda n: f"{n:,}",
+    }
+    env.filters.update(filters)
+    return env

@@ -1,0 +1,125 @@
+"""The graph that every stage reads and returns: values, nodes, constants, joined by name.
+
+Nothing here changes after construction; a pass builds a new Graph with `dataclasses.replace`.
+Producers and consumers are computed from the nodes, never stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.errors import Loc
+
+DType = Literal["f32", "s4", "s8", "u8", "s16", "s32", "s64", "bool"]
+Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+NUMPY_DTYPE: Mapping[str, type] = MappingProxyType(
+    {
+        "f32": np.float32,
+        "s4": np.int8,  # one element per byte in Python; packed two per byte when a kernel wants it
+        "s8": np.int8,
+        "u8": np.uint8,
+        "s16": np.int16,
+        "s32": np.int32,
+        "s64": np.int64,
+        "bool": np.bool_,
+    }
+)
+INT_RANGE: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"s4": (-8, 7), "s8": (-128, 127), "u8": (0, 255), "s16": (-32768, 32767), "s32": (-(2**31), 2**31 - 1)}
+)
+_BYTES = {"f32": 4, "s4": 1, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "bool": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Quant:
+    """real = scale * (q - zero), for the whole tensor (`axis` None) or per index of `axis`."""
+
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
+    axis: int | None = None
+
+    @property
+    def per_tensor(self) -> tuple[float, int]:
+        """(scale, zero) of a tensor that has one of each; ValueError otherwise."""
+        if len(self.scale) != 1:
+            raise ValueError(f"expected one scale, found {len(self.scale)} on axis {self.axis}")
+        return self.scale[0], self.zero[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor: what it is called, how it is shaped (images: NHWC), and how its integers mean reals."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    quant: Quant | None = None
+    loc: Loc | None = None
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor in the arena."""
+        return self.elements * _BYTES[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator applied to named values. `""` among the inputs stands for an absent optional one."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Any
+    origin: tuple[Loc, ...] = ()
+
+    @property
+    def where(self) -> Loc | None:
+        return self.origin[0] if self.origin else None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A model: nodes in run order, every value by name, constants as read-only arrays."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    values: Mapping[str, Value]
+    consts: Mapping[str, Array] = field(default_factory=dict)
+
+    def producer(self) -> dict[str, Node]:
+        """Which node makes each value."""
+        return {out: node for node in self.nodes for out in node.outputs}
+
+    def consumers(self) -> dict[str, tuple[Node, ...]]:
+        """Which nodes read each value, in run order; values that nobody reads are absent."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name:
+                    found.setdefault(name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+
+def read_only(array: Array) -> Array:
+    """The array, C-contiguous and write-protected, as `Graph.consts` holds it."""
+    fixed = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray turns 0-d into 1-d
+    if fixed is array and array.flags.writeable:
+        fixed = array.copy()
+    fixed.setflags(write=False)
+    return fixed

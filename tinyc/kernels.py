@@ -1,0 +1,126 @@
+"""What the compiler knows about a C kernel, and how a step of the generated library calls it.
+
+A kernel is one header in runtime_c/ that holds one `static` function of the same name. An operator
+lists its kernels best first; `select` takes the first whose conditions hold on the board.
+
+Two kinds of call:
+
+* whole tensor: the function gets the input and output tensors as they lie in the arena;
+* rows: the function computes output row(s) from pointers to the input rows that they need. The step
+  (or, when layers are streamed, the schedule) says where the rows are; rows beyond the border are
+  pointers to a constant row of zero points, so no kernel tests for the vertical border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tinyc.ir.graph import Array
+
+if TYPE_CHECKING:
+    from tinyc.ops.base import Site
+
+Condition = Callable[["Site"], bool]  # its docstring is the message: what the kernel asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant array that goes to flash. `layout` is said in the generated comment: `[out_c][k_h][k_w][in_c]`."""
+
+    data: Array
+    layout: str = ""
+    role: str = "w"  # last part of the C name: w, bias, mult, shift, lut, pad ...
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A `const` parameter struct of C type `ctype`; fields are ints, floats, Consts or names of C enums."""
+
+    ctype: str
+    fields: Mapping[str, int | float | str | Const]
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Argument: the node's input number `index`, a tensor in the arena; a constant input is passed as its Const."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """Argument: the step's output number `index`."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Argument: `void *` to the scratch bytes of this step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Argument: `const` pointer to the step's parameter struct."""
+
+
+Arg = In | Out | Scratch | Params | Const | int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The vertical geometry of a row call. Output row r reads input rows r*stride - pad_top + k*dilation.
+
+    `out_rows` output rows come from one call; `pad` is a row of zero points that stands for rows
+    outside the tensor. None: rows outside are null pointers, which the kernel skips (pooling), or
+    there are none.
+    """
+
+    in_h: int
+    out_h: int
+    k_h: int
+    stride: int
+    pad_top: int
+    dilation: int
+    in_row_bytes: int
+    out_row_bytes: int
+    pad: Const | None
+    out_rows: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel call. For a row call, In is replaced by the row pointers and Out by the output row."""
+
+    args: tuple[Arg, ...]
+    params: Struct | None = None
+    rows: Rows | None = None
+
+
+def no_scratch(site: Site, params: Any) -> int:
+    """0: the kernel works in its inputs, outputs and registers."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A C function, where it may be used, what it costs in scratch, and how to call it.
+
+    name: the C function, and `runtime_c/<name>.h`. isa: features that the core must have (`dsp`).
+    when: conditions on the node. scratch: bytes, 16-byte aligned in the arena. inplace: inputs whose
+    bytes may be the output's bytes (same start), because every element is read before it is written.
+    """
+
+    name: str
+    lower: Callable[[Site, Any], Call]
+    isa: frozenset[str] = frozenset()
+    when: tuple[Condition, ...] = ()
+    scratch: Callable[[Site, Any], int] = no_scratch
+    inplace: tuple[int, ...] = ()
+    includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
+
+    @property
+    def header(self) -> str:
+        return f"{self.name}.h"

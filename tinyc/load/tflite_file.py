@@ -1,0 +1,236 @@
+"""A .tflite file as plain Python values: tensors and operators of its main subgraph, bounds checked.
+
+Schema: tensorflow/lite/schema/schema.fbs (file identifier `TFL3`), read with the classes that flatc
+generated from it (package `tflite`). They verify nothing, so every access here goes through
+`reading`, and every count is compared with what a real model can have before it is looped over.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tflite
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.graph import Array
+
+MAGIC = b"TFL3"
+MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published models have some thousands
+MAX_RANK = 8
+MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
+_MAX_NAME = 200
+_DAMAGED_HINT = "download or export the file again; it is truncated or was changed after the export"
+
+
+def _enum(owner: Any) -> dict[int, str]:
+    return {number: name for name, number in vars(owner).items() if isinstance(number, int)}
+
+
+OPERATORS = _enum(tflite.BuiltinOperator)
+TYPES = _enum(tflite.TensorType)
+_OPTIONS = _enum(tflite.BuiltinOptions)
+
+
+@contextmanager
+def reading(what: str, where: Loc) -> Iterator[None]:
+    """Turn the exceptions of an access outside the file into a TinycError that says what was read."""
+    try:
+        yield
+    except (struct.error, ValueError, TypeError, IndexError, OverflowError, KeyError) as e:
+        raise TinycError(f"the file is damaged: {what} cannot be read", where, _DAMAGED_HINT) from e
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor as the file declares it. `data`: raw bytes of a constant, None for an activation.
+
+    `signature` has -1 where the exporter left a dimension open. `scale` is empty without quantization.
+    """
+
+    index: int
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    signature: tuple[int, ...]
+    scale: npt.NDArray[np.float32]
+    zero: npt.NDArray[np.int64]
+    axis: int
+    data: npt.NDArray[np.uint8] | None
+    refused: str  # why tinyc cannot use it (sparse, variable), or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options table of an operator; `options["StrideH"]` reads one scalar."""
+
+    table: Any
+    where: Loc
+
+    def __getitem__(self, name: str) -> Any:
+        with reading(f"option {name}", self.where):
+            return getattr(self.table, name)()
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator: its TFLite name, tensor indices (-1: absent optional input) and options."""
+
+    index: int
+    code: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options_type: str
+    options: Options
+    where: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class TFLiteFile:
+    """The main subgraph. `file` is the file's name, without its folder."""
+
+    file: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def read_tflite(path: Path, content: bytes) -> TFLiteFile:
+    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact TFLite model.
+
+    Nothing of the tensors' meaning is checked here: shapes, types and quantization may be nonsense.
+    Constants stay views of `content`, so the cost is bounded by the file's size.
+    """
+    where = Loc(path.name)
+    if content[4:8] != MAGIC:
+        raise TinycError(
+            "not a TensorFlow Lite model: the file identifier TFL3 is missing",
+            where,
+            "give a .tflite file as TFLiteConverter.convert() returns it",
+        )
+    with reading("the model's header", where):
+        model = tflite.Model.GetRootAs(content, 0)
+        version, subgraphs = model.Version(), model.SubgraphsLength()
+    if version != 3:
+        raise TinycError(f"TFLite schema version {version}; tinyc reads version 3", where)
+    if subgraphs < 1:
+        raise TinycError("the model has no subgraph", where, _DAMAGED_HINT)
+    with reading("the main subgraph", where):
+        graph = model.Subgraphs(0)
+        inputs, outputs = _ints(graph, "Inputs"), _ints(graph, "Outputs")
+    buffers = _each(model, "Buffers", where, lambda b: _data(b, content))
+    tensors = _each(graph, "Tensors", where, lambda t: t)
+    decoded = tuple(_tensor(i, t, buffers, where) for i, t in enumerate(tensors))
+    codes = _each(model, "OperatorCodes", where, _code)
+    operators = _each(graph, "Operators", where, lambda o: o)
+    return TFLiteFile(
+        file=path.name,
+        tensors=decoded,
+        operators=tuple(_operator(i, o, codes, decoded, where) for i, o in enumerate(operators)),
+        inputs=_in_range(inputs, decoded, "a graph input", where),
+        outputs=_in_range(outputs, decoded, "a graph output", where),
+    )
+
+
+def _each[T](owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> list[T]:
+    """decode(element) of a vector of tables, e.g. `Tensors`."""
+    with reading(f"the list of {vector}", where):
+        count = getattr(owner, f"{vector}Length")()
+    if count > MAX_ITEMS:
+        raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT)
+    found = []
+    for i in range(count):
+        with reading(f"{vector}[{i}]", where):
+            found.append(decode(getattr(owner, vector)(i)))
+    return found
+
+
+def _ints(owner: Any, vector: str) -> tuple[int, ...]:
+    """A vector of int32 as Python ints; () where it is absent. ValueError if it is absurdly long."""
+    if getattr(owner, f"{vector}Length")() > MAX_ITEMS:
+        raise ValueError(vector)
+    found = getattr(owner, f"{vector}AsNumpy")()
+    return () if isinstance(found, int) else tuple(int(i) for i in found)
+
+
+def _array(owner: Any, vector: str, dtype: type) -> Array:
+    found = getattr(owner, f"{vector}AsNumpy")()
+    return np.zeros(0, dtype) if isinstance(found, int) else found
+
+
+def _data(buffer: Any, content: bytes) -> npt.NDArray[np.uint8] | None:
+    """The bytes of a buffer: inside the flatbuffer, or appended to it (models over 2 GB)."""
+    offset, size = buffer.Offset(), buffer.Size()
+    if offset > 1:  # 0 and 1 mean: not used
+        return np.frombuffer(content, np.uint8, size, offset)
+    return None if buffer.DataLength() == 0 else buffer.DataAsNumpy()
+
+
+def _code(code: Any) -> str:
+    # Files from before 2020 have the number in an int8 only; later ones put 127 there for new operators.
+    number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
+    if number == tflite.BuiltinOperator.CUSTOM:
+        custom = code.CustomCode()
+        return f"CUSTOM {_text(custom or b'?')}"
+    return OPERATORS.get(number, f"builtin operator {number}")
+
+
+def _text(name: bytes) -> str:
+    """A name from the file, safe to print: no control characters, not endless."""
+    text = name[:_MAX_NAME].decode("utf-8", errors="replace")
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], where: Loc) -> Tensor:
+    with reading(f"tensor {index}", where):
+        if max(t.ShapeLength(), t.ShapeSignatureLength()) > MAX_RANK:
+            raise ValueError("rank")
+        quant = t.Quantization()
+        buffer = t.Buffer()
+        refused = "is sparse" if t.Sparsity() is not None else "is a variable" if t.IsVariable() else ""
+        if quant is not None and quant.DetailsType() != 0:
+            refused = "has a custom quantization"
+        return Tensor(
+            index=index,
+            name=_text(t.Name() or b"") or f"tensor_{index}",
+            type=TYPES.get(t.Type(), f"type {t.Type()}"),
+            shape=_ints(t, "Shape"),
+            signature=_ints(t, "ShapeSignature"),
+            scale=np.zeros(0, np.float32) if quant is None else _array(quant, "Scale", np.float32),
+            zero=np.zeros(0, np.int64) if quant is None else _array(quant, "ZeroPoint", np.int64),
+            axis=0 if quant is None else quant.QuantizedDimension(),
+            data=buffers[buffer] if buffer else None,  # buffer 0 is the empty one by convention
+            refused=refused,
+        )
+
+
+def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...], where: Loc) -> Operator:
+    with reading(f"operator {index}", where):
+        code = codes[o.OpcodeIndex()]
+        inputs, outputs = _ints(o, "Inputs"), _ints(o, "Outputs")
+        options_type = _OPTIONS.get(o.BuiltinOptionsType(), "?")
+        table = o.BuiltinOptions()
+    here = Loc(where.file, index, "", code)
+    _in_range(tuple(i for i in inputs if i != -1), tensors, "an input", here)
+    _in_range(outputs, tensors, "an output", here)
+    if outputs:
+        here = Loc(where.file, index, tensors[outputs[0]].name, code)
+    options = None
+    if options_type != "NONE" and table is not None and hasattr(tflite, options_type):
+        options = getattr(tflite, options_type)()
+        options.Init(table.Bytes, table.Pos)
+    return Operator(index, code, inputs, outputs, options_type, Options(options, here), here)
+
+
+def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:
+    for i in indices:
+        if not 0 <= i < len(tensors):
+            raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT)
+    return indices

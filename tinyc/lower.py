@@ -1,0 +1,201 @@
+"""Graph + kernel choices + plan -> Program: kernel calls on arena addresses, constants named once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tinyc.names import Names, identifier
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph, Node, Value, read_only
+from tinyc.kernels import Call, Const, In, Out
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.plan.types import Plan
+from tinyc.select import Choice
+
+ARENA_ALIGN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash."""
+
+    value: Value
+    offset: int | None
+
+    @property
+    def end(self) -> int:
+        return (self.offset or 0) + self.value.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A constant array of the library."""
+
+    name: str
+    const: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel call of the library, or with `call.rows` one loop of calls over the rows of an image."""
+
+    index: int
+    node: Node
+    choice: Choice
+    call: Call
+    inputs: tuple[Place | None, ...]  # as the node's: None for an absent optional one
+    outputs: tuple[Place, ...]
+    scratch_offset: int
+    macs: int
+    const_bytes: int  # of the constants that this step is the first to use
+    bottom_up: bool = False
+
+    @property
+    def title(self) -> str:
+        """`conv2d + relu`."""
+        act = str(getattr(self.node.attrs, "act", ""))
+        return f"{self.node.op} + {act}" if act else self.node.op
+
+    def place(self, arg: In | Out) -> Place:
+        """Where an argument of the call lies; only tensors in the arena are passed as In."""
+        place = self.inputs[arg.index] if isinstance(arg, In) else self.outputs[arg.index]
+        if place is None or place.offset is None:
+            raise ValueError(f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const")
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that the templates print."""
+
+    name: str
+    numerics: Numerics
+    steps: tuple[Step, ...]
+    symbols: tuple[Symbol, ...]
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    arena_align: int = ARENA_ALIGN
+
+    def symbol_of(self, const: Const) -> str:
+        """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
+        return next(symbol.name for symbol in self.symbols if _holds(symbol.const, const))
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Kernel headers in use, in the order in which steps need them."""
+        found: dict[str, None] = {}
+        for step in self.steps:
+            found.update(dict.fromkeys((*step.choice.kernel.includes, step.choice.kernel.header)))
+            if step.call.rows is not None:
+                found["tc_rows.h"] = None
+        return tuple(found)
+
+
+def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Numerics, name: str) -> Program:
+    """The Program of an integer graph whose nodes have kernels and whose tensors have addresses.
+
+    `name` becomes the prefix of every C identifier. Raises TinycError when a graph output is a
+    constant, since it then has no place in the arena.
+    """
+    prefix = identifier(name)
+    pool = _Pool(prefix)
+    by_name = {node.name: node for node in graph.nodes}
+    steps = []
+    for node_name in plan.steps:
+        if node_name in choices:
+            steps.append(_lower_step(len(steps), by_name[node_name], graph, choices[node_name], plan, pool))
+    for output in graph.outputs:
+        if output in graph.consts:
+            raise TinycError(f"output '{output}' is a constant", graph.values[output].loc)
+    places = {value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)}
+    return Program(
+        name=prefix,
+        numerics=numerics,
+        steps=tuple(steps),
+        symbols=pool.symbols(),
+        inputs=tuple(places[value] for value in graph.inputs),
+        outputs=tuple(places[value] for value in graph.outputs),
+        arena_bytes=plan.arena_bytes,
+        arena_lower_bound_bytes=plan.lower_bound_bytes,
+    )
+
+
+def call_consts(call: Call) -> tuple[Const, ...]:
+    """Every constant array that a call refers to, in a stable order."""
+    found = [arg for arg in call.args if isinstance(arg, Const)]
+    if call.params is not None:
+        found += [field for field in call.params.fields.values() if isinstance(field, Const)]
+    if call.rows is not None and call.rows.pad is not None:
+        found.append(call.rows.pad)
+    return tuple(found)
+
+
+def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan, pool: _Pool) -> Step:
+    call = choice.kernel.lower(choice.site, choice.params)
+    before = pool.total_bytes
+    for const in call_consts(call):
+        pool.add(const, node.name)
+    return Step(
+        index=index,
+        node=node,
+        choice=choice,
+        call=call,
+        inputs=tuple(_place(graph, value, plan) for value in node.inputs),
+        outputs=tuple(Place(graph.values[value], plan.offset(value)) for value in node.outputs),
+        scratch_offset=plan.scratch_offset(node.name) if choice.scratch_bytes else 0,
+        macs=all_ops()[node.op].macs(choice.site),
+        const_bytes=pool.total_bytes - before,
+        bottom_up=plan.bottom_up(node.name),
+    )
+
+
+def _place(graph: Graph, value: str, plan: Plan) -> Place | None:
+    if not value:
+        return None
+    return Place(graph.values[value], None if value in graph.consts else plan.offset(value))
+
+
+def _key(data: Array) -> tuple[str, bytes]:
+    return data.dtype.str, data.tobytes()
+
+
+def _holds(held: Const, wanted: Const) -> bool:
+    """Whether `held` serves where `wanted` is asked for."""
+    if _key(held.data) == _key(wanted.data):
+        return True
+    is_pad = held.role == wanted.role == "pad" and held.data.dtype == wanted.data.dtype
+    return is_pad and wanted.data.size <= held.data.size and held.data[0] == wanted.data[0]
+
+
+class _Pool:
+    """Collects constants, one array per distinct content; rows of one zero point share the longest."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._names = Names()
+        self._by_content: dict[object, Symbol] = {}
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(symbol.const.data.nbytes for symbol in self._by_content.values())
+
+    def add(self, const: Const, node_name: str) -> None:
+        is_pad = const.role == "pad"
+        key = ("pad", const.data.dtype.str, int(const.data.flat[0])) if is_pad else _key(const.data)
+        held = self._by_content.get(key)
+        fixed = replace(const, data=read_only(const.data))
+        if held is None:
+            what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
+            role = "" if is_pad else f"_{const.role}"
+            self._by_content[key] = Symbol(self._names.unique(f"{self._prefix}_{what}{role}"), fixed)
+        elif is_pad and fixed.data.size > held.const.data.size:
+            self._by_content[key] = Symbol(held.name, fixed)
+
+    def symbols(self) -> tuple[Symbol, ...]:
+        return tuple(self._by_content.values())
+
+

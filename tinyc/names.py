@@ -1,0 +1,38 @@
+"""C identifiers, each handed out once."""
+
+from __future__ import annotations
+
+import re
+
+_KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long "
+    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+    # C++ keywords that a user of the header would trip over
+    "bool catch class delete explicit export false friend mutable namespace new operator private protected public "
+    "template this throw true try typename using virtual and or not xor".split()
+)
+
+
+def identifier(text: str) -> str:
+    """A lower-case C identifier near `text`: `My-Model.v2` -> `my_model_v2`, `3x3` -> `m_3x3`."""
+    name = re.sub(r"_+", "_", re.sub(r"[^0-9a-z]", "_", text.lower())).strip("_")
+    if not name or name[0].isdigit():
+        name = f"m_{name}".rstrip("_")
+    return f"{name}_model" if name in _KEYWORDS else name
+
+
+class Names:
+    """Hands out identifiers; a name asked for twice gets a number, so two never collide."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def unique(self, wanted: str) -> str:
+        """`wanted` made an identifier, with `_2`, `_3` ... if that one was given before."""
+        base = identifier(wanted)
+        name, count = base, 1
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken.add(name)
+        return name

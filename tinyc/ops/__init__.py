@@ -1,0 +1,17 @@
+"""Every operator, found by looking: a file of this folder that defines `OP` is one. No list to edit."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from tinyc.ops.base import Op
+
+
+@cache
+def all_ops() -> dict[str, Op]:
+    """Operators by name, in alphabetical order."""
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {module.OP.name: module.OP for module in modules if hasattr(module, "OP")}

@@ -1,0 +1,77 @@
+"""avg_pool2d: mean over each window's taps inside x[N,H,W,C] -> y[N,H',W',C], with a fused activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Kernel
+from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
+from tinyc.ops.windows import (
+    PoolParams,
+    infer_pool,
+    lower_pool,
+    pool_is_s8,
+    pool_params,
+    taps_inside,
+    windows,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AvgPool2D:
+    """count_pad: padded taps count as real zeros (ONNX count_include_pad); TFLite leaves them out."""
+
+    kernel: Pair
+    stride: Pair = Pair(1, 1)
+    pad: Padding = Padding(0, 0, 0, 0)
+    dilation: Pair = Pair(1, 1)
+    count_pad: bool = False
+    act: Act = Act()
+
+
+def infer(a: AvgPool2D, x: Value) -> Sequence[Type]:
+    return infer_pool("avg_pool2d", a, x)
+
+
+def _counts(a: AvgPool2D, x: Array) -> Array:
+    """Taps that each window divides by, [H',W',1]."""
+    rows, columns = taps_inside(a, x.shape)
+    counts = np.outer(rows, columns)[..., None]
+    return np.full_like(counts, a.kernel.h * a.kernel.w) if a.count_pad else counts
+
+
+def float_ref(a: AvgPool2D, x: Array) -> tuple[Array, ...]:
+    total = windows(x, a.kernel, a.stride, a.pad, a.dilation, 0.0).sum(axis=(3, 4), dtype=np.float32)
+    return (a.act.clip(total / _counts(a, x).astype(np.float32)),)
+
+
+def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
+    a: AvgPool2D = p.attrs
+    fill = p.x_zero if a.count_pad else 0
+    total = windows(x.astype(np.int64), a.kernel, a.stride, a.pad, a.dilation, fill).sum(axis=(3, 4))
+    n = _counts(a, x)
+    mean = np.sign(total) * ((np.abs(total) + n // 2) // n)  # to nearest, halves away from zero
+    return (np.clip(mean, p.y_min, p.y_max).astype(np.int8),)
+
+
+def lower_rows(site: Site, p: PoolParams) -> Call:
+    """tc_avg_pool2d_s8: one output row from the input rows of its windows."""
+    extra = {"count_pad": int(p.attrs.count_pad), "x_zero": p.x_zero}
+    return lower_pool(site, p, "tc_avg_pool2d_s8_t", extra)
+
+
+OP = Op(
+    name="avg_pool2d",
+    attrs=AvgPool2D,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=pool_params,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,)),),
+)

@@ -1,0 +1,168 @@
+"""What an operator is: one file of this folder defines one `OP` (see conv2d.py for the pattern)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, Array, DType, Graph, Node, Shape, Value
+from tinyc.kernels import Kernel
+from tinyc.numerics import Numerics, Rounding, quantize_array
+
+
+class Pair(NamedTuple):
+    """(height, width)."""
+
+    h: int
+    w: int
+
+
+class Padding(NamedTuple):
+    """Rows and columns added around an image, explicit: `auto_pad` and SAME end in the loaders."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+class Act(NamedTuple):
+    """A fused activation: y = min(max(y, lo), hi), in real values. RELU is (0, inf), RELU6 (0, 6)."""
+
+    lo: float = -np.inf
+    hi: float = np.inf
+
+    def range_of(self, y: Value) -> tuple[int, int]:
+        """The integer clamp in y's quantization; [-128, 127] for s8 and no activation."""
+        if y.quant is None:
+            raise TinycError(f"'{y.name}' has no quantization")
+        scale, zero = y.quant.per_tensor
+        qmin, qmax = INT_RANGE[y.dtype]
+        lo = qmin if self.lo == -np.inf else int(quantize_array(self.lo, scale, zero, qmin, qmax))
+        hi = qmax if self.hi == np.inf else int(quantize_array(self.hi, scale, zero, qmin, qmax))
+        return lo, hi
+
+    def clip(self, y: Array) -> Array:
+        """The activation of real values, as float32."""
+        return np.clip(y, np.float32(self.lo), np.float32(self.hi)).astype(np.float32)
+
+    def __str__(self) -> str:
+        names = {(-np.inf, np.inf): "", (0.0, np.inf): "relu", (0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+        return names.get((self.lo, self.hi), f"clip[{self.lo:g}, {self.hi:g}]")
+
+
+RELU = Act(0.0)
+RELU6 = Act(0.0, 6.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What `infer` says of an output."""
+
+    shape: Shape
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node with its values at hand: what `prepare`, kernel conditions and `lower` look at."""
+
+    graph: Graph
+    node: Node
+    numerics: Numerics
+
+    @property
+    def attrs(self) -> Any:
+        return self.node.attrs
+
+    @property
+    def rounding(self) -> Rounding:
+        return self.numerics.rounding
+
+    def has(self, index: int) -> bool:
+        """Whether optional input `index` is there."""
+        return index < len(self.node.inputs) and self.node.inputs[index] != ""
+
+    def x(self, index: int = 0) -> Value:
+        return self.graph.values[self.node.inputs[index]]
+
+    def y(self, index: int = 0) -> Value:
+        return self.graph.values[self.node.outputs[index]]
+
+    def is_const(self, index: int) -> bool:
+        return self.has(index) and self.node.inputs[index] in self.graph.consts
+
+    def const(self, index: int) -> Array:
+        return self.graph.consts[self.node.inputs[index]]
+
+    def scale_zero(self, value: Value) -> tuple[float, int]:
+        """Scale and zero point of a per-tensor quantized value; TinycError if it has none."""
+        if value.quant is None or value.quant.axis is not None or len(value.quant.scale) != 1:
+            raise TinycError(f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where)
+        return value.quant.per_tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Quantized by the range that calibration saw; per index of `axis` and symmetric for weights."""
+
+    axis: int | None = None
+    symmetric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """Shares scale and zero point with input `index`: the operator moves values, it computes none."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Always these: softmax and sigmoid use 1/256 and -128."""
+
+    scale: float
+    zero: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """int32 at scale x * w, zero point 0, per channel of the weights (inputs 0 and 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Not quantized: shapes, axes, float operators at the edge of the integer graph."""
+
+
+QuantRule = Observed | SameAs | Fixed | Bias | Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operator. Functions, not methods, so that a file of ops/ reads top to bottom.
+
+    infer(attrs, *values) -> Types of the outputs; TinycError when they do not fit together.
+    float_ref(attrs, *arrays) -> outputs in float32: slow, obvious, the meaning of the operator.
+    prepare(site) -> the integers that reference and kernels share (multipliers, tables, clamps).
+    int_ref(params, *arrays) -> output arrays, the same integers as every C kernel, bit for bit.
+    macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs.
+    view: the output is the input's bytes (reshape): no kernel runs.
+    Absent optional inputs are passed as None.
+    """
+
+    name: str
+    attrs: type
+    infer: Callable[..., Sequence[Type]]
+    float_ref: Callable[..., tuple[Array, ...]]
+    prepare: Callable[[Site], Any]
+    int_ref: Callable[..., tuple[Array, ...]]
+    quant_in: tuple[QuantRule, ...]
+    quant_out: tuple[QuantRule, ...]
+    kernels: tuple[Kernel, ...]
+    macs: Callable[[Site], int] = lambda site: 0
+    view: bool = False

@@ -1,0 +1,118 @@
+"""conv2d: x[N,H,W,I] * w[O,KH,KW,I/groups] + b[O] -> y[N,H',W',O], with a fused activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
+from tinyc.ops.windows import (
+    ConvParams,
+    channel_factors,
+    check_bias,
+    check_image,
+    conv_params,
+    is_s8,
+    row_geometry,
+    window_output,
+    windows,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2D:
+    stride: Pair = Pair(1, 1)
+    pad: Padding = Padding(0, 0, 0, 0)
+    dilation: Pair = Pair(1, 1)
+    groups: int = 1
+    act: Act = Act()
+
+
+def infer(a: Conv2D, x: Value, w: Value, b: Value | None = None) -> Sequence[Type]:
+    check_image(x, "conv2d")
+    if len(w.shape) != 4:
+        raise TinycError(f"conv2d weights are [O,KH,KW,I/groups], found shape {list(w.shape)}")
+    out_c, k_h, k_w, group_in = w.shape
+    if a.groups < 1 or out_c % a.groups or group_in * a.groups != x.shape[3]:
+        raise TinycError(f"weights {list(w.shape)} with {a.groups} groups do not fit input {list(x.shape)}")
+    check_bias(b, out_c)
+    out = window_output(x.shape, Pair(k_h, k_w), a.stride, a.pad, a.dilation)
+    return [Type((x.shape[0], out.h, out.w, out_c), x.dtype)]
+
+
+def _accumulate(a: Conv2D, x: Array, w: Array, fill: float) -> Array:
+    """Sums of products [N,H',W',O] in the arrays' own dtype."""
+    out_c, k_h, k_w, group_in = w.shape
+    patches = windows(x, Pair(k_h, k_w), a.stride, a.pad, a.dilation, fill)
+    per_group = out_c // a.groups
+    parts = []
+    for g in range(a.groups):
+        taps = w[g * per_group : (g + 1) * per_group].reshape(per_group, -1)
+        part = patches[..., g * group_in : (g + 1) * group_in]
+        parts.append(part.reshape(*part.shape[:3], -1) @ taps.T)
+    return np.concatenate(parts, axis=-1)
+
+
+def float_ref(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> tuple[Array, ...]:
+    y = _accumulate(a, x, w, 0.0)
+    if b is not None:
+        y = y + b
+    return (a.act.clip(y),)
+
+
+def prepare(site: Site) -> ConvParams:
+    return conv_params(site, 0, channel_factors(site), site.attrs.act)
+
+
+def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+    # float64 products and sums of int8 are exact (below 2^53) and use BLAS, int64 matmul does not.
+    acc = _accumulate(p.attrs, x.astype(np.float64), p.w.astype(np.float64), p.x_zero)
+    return (p.finish(acc.astype(np.int64) + p.bias),)
+
+
+def macs(site: Site) -> int:
+    """Output elements times taps, padding included."""
+    return site.y().elements * site.x(1).elements // site.x(1).shape[0]
+
+
+def lower_rows(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8: one output row from k_h input rows."""
+    a: Conv2D = p.attrs
+    out_c, k_h, k_w, _ = p.w.shape
+    in_c = site.x(0).shape[3]
+    fields = {
+        "w": Const(p.w, "[out_c][k_h][k_w][in_c/groups]", "w"),
+        **p.struct_fields(),
+        "pad": Const(np.full(in_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        "in_w": site.x(0).shape[2],
+        "in_c": in_c,
+        "out_w": site.y().shape[2],
+        "out_c": out_c,
+        "k_h": k_h,
+        "k_w": k_w,
+        "stride_w": a.stride.w,
+        "pad_left": a.pad.left,
+        "dilation_w": a.dilation.w,
+        "groups": a.groups,
+    }
+    rows = row_geometry(site, Pair(k_h, k_w), a.stride, a.pad, a.dilation, p.x_zero)
+    return Call((Params(), In(0), Out()), Struct("tc_conv2d_s8_t", fields), rows)
+
+
+OP = Op(
+    name="conv2d",
+    attrs=Conv2D,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
+    quant_out=(Observed(),),
+    kernels=(Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),),
+    macs=macs,
+)

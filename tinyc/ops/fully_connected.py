@@ -1,0 +1,103 @@
+"""fully_connected: x flattened to [B,I], times w[O,I], plus b[O] -> y[B,O], with a fused activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
+from tinyc.ops.windows import ConvParams, channel_factors, check_bias, conv_params, is_s8
+
+
+@dataclass(frozen=True, slots=True)
+class FullyConnected:
+    """keep_dims: y has x's shape but for the last axis, which must be I; otherwise y is [B,O]."""
+
+    act: Act = Act()
+    keep_dims: bool = False
+
+
+def infer(a: FullyConnected, x: Value, w: Value, b: Value | None = None) -> Sequence[Type]:
+    if len(w.shape) != 2 or x.elements % w.shape[1] or (a.keep_dims and x.shape[-1:] != w.shape[1:]):
+        raise TinycError(f"weights {list(w.shape)} do not fit input {list(x.shape)}; they are [O,I]")
+    out_c, in_c = w.shape
+    check_bias(b, out_c)
+    batch = x.shape[:-1] if a.keep_dims else (x.elements // in_c,)
+    return [Type((*batch, out_c), x.dtype)]
+
+
+def _accumulate(a: FullyConnected, x: Array, w: Array) -> Array:
+    """Sums of products, y's shape, in the arrays' own dtype."""
+    batch = x.shape[:-1] if a.keep_dims else (x.size // w.shape[1],)
+    return np.asarray((x.reshape(-1, w.shape[1]) @ w.T).reshape(*batch, w.shape[0]))
+
+
+def float_ref(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> tuple[Array, ...]:
+    y = _accumulate(a, x, w)
+    if b is not None:
+        y = y + b
+    return (a.act.clip(y),)
+
+
+def factors(site: Site) -> npt.NDArray[np.float64]:
+    """x.scale * w.scale / y.scale. With one weight scale, the first product is rounded to float32.
+
+    So TensorFlow Lite does (`GetQuantizedConvolutionMultipler`), but in float64 with a scale per output.
+    """
+    exact = channel_factors(site)
+    if exact.size > 1:
+        return exact
+    w = site.x(1).quant
+    assert w is not None  # channel_factors has looked
+    x_scale, _ = site.scale_zero(site.x(0))
+    y_scale, _ = site.scale_zero(site.y())
+    product = np.float32(x_scale) * np.float32(w.scale[0])
+    return np.array([np.float64(product) / np.float64(y_scale)])
+
+
+def prepare(site: Site) -> ConvParams:
+    return conv_params(site, 0, factors(site), site.attrs.act)
+
+
+def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+    # float64 products and sums of int8 are exact (below 2^53) and use BLAS, int64 matmul does not.
+    acc = _accumulate(p.attrs, x.astype(np.float64), p.w.astype(np.float64))
+    return (p.finish(acc.astype(np.int64) + p.bias),)
+
+
+def macs(site: Site) -> int:
+    """Output elements times inputs of each."""
+    return site.y().elements * site.x(1).shape[1]
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8: the whole tensor."""
+    out_c, in_c = p.w.shape
+    fields = {
+        "w": Const(p.w, "[out_c][in_c]", "w"),
+        **p.struct_fields(),
+        "batch": site.y().elements // out_c,
+        "in_c": in_c,
+        "out_c": out_c,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_t", fields))
+
+
+OP = Op(
+    name="fully_connected",
+    attrs=FullyConnected,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
+    quant_out=(Observed(),),
+    kernels=(Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),),
+    macs=macs,
+)

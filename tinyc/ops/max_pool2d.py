@@ -1,0 +1,54 @@
+"""max_pool2d: largest tap of each window inside x[N,H,W,C] -> y[N,H',W',C], with a fused activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Kernel
+from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
+from tinyc.ops.windows import PoolParams, infer_pool, lower_pool, pool_is_s8, pool_params, windows
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2D:
+    kernel: Pair
+    stride: Pair = Pair(1, 1)
+    pad: Padding = Padding(0, 0, 0, 0)
+    dilation: Pair = Pair(1, 1)
+    act: Act = Act()
+
+
+def infer(a: MaxPool2D, x: Value) -> Sequence[Type]:
+    return infer_pool("max_pool2d", a, x)
+
+
+def float_ref(a: MaxPool2D, x: Array) -> tuple[Array, ...]:
+    return (a.act.clip(windows(x, a.kernel, a.stride, a.pad, a.dilation, -np.inf).max(axis=(3, 4))),)
+
+
+def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
+    a: MaxPool2D = p.attrs
+    y = windows(x, a.kernel, a.stride, a.pad, a.dilation, -128).max(axis=(3, 4))
+    return (np.clip(y, p.y_min, p.y_max).astype(np.int8),)
+
+
+def lower_rows(site: Site, p: PoolParams) -> Call:
+    """tc_max_pool2d_s8: one output row from the input rows of its windows."""
+    return lower_pool(site, p, "tc_max_pool2d_s8_t", {})
+
+
+OP = Op(
+    name="max_pool2d",
+    attrs=MaxPool2D,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=pool_params,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_max_pool2d_s8", lower_rows, when=(pool_is_s8,)),),
+)

@@ -1,0 +1,125 @@
+"""mean: average of x over `axes`, which are dropped from the shape or kept with size 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.ops.base import Observed, Op, Site, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    axes: tuple[int, ...]
+    keep_dims: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeanParams:
+    """Integers of y = clamp(requantize(sum(x) - n * x_zero, mult, shift) + y_zero); 1/n is in the multiplier.
+
+    mult may lie below 2^30 (but not below 2^29): TensorFlow Lite divides the multiplier of the scales by n
+    as an integer, with floor(log2(n)) bits of headroom.
+    """
+
+    attrs: Mean
+    n: int
+    mult: int
+    shift: int
+    x_zero: int
+    y_zero: int
+    rounding: Rounding
+
+
+def reduced_axes(a: Mean, rank: int) -> tuple[int, ...]:
+    """The axes as sorted numbers in [0, rank). TinycError if one is outside."""
+    if any(not -rank <= axis < rank for axis in a.axes):
+        raise TinycError(f"mean over axes {list(a.axes)} of a tensor of rank {rank}")
+    return tuple(sorted({axis % rank for axis in a.axes}))
+
+
+def infer(a: Mean, x: Value) -> Sequence[Type]:
+    axes = reduced_axes(a, len(x.shape))
+    if a.keep_dims:
+        return [Type(tuple(1 if i in axes else size for i, size in enumerate(x.shape)), x.dtype)]
+    return [Type(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)]
+
+
+def float_ref(a: Mean, x: Array) -> tuple[Array, ...]:
+    return (x.mean(axis=reduced_axes(a, x.ndim), keepdims=a.keep_dims, dtype=np.float32),)
+
+
+def prepare(site: Site) -> MeanParams:
+    """Raises TinycError if the sum could leave int32."""
+    x, y = site.x(), site.y()
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(x), site.scale_zero(y)
+    n = math.prod(x.shape[axis] for axis in reduced_axes(site.attrs, len(x.shape)))
+    if n * 256 >= 2**31:
+        raise TinycError(f"mean over {n} elements can overflow its int32 sum", site.node.where)
+    mult, shift = quantize_multiplier(x_scale / y_scale)
+    spare = min(n.bit_length() - 1, 32, 31 + shift)
+    return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, site.rounding)
+
+
+def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:
+    total = x.sum(axis=reduced_axes(p.attrs, x.ndim), keepdims=p.attrs.keep_dims, dtype=np.int64)
+    y = requantize(total - p.n * p.x_zero, p.mult, p.shift, p.rounding) + p.y_zero
+    return (np.clip(y, -128, 127).astype(np.int8),)
+
+
+def is_s8(site: Site) -> bool:
+    """int8 input and output"""
+    return (site.x().dtype, site.y().dtype) == ("s8", "s8")
+
+
+def adjacent(site: Site) -> bool:
+    """neighbouring axes (those of size 1 aside)"""
+    return split(site.attrs, site.x().shape) is not None
+
+
+def split(a: Mean, shape: Shape) -> tuple[int, int, int] | None:
+    """The tensor as [outer][n][inner] with the mean over n; None if the axes are not neighbours."""
+    axes = [axis for axis in reduced_axes(a, len(shape)) if shape[axis] != 1]
+    if not axes:
+        return math.prod(shape), 1, 1
+    first, end = axes[0], axes[-1] + 1
+    if any(shape[axis] != 1 and axis not in axes for axis in range(first, end)):
+        return None
+    return math.prod(shape[:first]), math.prod(shape[first:end]), math.prod(shape[end:])
+
+
+def lower(site: Site, p: MeanParams) -> Call:
+    """tc_mean_s8: the whole tensor."""
+    parts = split(p.attrs, site.x().shape)
+    assert parts is not None  # `adjacent` is a condition of the kernel
+    fields: dict[str, int] = {
+        "outer": parts[0],
+        "n": parts[1],
+        "inner": parts[2],
+        "x_zero": p.x_zero,
+        "mult": p.mult,
+        "shift": p.shift,
+        "y_zero": p.y_zero,
+        "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_mean_s8_t", fields))
+
+
+OP = Op(
+    name="mean",
+    attrs=Mean,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(Observed(),),
+    kernels=(Kernel("tc_mean_s8", lower, when=(is_s8, adjacent)),),
+)
