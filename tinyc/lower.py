@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tinyc.names import Names, identifier
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.kernels import Call, Const, In, Out
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
-from tinyc.plan.types import Plan
+from tinyc.plan.problem import Plan
 from tinyc.select import Choice
-
-ARENA_ALIGN = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -78,7 +74,7 @@ class Program:
     outputs: tuple[Place, ...]
     arena_bytes: int
     arena_lower_bound_bytes: int
-    arena_align: int = ARENA_ALIGN
+    arena_align: int
 
     def symbol_of(self, const: Const) -> str:
         """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
@@ -98,19 +94,15 @@ class Program:
 def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Numerics, name: str) -> Program:
     """The Program of an integer graph whose nodes have kernels and whose tensors have addresses.
 
-    `name` becomes the prefix of every C identifier. Raises TinycError when a graph output is a
-    constant, since it then has no place in the arena.
+    `name` becomes the prefix of every C identifier.
     """
     prefix = identifier(name)
     pool = _Pool(prefix)
     by_name = {node.name: node for node in graph.nodes}
     steps = []
-    for node_name in plan.steps:
-        if node_name in choices:
-            steps.append(_lower_step(len(steps), by_name[node_name], graph, choices[node_name], plan, pool))
-    for output in graph.outputs:
-        if output in graph.consts:
-            raise TinycError(f"output '{output}' is a constant", graph.values[output].loc)
+    for index, step in enumerate(plan.steps):
+        lowered = _lower_step(index, by_name[step.node], graph, choices[step.node], plan, pool)
+        steps.append(replace(lowered, bottom_up=step.bottom_up))
     places = {value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)}
     return Program(
         name=prefix,
@@ -121,6 +113,7 @@ def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Num
         outputs=tuple(places[value] for value in graph.outputs),
         arena_bytes=plan.arena_bytes,
         arena_lower_bound_bytes=plan.lower_bound_bytes,
+        arena_align=plan.arena_align,
     )
 
 
@@ -149,7 +142,6 @@ def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan
         scratch_offset=plan.scratch_offset(node.name) if choice.scratch_bytes else 0,
         macs=all_ops()[node.op].macs(choice.site),
         const_bytes=pool.total_bytes - before,
-        bottom_up=plan.bottom_up(node.name),
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import platformdirs
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -25,3 +28,9 @@ def templates_dir() -> Path:
 def boards_dir() -> Path:
     """The folder of the board descriptions, `*.toml`."""
     return _data_dir("boards")
+
+
+def cache_dir() -> Path:
+    """Where tinyc keeps what it builds for itself (compiler caches, emulator plugins); TINYC_CACHE overrides."""
+    chosen = os.environ.get("TINYC_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("tinyc"))

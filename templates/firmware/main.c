@@ -240,15 +240,17 @@ static int serve_run(uint32_t length)
 }
 
 #ifdef TC_DUMP_STEPS
+static const tc_step_t steps[] = {TC_STEPS};
+
 void tc_after_step(unsigned step, const void *arena);
 void tc_after_step(unsigned step, const void *arena)
 {
     for (uint32_t i = 0; i < TC_STEP_COUNT; i++) {
-        if (tc_steps[i].number != step) continue;
-        begin_reply(REPLY_STEP, 8 + tc_steps[i].bytes);
+        if (steps[i].number != step) continue;
+        begin_reply(REPLY_STEP, 8 + steps[i].bytes);
         send_u32(inference);
         send_u32(step);
-        send((const uint8_t *)arena + tc_steps[i].offset, tc_steps[i].bytes);
+        send((const uint8_t *)arena + steps[i].offset, steps[i].bytes);
         end_reply();
     }
 }

@@ -5,7 +5,7 @@
  * A configuration file has one item per line:
  *     run START END      the model's run function: counting begins when START is entered
  *     return ADDRESS     where it returns to: counting ends
- *     step NUMBER START  a step's function: what is executed from here on belongs to the step, until
+ *     step ADDRESS       where a step's function begins: what is executed from there on belongs to it, until
  *                        the run function or another step is entered
  *     limit N            stop after N instructions without the beginning or the end of an inference
  *     report FILE

@@ -16,6 +16,7 @@ from tinyc.lower import lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
+from tinyc.plan.problem import Step
 from tinyc.reference import run_int
 from tinyc.select import refusals, select
 
@@ -32,8 +33,8 @@ class OneStepPlan:
     scratch_bytes: int
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        return tuple(node.name for node in self.graph.nodes)
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(Step(node.name) for node in self.graph.nodes)
 
     def _live(self) -> list[str]:
         return [name for name in self.graph.values if name not in self.graph.consts]
@@ -45,8 +46,9 @@ class OneStepPlan:
     def scratch_offset(self, node: str) -> int:
         return sum(-(-self.graph.values[name].size_bytes // 16) * 16 for name in self._live())
 
-    def bottom_up(self, node: str) -> bool:
-        return False
+    @property
+    def arena_align(self) -> int:
+        return 16
 
     @property
     def arena_bytes(self) -> int:

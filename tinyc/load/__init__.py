@@ -1,0 +1,65 @@
+"""A model file -> Graph. Which format it is, is decided by content first, then by the file's extension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.graph import Graph
+from tinyc.load.problems import read_bytes
+
+_OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
+    (b"\x89HDF", "a Keras HDF5 model", "convert it with tf.lite.TFLiteConverter, or with tf2onnx"),
+    (b"PK\x03\x04", "a zip archive (.keras or PyTorch)", "convert Keras with TFLiteConverter, PyTorch with torch.onnx.export"),
+    (b"\x80\x02", "a Python pickle (PyTorch)", "export the model with torch.onnx.export"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the model itself", "run `git lfs pull`"),
+    (b"<", "a web page or XML", "download the raw file"),
+)
+
+
+def load_model(path: Path) -> Graph:
+    """The graph of an .onnx or .tflite file, checked.
+
+    TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
+    the operators that tinyc cannot import.
+    """
+    if _kind(path) == "tflite":
+        from tinyc.load.tflite import load_tflite  # here: each loader needs its own large package
+
+        return load_tflite(path)
+    from tinyc.load.onnx import load_onnx
+
+    return load_onnx(path)
+
+
+def unsupported(path: Path) -> list[TinycError]:
+    """What keeps the model from being imported, one entry per operator where known; [] if nothing does.
+
+    Raises TinycError only if the file cannot be read as a model at all (TFLite), never for operators.
+    """
+    if _kind(path) == "tflite":
+        from tinyc.load.tflite import unsupported_tflite
+
+        return unsupported_tflite(path)
+    try:
+        load_model(path)
+    except TinycError as e:
+        return [e]
+    return []
+
+
+def _kind(path: Path) -> str:
+    start = read_bytes(path)[:64]
+    suffix = path.suffix.lower()
+    if start[4:8] == b"TFL3":
+        return "tflite"
+    for magic, what, hint in _OTHERS:
+        if start.startswith(magic):
+            raise TinycError(f"this is {what}; tinyc reads .onnx and .tflite files", Loc(path.name), hint)
+    if suffix in (".onnx", ".tflite"):
+        return suffix[1:]
+    raise TinycError(
+        f"unknown kind of model '{suffix or path.name}'",
+        Loc(path.name),
+        "tinyc reads .onnx and .tflite files",
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ import tflite
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Array
+
+T = TypeVar("T")
 
 MAGIC = b"TFL3"
 MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published models have some thousands
@@ -139,7 +141,7 @@ def read_tflite(path: Path, content: bytes) -> TFLiteFile:
     )
 
 
-def _each[T](owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> list[T]:
+def _each(owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> list[T]:
     """decode(element) of a vector of tables, e.g. `Tensors`."""
     with reading(f"the list of {vector}", where):
         count = getattr(owner, f"{vector}Length")()

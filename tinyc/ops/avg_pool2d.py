@@ -12,12 +12,11 @@ from tinyc.kernels import Call, Kernel
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
 from tinyc.ops.windows import (
     PoolParams,
+    Window,
     infer_pool,
     lower_pool,
     pool_is_s8,
     pool_params,
-    taps_inside,
-    windows,
 )
 
 
@@ -39,20 +38,20 @@ def infer(a: AvgPool2D, x: Value) -> Sequence[Type]:
 
 def _counts(a: AvgPool2D, x: Array) -> Array:
     """Taps that each window divides by, [H',W',1]."""
-    rows, columns = taps_inside(a, x.shape)
+    rows, columns = Window.of(a, *a.kernel).taps_inside(x.shape)
     counts = np.outer(rows, columns)[..., None]
     return np.full_like(counts, a.kernel.h * a.kernel.w) if a.count_pad else counts
 
 
 def float_ref(a: AvgPool2D, x: Array) -> tuple[Array, ...]:
-    total = windows(x, a.kernel, a.stride, a.pad, a.dilation, 0.0).sum(axis=(3, 4), dtype=np.float32)
+    total = Window.of(a, *a.kernel).view(x, 0.0).sum(axis=(3, 4), dtype=np.float32)
     return (a.act.clip(total / _counts(a, x).astype(np.float32)),)
 
 
 def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
     a: AvgPool2D = p.attrs
     fill = p.x_zero if a.count_pad else 0
-    total = windows(x.astype(np.int64), a.kernel, a.stride, a.pad, a.dilation, fill).sum(axis=(3, 4))
+    total = Window.of(a, *a.kernel).view(x.astype(np.int64), fill).sum(axis=(3, 4))
     n = _counts(a, x)
     mean = np.sign(total) * ((np.abs(total) + n // 2) // n)  # to nearest, halves away from zero
     return (np.clip(mean, p.y_min, p.y_max).astype(np.int8),)

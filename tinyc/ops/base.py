@@ -51,7 +51,12 @@ class Act(NamedTuple):
         return np.clip(y, np.float32(self.lo), np.float32(self.hi)).astype(np.float32)
 
     def __str__(self) -> str:
-        names = {(-np.inf, np.inf): "", (0.0, np.inf): "relu", (0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+        names = {
+            (-np.inf, np.inf): "",
+            (0.0, np.inf): "relu",
+            (0.0, 6.0): "relu6",
+            (-1.0, 1.0): "relu_n1_to_1",
+        }
         return names.get((self.lo, self.hi), f"clip[{self.lo:g}, {self.hi:g}]")
 
 
@@ -102,7 +107,9 @@ class Site:
     def scale_zero(self, value: Value) -> tuple[float, int]:
         """Scale and zero point of a per-tensor quantized value; TinycError if it has none."""
         if value.quant is None or value.quant.axis is not None or len(value.quant.scale) != 1:
-            raise TinycError(f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where)
+            raise TinycError(
+                f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where
+            )
         return value.quant.per_tensor
 
 

@@ -13,14 +13,14 @@ from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.windows import (
     ConvParams,
+    Window,
     channel_factors,
     check_bias,
     check_image,
     conv_params,
     is_s8,
     row_geometry,
-    window_output,
-    windows,
+    window_fields,
 )
 
 
@@ -41,14 +41,14 @@ def infer(a: Conv2D, x: Value, w: Value, b: Value | None = None) -> Sequence[Typ
     if a.groups < 1 or out_c % a.groups or group_in * a.groups != x.shape[3]:
         raise TinycError(f"weights {list(w.shape)} with {a.groups} groups do not fit input {list(x.shape)}")
     check_bias(b, out_c)
-    out = window_output(x.shape, Pair(k_h, k_w), a.stride, a.pad, a.dilation)
+    out = Window.of(a, k_h, k_w).output(x.shape)
     return [Type((x.shape[0], out.h, out.w, out_c), x.dtype)]
 
 
 def _accumulate(a: Conv2D, x: Array, w: Array, fill: float) -> Array:
     """Sums of products [N,H',W',O] in the arrays' own dtype."""
     out_c, k_h, k_w, group_in = w.shape
-    patches = windows(x, Pair(k_h, k_w), a.stride, a.pad, a.dilation, fill)
+    patches = Window.of(a, k_h, k_w).view(x, fill)
     per_group = out_c // a.groups
     parts = []
     for g in range(a.groups):
@@ -82,26 +82,20 @@ def macs(site: Site) -> int:
 
 def lower_rows(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8: one output row from k_h input rows."""
-    a: Conv2D = p.attrs
     out_c, k_h, k_w, _ = p.w.shape
     in_c = site.x(0).shape[3]
+    window = Window.of(p.attrs, k_h, k_w)
     fields = {
         "w": Const(p.w, "[out_c][k_h][k_w][in_c/groups]", "w"),
         **p.struct_fields(),
         "pad": Const(np.full(in_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
-        "in_w": site.x(0).shape[2],
-        "in_c": in_c,
-        "out_w": site.y().shape[2],
+        **window_fields(site, window),
         "out_c": out_c,
-        "k_h": k_h,
-        "k_w": k_w,
-        "stride_w": a.stride.w,
-        "pad_left": a.pad.left,
-        "dilation_w": a.dilation.w,
-        "groups": a.groups,
+        "groups": p.attrs.groups,
     }
-    rows = row_geometry(site, Pair(k_h, k_w), a.stride, a.pad, a.dilation, p.x_zero)
-    return Call((Params(), In(0), Out()), Struct("tc_conv2d_s8_t", fields), rows)
+    return Call(
+        (Params(), In(0), Out()), Struct("tc_conv2d_s8_t", fields), row_geometry(site, window, p.x_zero)
+    )
 
 
 OP = Op(

@@ -1,4 +1,4 @@
-"""depthwise_conv2d: x[N,H,W,C] * w[KH,KW,C*M] + b[C*M] -> y[N,H',W',C*M]; output c*M+m reads input channel c."""
+"""depthwise_conv2d: x[N,H,W,C] * w[KH,KW,C*M] + b[C*M] -> y[N,H',W',C*M]; output c*M+m reads input c."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.windows import (
     ConvParams,
+    Window,
     channel_factors,
     check_bias,
     check_image,
     conv_params,
     is_s8,
     row_geometry,
-    window_output,
-    windows,
+    window_fields,
 )
 
 
@@ -35,17 +35,17 @@ class DepthwiseConv2D:
 def infer(a: DepthwiseConv2D, x: Value, w: Value, b: Value | None = None) -> Sequence[Type]:
     check_image(x, "depthwise_conv2d")
     if len(w.shape) != 3 or w.shape[2] % x.shape[3]:
-        raise TinycError(f"depthwise weights {list(w.shape)} do not fit input {list(x.shape)}; they are [KH,KW,C*M]")
+        raise TinycError(f"depthwise weights {list(w.shape)} ([KH,KW,C*M]) do not fit input {list(x.shape)}")
     k_h, k_w, out_c = w.shape
     check_bias(b, out_c)
-    out = window_output(x.shape, Pair(k_h, k_w), a.stride, a.pad, a.dilation)
+    out = Window.of(a, k_h, k_w).output(x.shape)
     return [Type((x.shape[0], out.h, out.w, out_c), x.dtype)]
 
 
 def _accumulate(a: DepthwiseConv2D, x: Array, w: Array, fill: float) -> Array:
     """Sums of products [N,H',W',C*M] in the arrays' own dtype."""
     k_h, k_w, out_c = w.shape
-    patches = windows(x, Pair(k_h, k_w), a.stride, a.pad, a.dilation, fill)
+    patches = Window.of(a, k_h, k_w).view(x, fill)
     patches = np.repeat(patches, out_c // x.shape[3], axis=-1)
     return np.asarray((patches * w).sum(axis=(3, 4), dtype=x.dtype))
 
@@ -74,24 +74,16 @@ def macs(site: Site) -> int:
 
 def lower_rows(site: Site, p: ConvParams) -> Call:
     """tc_depthwise_conv2d_s8: one output row from k_h input rows."""
-    a: DepthwiseConv2D = p.attrs
     k_h, k_w, out_c = p.w.shape
-    in_c = site.x(0).shape[3]
+    window = Window.of(p.attrs, k_h, k_w)
     fields = {
         "w": Const(p.w, "[k_h][k_w][out_c]", "w"),
         **p.struct_fields(),
-        "pad": Const(np.full(in_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
-        "in_w": site.x(0).shape[2],
-        "in_c": in_c,
-        "out_w": site.y().shape[2],
+        "pad": Const(np.full(site.x(0).shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **window_fields(site, window),
         "out_c": out_c,
-        "k_h": k_h,
-        "k_w": k_w,
-        "stride_w": a.stride.w,
-        "pad_left": a.pad.left,
-        "dilation_w": a.dilation.w,
     }
-    rows = row_geometry(site, Pair(k_h, k_w), a.stride, a.pad, a.dilation, p.x_zero)
+    rows = row_geometry(site, window, p.x_zero)
     return Call((Params(), In(0), Out()), Struct("tc_depthwise_conv2d_s8_t", fields), rows)
 
 

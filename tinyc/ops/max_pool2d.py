@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Kernel
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
-from tinyc.ops.windows import PoolParams, infer_pool, lower_pool, pool_is_s8, pool_params, windows
+from tinyc.ops.windows import PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ def infer(a: MaxPool2D, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: MaxPool2D, x: Array) -> tuple[Array, ...]:
-    return (a.act.clip(windows(x, a.kernel, a.stride, a.pad, a.dilation, -np.inf).max(axis=(3, 4))),)
+    return (a.act.clip(Window.of(a, *a.kernel).view(x, -np.inf).max(axis=(3, 4))),)
 
 
 def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
     a: MaxPool2D = p.attrs
-    y = windows(x, a.kernel, a.stride, a.pad, a.dilation, -128).max(axis=(3, 4))
+    y = Window.of(a, *a.kernel).view(x, -128).max(axis=(3, 4))
     return (np.clip(y, p.y_min, p.y_max).astype(np.int8),)
 
 

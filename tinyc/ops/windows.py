@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,31 +15,72 @@ from tinyc.kernels import Call, Const, In, Out, Params, Rows, Struct
 from tinyc.numerics import Rounding, quantize_multipliers, requantize
 from tinyc.ops.base import Act, Padding, Pair, Site, Type
 
-
-def window_output(x: Shape, kernel: Pair, stride: Pair, pad: Padding, dilation: Pair) -> Pair:
-    """Rows and columns of windows that fit a padded [N,H,W,C] image. TinycError if none does."""
-    if min(*stride, *dilation, *kernel) < 1:
-        raise TinycError(
-            f"kernel {tuple(kernel)}, stride {tuple(stride)} and dilation {tuple(dilation)} must be positive"
-        )
-    if min(pad) < 0:
-        raise TinycError(f"padding {tuple(pad)} is negative")
-    out_h = (x[1] + pad.top + pad.bottom - (kernel.h - 1) * dilation.h - 1) // stride.h + 1
-    out_w = (x[2] + pad.left + pad.right - (kernel.w - 1) * dilation.w - 1) // stride.w + 1
-    if out_h < 1 or out_w < 1:
-        raise TinycError(f"a {kernel.h}x{kernel.w} window does not fit the padded input {x[1]}x{x[2]}")
-    return Pair(out_h, out_w)
+Int64s = npt.NDArray[np.int64]
 
 
-def windows(x: Array, kernel: Pair, stride: Pair, pad: Padding, dilation: Pair, fill: float) -> Array:
-    """[N,H,W,C] -> [N,H',W',KH,KW,C]: every window, with `fill` where it leaves the image. A view."""
-    padded = np.pad(
-        x, ((0, 0), (pad.top, pad.bottom), (pad.left, pad.right), (0, 0)), constant_values=np.array(fill, x.dtype)
-    )
-    span = ((kernel.h - 1) * dilation.h + 1, (kernel.w - 1) * dilation.w + 1)
-    view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(1, 2))
-    view = view[:, :: stride.h, :: stride.w, :, :: dilation.h, :: dilation.w]
-    return view.transpose(0, 1, 2, 4, 5, 3)
+class Sliding(Protocol):
+    """What the attributes of every operator with a sliding window have."""
+
+    @property
+    def stride(self) -> Pair: ...
+    @property
+    def pad(self) -> Padding: ...
+    @property
+    def dilation(self) -> Pair: ...
+
+
+class Window(NamedTuple):
+    """A sliding window. Output (r, c) reads rows r*stride.h - pad.top + k*dilation.h, columns alike."""
+
+    kernel: Pair
+    stride: Pair
+    pad: Padding
+    dilation: Pair
+
+    @classmethod
+    def of(cls, a: Sliding, k_h: int, k_w: int) -> Window:
+        """The window of k_h x k_w taps that operator attributes describe."""
+        return cls(Pair(k_h, k_w), a.stride, a.pad, a.dilation)
+
+    @property
+    def span(self) -> Pair:
+        """Rows and columns from the first tap to the last."""
+        return Pair(*((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)))
+
+    def output(self, x: Shape) -> Pair:
+        """Rows and columns of windows that fit the padded image [N,H,W,C]. TinycError if none does."""
+        if min(*self.stride, *self.dilation, *self.kernel) < 1:
+            sizes = (
+                f"kernel {tuple(self.kernel)}, stride {tuple(self.stride)}, dilation {tuple(self.dilation)}"
+            )
+            raise TinycError(f"{sizes}: all must be positive")
+        if min(self.pad) < 0:
+            raise TinycError(f"padding {tuple(self.pad)} is negative")
+        out_h = (x[1] + self.pad.top + self.pad.bottom - self.span.h) // self.stride.h + 1
+        out_w = (x[2] + self.pad.left + self.pad.right - self.span.w) // self.stride.w + 1
+        if out_h < 1 or out_w < 1:
+            raise TinycError(
+                f"a {self.span.h}x{self.span.w} window does not fit the padded {x[1]}x{x[2]} input"
+            )
+        return Pair(out_h, out_w)
+
+    def view(self, x: Array, fill: float) -> Array:
+        """[N,H,W,C] -> [N,H',W',KH,KW,C]: every window, with `fill` where it leaves the image."""
+        pad = ((0, 0), (self.pad.top, self.pad.bottom), (self.pad.left, self.pad.right), (0, 0))
+        padded = np.pad(x, pad, constant_values=np.array(fill, x.dtype))
+        view = np.lib.stride_tricks.sliding_window_view(padded, self.span, axis=(1, 2))
+        view = view[:, :: self.stride.h, :: self.stride.w, :, :: self.dilation.h, :: self.dilation.w]
+        return view.transpose(0, 1, 2, 4, 5, 3)
+
+    def taps_inside(self, x: Shape) -> tuple[Int64s, Int64s]:
+        """How many taps lie inside [N,H,W,C]: per row of windows, and per column of windows."""
+        before = (self.pad.top, self.pad.left)
+        counts = []
+        for axis, windows in enumerate(self.output(x)):
+            start = np.arange(windows)[:, None] * self.stride[axis] - before[axis]
+            at = start + np.arange(self.kernel[axis]) * self.dilation[axis]
+            counts.append(np.count_nonzero((at >= 0) & (at < x[1 + axis]), axis=1).astype(np.int64))
+        return counts[0], counts[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +107,7 @@ class ConvParams:
         return np.clip(y, self.y_min, self.y_max).astype(np.int8)
 
     def struct_fields(self) -> dict[str, int | float | str | Const]:
-        """The fields that every weighted kernel's parameter struct has in common."""
+        """The fields that every portable weighted kernel's parameter struct has in common."""
         return {
             "bias": Const(self.bias, "[out_c]", "bias"),
             "mult": Const(self.mult, "[out_c]", "mult"),
@@ -105,21 +146,19 @@ def channel_factors(site: Site) -> npt.NDArray[np.float64]:
     y_scale, _ = site.scale_zero(site.y())
     w = site.x(1).quant
     if w is None or any(zero != 0 for zero in w.zero):
-        raise TinycError(f"weights '{site.x(1).name}' need a symmetric quantization", site.node.where)
+        raise TinycError(
+            f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where
+        )
     return np.float64(x_scale) * np.asarray(w.scale, np.float64) / np.float64(y_scale)
 
 
-def accumulator_bounds(
-    taps: npt.NDArray[np.int64], bias: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def accumulator_bounds(taps: Int64s, bias: Int64s) -> tuple[Int64s, Int64s]:
     """(least, greatest) accumulator of each output over all int8 inputs; taps [O,K], bias [O]. Exact."""
     positive, negative = np.maximum(taps, 0).sum(axis=1), np.minimum(taps, 0).sum(axis=1)
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-def _check_range(
-    site: Site, taps: npt.NDArray[np.int64], bias: npt.NDArray[np.int64], shift: npt.NDArray[np.int32]
-) -> None:
+def _check_range(site: Site, taps: Int64s, bias: Int64s, shift: npt.NDArray[np.int32]) -> None:
     # Every partial sum lies within |bias| + sum|128 w|, whatever the order, so no kernel can overflow.
     worst = (np.abs(bias) + 128 * np.abs(taps).sum(axis=1)) << np.maximum(shift, 0)
     channel = int(np.argmax(worst))
@@ -131,30 +170,42 @@ def _check_range(
         )
 
 
-def row_geometry(
-    site: Site, kernel: Pair, stride: Pair, pad: Padding, dilation: Pair, x_zero: int | None
-) -> Rows:
+def row_geometry(site: Site, window: Window, x_zero: int | None) -> Rows:
     """How a row kernel walks the image of `site`, with a padding row of x_zero when any window leaves it.
 
     x_zero None: no padding row; rows outside are null pointers.
     """
     x, y = site.x(0), site.y()
     in_h, in_w, in_c = x.shape[1:]
-    last = (y.shape[1] - 1) * stride.h - pad.top + (kernel.h - 1) * dilation.h
+    last = (y.shape[1] - 1) * window.stride.h - window.pad.top + window.span.h - 1
     row = None
-    if x_zero is not None and (pad.top > 0 or last >= in_h):
+    if x_zero is not None and (window.pad.top > 0 or last >= in_h):
         row = Const(np.full(in_w * in_c, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
     return Rows(
         in_h=in_h,
         out_h=y.shape[1],
-        k_h=kernel.h,
-        stride=stride.h,
-        pad_top=pad.top,
-        dilation=dilation.h,
+        k_h=window.kernel.h,
+        stride=window.stride.h,
+        pad_top=window.pad.top,
+        dilation=window.dilation.h,
         in_row_bytes=row_bytes(x),
         out_row_bytes=row_bytes(y),
         pad=row,
     )
+
+
+def window_fields(site: Site, window: Window) -> dict[str, int]:
+    """The horizontal geometry, as every portable row kernel's parameter struct has it."""
+    return {
+        "in_w": site.x(0).shape[2],
+        "in_c": site.x(0).shape[3],
+        "out_w": site.y().shape[2],
+        "k_h": window.kernel.h,
+        "k_w": window.kernel.w,
+        "stride_w": window.stride.w,
+        "pad_left": window.pad.left,
+        "dilation_w": window.dilation.w,
+    }
 
 
 def row_bytes(value: Value) -> int:
@@ -179,17 +230,11 @@ def is_s8(site: Site) -> bool:
     return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
 
 
-class Pool(Protocol):
+class Pool(Sliding, Protocol):
     """What the attributes of average and max pooling have in common."""
 
     @property
     def kernel(self) -> Pair: ...
-    @property
-    def stride(self) -> Pair: ...
-    @property
-    def pad(self) -> Padding: ...
-    @property
-    def dilation(self) -> Pair: ...
     @property
     def act(self) -> Act: ...
 
@@ -207,27 +252,13 @@ class PoolParams:
 def infer_pool(what: str, a: Pool, x: Value) -> list[Type]:
     """The output of a pooling operator. TinycError if a window has no tap inside the image."""
     check_image(x, what)
-    out = window_output(x.shape, a.kernel, a.stride, a.pad, a.dilation)
-    rows, columns = taps_inside(a, x.shape)
-    if min(rows.min(), columns.min()) < 1:
+    window = Window.of(a, *a.kernel)
+    out = window.output(x.shape)
+    if min(counts.min() for counts in window.taps_inside(x.shape)) < 1:
         raise TinycError(
-            f"{what}: a {a.kernel.h}x{a.kernel.w} window with padding {tuple(a.pad)} has no tap in the image"
+            f"{what}: a {a.kernel.h}x{a.kernel.w} window with padding {tuple(a.pad)} misses the image"
         )
     return [Type((x.shape[0], out.h, out.w, x.shape[3]), x.dtype)]
-
-
-def taps_inside(a: Pool, x: Shape) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many taps of each window lie inside [N,H,W,C]: per output row, and per output column."""
-    out = window_output(x, a.kernel, a.stride, a.pad, a.dilation)
-
-    def count(size: int, windows: int, taps: int, stride: int, pad: int, dilation: int) -> Array:
-        at = np.arange(windows)[:, None] * stride - pad + np.arange(taps) * dilation
-        return ((at >= 0) & (at < size)).sum(axis=1)
-
-    return (
-        count(x[1], out.h, a.kernel.h, a.stride.h, a.pad.top, a.dilation.h),
-        count(x[2], out.w, a.kernel.w, a.stride.w, a.pad.left, a.dilation.w),
-    )
 
 
 def pool_params(site: Site) -> PoolParams:
@@ -235,8 +266,8 @@ def pool_params(site: Site) -> PoolParams:
     (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x()), site.scale_zero(site.y())
     if x_zero != y_zero or abs(x_scale - y_scale) > 1e-6:  # TensorFlow Lite's own tolerance
         raise TinycError(
-            f"{site.node.op} keeps the quantization, but '{site.x().name}' has scale {x_scale:g} and zero point "
-            f"{x_zero}, '{site.y().name}' {y_scale:g} and {y_zero}",
+            f"{site.node.op} keeps the quantization, but '{site.x().name}' has scale {x_scale:g}, zero point "
+            f"{x_zero} and '{site.y().name}' scale {y_scale:g}, zero point {y_zero}",
             site.node.where,
             "requantize the output in an operator of its own",
         )
@@ -251,19 +282,6 @@ def pool_is_s8(site: Site) -> bool:
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:
     """A pooling row kernel: one output row from the input rows of its windows, null where there is none."""
-    a: Pool = p.attrs
-    fields = {
-        "in_w": site.x().shape[2],
-        "in_c": site.x().shape[3],
-        "out_w": site.y().shape[2],
-        "k_h": a.kernel.h,
-        "k_w": a.kernel.w,
-        "stride_w": a.stride.w,
-        "pad_left": a.pad.left,
-        "dilation_w": a.dilation.w,
-        "y_min": p.y_min,
-        "y_max": p.y_max,
-        **extra,
-    }
-    rows = row_geometry(site, a.kernel, a.stride, a.pad, a.dilation, None)
-    return Call((Params(), In(0), Out()), Struct(ctype, fields), rows)
+    window = Window.of(p.attrs, *p.attrs.kernel)
+    fields = {**window_fields(site, window), "y_min": p.y_min, "y_max": p.y_max, **extra}
+    return Call((Params(), In(0), Out()), Struct(ctype, fields), row_geometry(site, window, None))

@@ -1,0 +1,22 @@
+"""Where every tensor lives, and when every node runs: `plan_graph`. Terms: `problem.py`."""
+
+from __future__ import annotations
+
+from tinyc.plan.planner import plan_graph, solve
+from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, Task, problem_of
+from tinyc.plan.validate import InvalidPlanError, validate
+
+__all__ = [
+    "Alias",
+    "Buffer",
+    "Choice",
+    "InvalidPlanError",
+    "Plan",
+    "Problem",
+    "Step",
+    "Task",
+    "plan_graph",
+    "problem_of",
+    "solve",
+    "validate",
+]

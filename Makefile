@@ -1,0 +1,43 @@
+# make demo   set everything up and compile, prove and measure the example model
+# make test   set everything up and run lint, types and the test suite
+# Both may be repeated: what is there is not installed again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-all lint bench tools clean
+
+demo: $(VENV)/.installed tools
+	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+# The exhaustive part as well: every input of every model, long fuzzing.
+test-all: lint
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+lint: $(VENV)/.installed-dev tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The tables of docs/benchmarks.md, from the models in TINYC_MODELS (default ../shared/models).
+bench: $(VENV)/.installed-dev tools
+	$(BIN)/python bench/tables.py
+
+tools:
+	@sh scripts/install-tools.sh $(BIN)
+
+$(VENV)/.installed: pyproject.toml
+	sh scripts/make-venv.sh $(PYTHON) $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist

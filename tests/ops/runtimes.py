@@ -1,0 +1,56 @@
+"""Other people's interpreters, where installed: what tinyc's integers are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinyc.ir.graph import Array
+
+
+def run_tflm(model: bytes, *inputs: Array) -> list[Array]:
+    """Outputs of TensorFlow Lite Micro's reference kernels; skips the test if `tflite-micro` is not installed."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="needs `tflite-micro`")
+    interpreter = runtime.Interpreter.from_bytes(model)
+    for i, array in enumerate(inputs):
+        interpreter.set_input(array, i)
+    interpreter.invoke()
+    count = _output_count(model)
+    return [np.array(interpreter.get_output(i)) for i in range(count)]
+
+
+def run_litert(model: bytes, *inputs: Array) -> list[Array]:
+    """Outputs of desktop LiteRT on its default path (XNNPACK); skips the test if it is not installed."""
+    module: Any = pytest.importorskip("ai_edge_litert.interpreter", reason="needs `ai-edge-litert`")
+    interpreter = module.Interpreter(model_content=model, num_threads=1)
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def _output_count(model: bytes) -> int:
+    import tflite
+
+    return int(tflite.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength())
+
+
+def every_pair() -> tuple[Array, Array]:
+    """Two int8 arrays [1, 256, 256, 1] that hold all 65,536 pairs of values."""
+    x = np.arange(-128, 128, dtype=np.int8)
+    x0, x1 = np.meshgrid(x, x, indexing="ij")
+    return x0.reshape(1, 256, 256, 1).copy(), x1.reshape(1, 256, 256, 1).copy()
+
+
+def every_byte() -> Array:
+    """An int8 array [1, 256] that holds every value."""
+    return np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+
+
+def as_tuple(values: Sequence[int]) -> tuple[int, ...]:
+    """Plain ints, for shapes that come from numpy."""
+    return tuple(int(v) for v in values)

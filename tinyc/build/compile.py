@@ -1,0 +1,227 @@
+"""A generated library and the firmware harness -> an ELF file that runs the model on test inputs."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from tinyc import paths
+from tinyc.board import Board
+from tinyc.build.elf import Elf, read_elf
+from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
+from tinyc.errors import Loc, TinycError
+
+CODE_FLAGS = (
+    "-std=c99",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+    "-fomit-frame-pointer",
+    "-ffp-contract=off",
+    "-g",
+)
+WARNING_FLAGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+# gcc: two equal steps must stay two functions, or a step could not be told from the other.
+FAMILY_FLAGS = {"gcc": ("-fno-ipa-icf",), "clang": (), "zig": ("-fno-sanitize=undefined",)}
+# The harness defines memcpy and memset; its loops must not become calls of them.
+HARNESS_FLAGS = {
+    "gcc": ("-fno-builtin", "-fno-tree-loop-distribute-patterns"),
+    "clang": ("-fno-builtin",),
+    "zig": ("-fno-builtin",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareInfo:
+    """What the firmware says of its model: arena, bytes of every input and output, number of steps."""
+
+    arena_bytes: int
+    arena_align: int
+    input_bytes: tuple[int, ...]
+    output_bytes: tuple[int, ...]
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Firmware:
+    """An ELF file that runs `model` on `board`, ready for a Target.
+
+    library_object: the library alone, compiled. dump_steps: it also sends the output of every step (and
+    its counts and stack are then those of the sending, so they are not reported).
+    """
+
+    elf: Path
+    model: str
+    board: Board
+    toolchain: Toolchain
+    library_object: Path
+    info: FirmwareInfo
+    dump_steps: bool = False
+    sanitize: bool = False
+
+    def read_elf(self) -> Elf:
+        return read_elf(self.elf)
+
+
+def compile_library(
+    library_dir: Path,
+    model: str,
+    toolchain: Toolchain,
+    optimize: Optimize,
+    output: Path,
+    *,
+    dump_steps: bool = False,
+    sanitize: bool = False,
+) -> Path:
+    """Compiles `<model>.c` of the library to the object file `output`, with all warnings as errors."""
+    source = library_dir / f"{model}.c"
+    flags = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
+    if dump_steps:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        header = output.with_name("after_step.h")
+        header.write_text(_render("after_step.h.j2", prefix=model.upper()))
+        flags += ["-include", str(header)]
+    toolchain.run([*flags, "-c", source, "-o", output], f"compiling {source.name}")
+    return output
+
+
+def compile_firmware(
+    library_dir: Path,
+    model: str,
+    board: Board,
+    toolchain: Toolchain,
+    optimize: Optimize,
+    out_dir: Path,
+    *,
+    dump_steps: bool = False,
+    sanitize: bool = False,
+) -> Firmware:
+    """Builds the firmware `<out_dir>/<model>.elf` that runs the model on inputs and reports back.
+
+    dump_steps: also sends the output bytes of every step. sanitize (host only): stops at the first access
+    outside the arena and at undefined behaviour. Raises TinycError when the library does not compile or
+    does not fit the board.
+    """
+    if sanitize and not board.is_host:
+        raise TinycError(f"sanitizers run on the host only, not on {board.name}")
+    out_dir.mkdir(parents=True, exist_ok=True)
+    library = compile_library(
+        library_dir, model, toolchain, optimize, out_dir / f"{model}.o", dump_steps=dump_steps, sanitize=sanitize
+    )
+    _write_glue(library_dir, model, board, out_dir, dump_steps)
+    elf = out_dir / f"{model}.elf"
+    defines = _defines(model, board, dump_steps, sanitize)
+    include = [f"-I{library_dir}", f"-I{out_dir}", f"-I{paths.templates_dir() / 'firmware'}"]
+    flags = [*_flags(toolchain, "balanced", sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
+    toolchain.run(
+        [*flags, *_harness_sources(board), library, *_link_flags(toolchain, board, out_dir), "-o", elf],
+        f"building the firmware of {model} for {board.name}",
+    )
+    info = read_info(read_elf(elf))
+    return Firmware(elf, model, board, toolchain, library, info, dump_steps, sanitize)
+
+
+def read_info(elf: Elf) -> FirmwareInfo:
+    """What the table `tc_firmware_info` of the harness says."""
+    table = elf.symbol("tc_firmware_info")
+    words = struct.unpack(f"<{table.size // 4}I", elf.read(table.address, table.size))
+    _flag_bits, arena_bytes, arena_align, inputs, outputs, steps = words[:6]
+    sizes = words[6:]
+    return FirmwareInfo(arena_bytes, arena_align, sizes[:inputs], sizes[inputs : inputs + outputs], steps)
+
+
+def _flags(toolchain: Toolchain, optimize: Optimize, sanitize: bool) -> list[str]:
+    flags = [*CODE_FLAGS, OPTIMIZE_FLAGS[optimize], *WARNING_FLAGS, *FAMILY_FLAGS[toolchain.family]]
+    return [*flags, *SANITIZE_FLAGS] if sanitize else flags
+
+
+def _harness_sources(board: Board) -> list[Path]:
+    folder = paths.templates_dir() / "firmware"
+    names = ["main.c", f"port_{board.io}.c"]
+    if not board.is_host:
+        startup = board.startup.replace("-", "_")
+        names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c"]
+    return [folder / name for name in names]
+
+
+def _defines(model: str, board: Board, dump_steps: bool, sanitize: bool) -> list[str]:
+    defines = {"TC_MODEL_RUN": f"{model}_run"}
+    if board.memory is not None:
+        defines |= {
+            "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
+            "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
+            "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
+            "TC_RAM_BYTES": f"{board.memory.ram_bytes}u",
+        }
+    if dump_steps:
+        defines["TC_DUMP_STEPS"] = "1"
+    if sanitize:
+        defines["TC_SANITIZE"] = "1"
+    return [f"-D{name}={value}" for name, value in defines.items()]
+
+
+def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str]:
+    if board.is_host:
+        return []
+    script = out_dir / "firmware.ld"
+    script.write_text(_render("firmware.ld.j2", board=board.name, memory=board.memory))
+    flags = ["-nostartfiles", f"-Wl,-T,{script}", "-Wl,--gc-sections", "-Wl,-e,Reset_Handler"]
+    return flags + runtime_flags(toolchain)
+
+
+def runtime_flags(toolchain: Toolchain) -> list[str]:
+    """Link flags for the compiler's own helper functions (64-bit arithmetic, division) and no C library."""
+    return [] if toolchain.family == "zig" else ["-nostdlib", "-lgcc"]
+
+
+def _write_glue(library_dir: Path, model: str, board: Board, out_dir: Path, dump_steps: bool) -> None:
+    header = library_dir / f"{model}.h"
+    prefix = model.upper()
+    inputs = _macro(header, f"{prefix}_INPUT_COUNT")
+    outputs = _macro(header, f"{prefix}_OUTPUT_COUNT")
+    text = _render(
+        "model_glue.h.j2",
+        model=model,
+        prefix=prefix,
+        inputs=inputs,
+        outputs=outputs,
+        input_bytes=[f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
+        output_bytes=[f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
+        steps=range(_macro(header, f"{prefix}_STEP_COUNT")),
+        dump_steps=dump_steps,
+    )
+    (out_dir / "model_glue.h").write_text(text)
+
+
+def _macro(header: Path, name: str) -> int:
+    found = re.search(rf"^#define {name} (\d+)$", _read_text(header), re.MULTILINE)
+    if found is None:
+        raise TinycError(f"the library's header does not define {name}", Loc(str(header)))
+    return int(found[1])
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TinycError(f"cannot read the library: {error.strerror}", Loc(str(path))) from error
+
+
+def _render(template: str, **values: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(paths.templates_dir() / "firmware"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+

@@ -1,0 +1,153 @@
+"""What tinyc reads of an ELF file: symbols, loadable segments, sections."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from tinyc.errors import TinycError
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A function or object: its address (for Thumb without the mode bit) and size in bytes."""
+
+    name: str
+    address: int
+    size: int
+    is_function: bool
+    is_global: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes that are loaded: `load` is where they lie in the image (flash), `address` where the program sees them."""
+
+    load: int
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section that takes memory."""
+
+    name: str
+    size: int
+    executable: bool
+    writable: bool
+    is_note: bool
+
+
+@dataclass(frozen=True)
+class Elf:
+    """An ELF file, read once."""
+
+    symbols: tuple[Symbol, ...]
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+
+    def symbol(self, name: str) -> Symbol:
+        """The symbol of that name. Raises TinycError when there is none."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise TinycError(f"the firmware has no symbol '{name}'")
+        return found
+
+    def function_at(self, address: int) -> Symbol | None:
+        """The function that contains the address."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        function = self._functions[index]
+        return function if address < function.address + max(function.size, 1) else None
+
+    def read(self, address: int, size: int) -> bytes:
+        """Initialised bytes at a program address. Raises TinycError when they are not in the file."""
+        for segment in self.segments:
+            start = address - segment.address
+            if 0 <= start and start + size <= len(segment.data):
+                return segment.data[start : start + size]
+        raise TinycError(f"the firmware has no data at 0x{address:08x}")
+
+    def step_functions(self, model: str) -> Mapping[int, Symbol]:
+        """The functions of the model's steps, `<model>_step_<n>`, by step number.
+
+        A compiler's clone of a whole function (`.isra.0`, `.constprop.0`) counts as the function, a part
+        that it split off (`.part.0`, `.cold`) does not.
+        """
+        pattern = re.compile(rf"{re.escape(model)}_step_(\d+)(\.(isra|constprop)\.\d+)*")
+        found = {int(match[1]): s for s in self._functions if (match := pattern.fullmatch(s.name))}
+        return dict(sorted(found.items()))
+
+    @functools.cached_property
+    def _functions(self) -> tuple[Symbol, ...]:
+        return tuple(sorted((s for s in self.symbols if s.is_function), key=lambda s: (s.address, s.size)))
+
+    @functools.cached_property
+    def _starts(self) -> list[int]:
+        return [s.address for s in self._functions]
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Symbol]:
+        return {s.name: s for s in self.symbols}
+
+
+def read_elf(path: Path) -> Elf:
+    """Symbols, segments and sections of an ELF file. Raises TinycError when it is not one."""
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)))
+    except OSError as error:
+        raise TinycError(f"cannot read {path}: {error.strerror}") from error
+    except ELFError as error:
+        raise TinycError(f"{path} is not an ELF file: {error}") from error
+
+
+def _symbols(elf: Any) -> list[Symbol]:
+    thumb = elf["e_machine"] == "EM_ARM"
+    found = []
+    for table in elf.iter_sections():
+        if not isinstance(table, SymbolTableSection):
+            continue
+        for entry in table.iter_symbols():
+            if entry["st_shndx"] == "SHN_UNDEF" or not entry.name:
+                continue
+            function = entry["st_info"]["type"] == "STT_FUNC"
+            address = entry["st_value"] & ~1 if thumb and function else entry["st_value"]
+            is_global = entry["st_info"]["bind"] == "STB_GLOBAL"
+            found.append(Symbol(entry.name, address, entry["st_size"], function, is_global))
+    return found
+
+
+def _segments(elf: Any) -> list[Segment]:
+    loads = (segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD")
+    return [Segment(s["p_paddr"], s["p_vaddr"], s.data()) for s in loads if s["p_filesz"] > 0]
+
+
+def _sections(elf: Any) -> list[Section]:
+    found = []
+    for section in elf.iter_sections():
+        flags = section["sh_flags"]
+        if flags & SH_FLAGS.SHF_ALLOC:
+            found.append(
+                Section(
+                    section.name,
+                    section["sh_size"],
+                    bool(flags & SH_FLAGS.SHF_EXECINSTR),
+                    bool(flags & SH_FLAGS.SHF_WRITE),
+                    section["sh_type"] == "SHT_NOTE",
+                )
+            )
+    return found

@@ -1,0 +1,96 @@
+"""Flash that a generated library takes, without the harness that tests it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyc import paths
+from tinyc.board import Board
+from tinyc.build.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags
+from tinyc.build.elf import Elf, read_elf
+from tinyc.build.toolchain import Toolchain
+from tinyc.errors import TinycError
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySize:
+    """Flash bytes of a library: executable sections and read-only constants, compiler helpers included.
+
+    memory_bytes: memcpy and the like where compiled code calls them; every C program has these anyway, so
+    they are not part of code_bytes.
+    """
+
+    code_bytes: int
+    const_bytes: int
+    memory_bytes: int = 0
+
+    @property
+    def flash_bytes(self) -> int:
+        return self.code_bytes + self.const_bytes
+
+
+def library_size(library_object: Path, toolchain: Toolchain, board: Board, out_dir: Path) -> LibrarySize:
+    """Links the library's object with nothing but the helpers it needs, and reads the sections.
+
+    Raises TinycError when the library has variables (.data or .bss): the contract is that it has none.
+    """
+    roots = [s.name for s in read_elf(library_object).symbols if s.is_function and s.is_global]
+    probe = out_dir / "library.elf"
+    toolchain.run(
+        [
+            *("-std=c99", "-O2", "-ffunction-sections", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"),
+            *(*WARNING_FLAGS, *HARNESS_FLAGS[toolchain.family], "-nostartfiles"),
+            *(["-static", "-nostdlib"] if board.is_host else []),
+            library_object,
+            paths.templates_dir() / "firmware" / "memory.c",
+            *(f"-Wl,-u,{name}" for name in roots),
+            *(f"-Wl,-e,{roots[0]}", "-Wl,--gc-sections", f"-Wl,-T,{paths.templates_dir() / 'firmware' / 'library.ld'}"),
+            *([] if board.is_host else runtime_flags(toolchain)),
+            *("-o", probe),
+        ],
+        f"linking {library_object.name} to measure it",
+    )
+    return _measure(read_elf(probe))
+
+
+MEMORY_FUNCTIONS = frozenset(
+    ["memcpy", "memmove", "memset"]
+    + [f"__aeabi_{name}{width}" for name in ("memcpy", "memmove", "memset", "memclr") for width in ("", "4", "8")]
+)
+
+
+def _measure(elf: Elf) -> LibrarySize:
+    for section in elf.sections:
+        if section.writable and section.size > 0:
+            raise TinycError(f"the library has {section.size} bytes of variables ({section.name}); it must have none")
+    code = sum(s.size for s in elf.sections if s.executable)
+    const = sum(s.size for s in elf.sections if not s.executable and not s.writable and not s.is_note)
+    memory = {s.address: s.size for s in elf.symbols if s.name in MEMORY_FUNCTIONS and s.is_function}
+    memory_bytes = sum(memory.values())
+    return LibrarySize(code - memory_bytes, const, memory_bytes)
+
+
+def check_fits(board: Board, size: LibrarySize | None, arena_bytes: int, stack_bytes: int = 0) -> None:
+    """Raises TinycError (exit code 1) when the model does not fit the board's flash or RAM, with the bytes.
+
+    size None: only the RAM is checked, before anything is compiled.
+    """
+    if board.memory is None:
+        return
+    needed_ram = arena_bytes + stack_bytes
+    if needed_ram > board.memory.ram_bytes:
+        parts = f"arena {arena_bytes:,}" + (f", stack {stack_bytes:,}" if stack_bytes else "")
+        raise _does_not_fit(board, "RAM", needed_ram, board.memory.ram_bytes, parts)
+    if size is not None and size.flash_bytes > board.memory.flash_bytes:
+        parts = f"code {size.code_bytes:,}, constants {size.const_bytes:,}"
+        raise _does_not_fit(board, "flash", size.flash_bytes, board.memory.flash_bytes, parts)
+
+
+def _does_not_fit(board: Board, memory: str, needed: int, there: int, parts: str) -> TinycError:
+    return TinycError(
+        f"the model does not fit {board.name}: it needs {needed:,} bytes of {memory} ({parts}), "
+        f"the board has {there:,}: {needed - there:,} too few",
+        hint="choose a larger board (`tinyc boards`), or a smaller model",
+        exit_code=1,
+    )

@@ -1,0 +1,70 @@
+"""The `tinyc` command: parse, call, print. One file of this folder for each sub-command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+import typer
+
+from tinyc import __version__
+from tinyc.cli import boards, build, doctor, inspect, verify
+from tinyc.errors import TinycError
+
+app = typer.Typer(
+    name="tinyc",
+    help="Compile a trained model to a proved, dependency-free C99 library for a microcontroller.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (build, inspect, verify, boards, doctor):
+    app.command(name=module.__name__.rsplit(".", 1)[-1])(module.command)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(f"tinyc {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 the answer is no, 2 could not run, 3 internal error, 130 Ctrl-C."""
+    try:
+        app(standalone_mode=False)
+        code = 0
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
+    except click.ClickException as usage:
+        usage.show()
+        code = 2
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        sys.stderr.write("interrupted\n")
+        code = 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  the pipe is gone, exit quietly
+        code = 0
+    except Exception as bug:  # the last line of defence: users never see a bare traceback
+        code = 3
+        _report_bug(bug)
+    sys.exit(code)
+
+
+def _report_bug(bug: Exception) -> None:
+    if os.environ.get("TINYC_DEBUG"):
+        traceback.print_exc()
+    frame = traceback.extract_tb(bug.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    sys.stderr.write(
+        f"internal error: {type(bug).__name__}: {bug} ({place})\n"
+        "  hint: this is a bug of tinyc; TINYC_DEBUG=1 shows the traceback to report\n"
+    )
+
+
+__all__ = ["TinycError", "app", "main"]
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinyc.cli.output import Color
+from tinyc.numerics import Numerics
+from tinyc.pipeline import Options
+
+Model = Annotated[Path, typer.Argument(help="The trained model: a .onnx or .tflite file.", show_default=False)]
+BoardName = Annotated[str, typer.Option("--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done, and where the time goes.")]
+ColorOption = Annotated[Color, typer.Option("--color", help="Color: auto, always or never. NO_COLOR is respected.")]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration", "-c", help="Inputs to find activation ranges with (.npz).", show_default="MODEL.calib.npz"
+    ),
+]
+InputsFile = Annotated[
+    Path | None,
+    typer.Option("--inputs", help="Test inputs (.npz; `y` may hold labels).", show_default="calibration data"),
+]
+SampleCount = Annotated[int, typer.Option(min=0, help="Run at most this many inputs on the board; 0: all.")]
+ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", show_default="the file's stem")]
+ToolchainName = Annotated[
+    str | None, typer.Option(help="Compiler: arm-none-eabi-gcc, zig, gcc, clang.", show_default="first found")
+]
+Emulator = Annotated[str | None, typer.Option(help="Machine: qemu, unicorn, host.", show_default="first found")]
+NumericsName = Annotated[
+    Numerics | None,
+    typer.Option(help="Whose integers to reproduce.", show_default="tflm for .tflite, single for models quantized here"),
+]
+
+
+class OptimizeFor(str, Enum):
+    """What the compiler of the library optimizes for."""
+
+    SPEED = "speed"
+    BALANCED = "balanced"
+    SIZE = "size"
+
+
+def make_options(
+    board: str,
+    name: str | None,
+    numerics: Numerics | None,
+    optimize: OptimizeFor,
+    calibration: Path | None,
+    toolchain: str | None,
+    emulator: str | None,
+    inputs: Path | None,
+    expect: str | None,
+    samples: int,
+) -> Options:
+    """The pipeline's Options from the command line's words."""
+    return Options(
+        board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, samples
+    )

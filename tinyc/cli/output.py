@@ -1,0 +1,113 @@
+"""How the command line talks: results to stdout, progress and warnings to stderr, color when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tinyc.errors import TinycError
+
+
+class Color(str, Enum):
+    """When to color."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Output:
+    """Consoles of one command. With `json_mode`, stdout gets exactly one JSON object."""
+
+    def __init__(self, color: Color, json_mode: bool, verbose: bool) -> None:
+        self.json_mode = json_mode
+        self.verbose = verbose
+        self.stdout = _console(color, stderr=False)
+        self.stderr = _console(color, stderr=True)
+
+    def result(self, *renderables: Any) -> None:
+        """Text or tables for people; nothing in JSON mode."""
+        if not self.json_mode:
+            for item in renderables:
+                self.stdout.print(item)
+
+    def json(self, value: Any) -> None:
+        """The one object of JSON mode; nothing otherwise."""
+        if self.json_mode:
+            typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+    def warn(self, message: str) -> None:
+        self.stderr.print(Text.assemble(("warning: ", "bold yellow"), message))
+
+    def note(self, message: str) -> None:
+        """Said only with -v."""
+        if self.verbose:
+            self.stderr.print(Text(message, style="dim"))
+
+    def error(self, error: TinycError) -> None:
+        """The error on stderr, and as an object on stdout in JSON mode."""
+        self.json({"error": {"message": error.message, "where": _text(error.where), "hint": error.hint}})
+        text = Text.assemble(("error: ", "bold red"), (error.message, "bold"))
+        if error.where is not None:
+            text.append(f"\n  --> {error.where}")
+        if error.hint:
+            text.append("\n  hint: ", style="bold cyan").append(error.hint)
+        self.stderr.print(text)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """A progress display on stderr, shown only on a terminal."""
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        shown = self.stderr.is_terminal and not self.json_mode
+        with Progress(*columns, console=self.stderr, transient=True, disable=not shown) as progress:
+            yield progress
+
+
+def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    """An empty table; columns in `right` hold numbers."""
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
+    return made
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 input`, `20 inputs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _text(where: object | None) -> str | None:
+    return None if where is None else str(where)
+
+
+def _console(color: Color, stderr: bool) -> Console:
+    forced: dict[Color, bool | None] = {Color.AUTO: None, Color.ALWAYS: True, Color.NEVER: None}
+    plain = color is Color.NEVER or (color is Color.AUTO and bool(os.environ.get("NO_COLOR")))
+    # A pipe has no width; wide enough that no table is folded there.
+    console = Console(stderr=stderr, force_terminal=forced[color], no_color=plain, highlight=False, soft_wrap=False)
+    if not console.is_terminal or "COLUMNS" not in os.environ and not console.file.isatty():
+        console = Console(
+            stderr=stderr, force_terminal=forced[color], no_color=plain, highlight=False, width=140
+        )
+    return console
+
+
+@contextmanager
+def guarded(color: Color, json_mode: bool, verbose: bool) -> Iterator[Output]:
+    """An Output for one command; a TinycError inside it is printed and becomes the exit code."""
+    out = Output(color, json_mode, verbose)
+    try:
+        yield out
+    except TinycError as error:
+        out.error(error)
+        raise typer.Exit(error.exit_code) from error

@@ -1,0 +1,90 @@
+"""A Report as text for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from tinyc.cli.output import Output, plural, table
+from tinyc.report import Accuracy, Report
+
+
+def show_report(out: Output, report: Report, folder: Path) -> None:
+    """Per layer, totals, the verdict, and where the library is."""
+    out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}\n")
+    out.result(_layers(report), "", _totals(report), "")
+    show_verdict(out, report)
+    out.result(f"library: {folder}/{report.name}.h, {report.name}.c (report.json beside them)")
+
+
+def show_verdict(out: Output, report: Report) -> None:
+    """One line: equal or not, on what, against what; then the first layer that differs."""
+    verify = report.verify
+    what = f"{plural(verify.output_bytes, 'output byte')} of {plural(verify.inputs, 'input')}"
+    against = f"{what} on {report.machine} against {verify.against}"
+    if verify.mismatches == 0:
+        out.result(Text.assemble(("verified: ", "bold green"), f"{against}: all equal"))
+    else:
+        out.result(Text.assemble(("DIFFERENT: ", "bold red"), f"{against}: {verify.mismatches:,} differ"))
+        out.result(f"  first difference: {verify.first_difference}")
+
+
+def _layers(report: Report) -> Table:
+    rows = table(
+        "",
+        *("step", "layer", "operator", "kernel", "output", "MACs", "constants", "arena", "instructions", "per MAC"),
+        right=("step", "MACs", "constants", "instructions", "per MAC"),
+    )
+    for layer in report.layers:
+        rows.add_row(
+            str(layer.step),
+            _short(layer.name),
+            layer.op,
+            layer.kernel,
+            "x".join(map(str, layer.output_shape[1:] or layer.output_shape)),
+            f"{layer.macs:,}" if layer.macs else "-",
+            f"{layer.const_bytes:,}" if layer.const_bytes else "-",
+            f"{layer.arena[0]}..{layer.arena[1]}",
+            "-" if layer.instructions is None else f"{layer.instructions:,}",
+            f"{layer.instructions / layer.macs:.2f}" if layer.instructions and layer.macs else "",
+        )
+    return rows
+
+
+def _totals(report: Report) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column()
+    rows.add_column()
+    flash = report.flash
+    total = flash.code_bytes + flash.const_bytes
+    rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
+    rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
+    if report.stack_bytes is not None:
+        rows.add_row("stack", f"{report.stack_bytes:,} bytes, measured")
+    if report.instructions is not None:
+        per_mac = f", {report.instructions / report.macs:.2f} per MAC" if report.macs else ""
+        rows.add_row("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
+    rows.add_row("MACs", f"{report.macs:,}")
+    rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
+    if report.calibration is not None:
+        found = report.calibration
+        rows.add_row("calibration", f"{found.source}, {plural(found.samples, 'sample')}")
+    if report.accuracy is not None:
+        rows.add_row("accuracy", _accuracy(report.accuracy))
+    return rows
+
+
+def _accuracy(found: Accuracy) -> str:
+    text = f"agreement with float {found.agreement:.1%}"
+    if found.sqnr_db is not None:
+        text += f", output SQNR {found.sqnr_db:.1f} dB"
+    if found.top1_float is not None and found.top1_int is not None:
+        text += f", top-1 float {found.top1_float:.1%} -> int8 {found.top1_int:.1%}"
+    return f"{text} ({plural(found.inputs, 'input')})"
+
+
+def _short(name: str, most: int = 30) -> str:
+    """The end of a long name, which tells layers apart."""
+    return name if len(name) <= most else f"...{name[-most + 3 :]}"

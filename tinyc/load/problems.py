@@ -1,0 +1,53 @@
+"""Reading a model file, and one error that lists all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tinyc.errors import Loc, TinycError
+
+MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. TinycError if it is missing, a folder, empty, too large or unreadable."""
+    where = Loc(path.name)
+    try:
+        if not path.is_file():
+            what = "is a folder" if path.is_dir() else "is not a file" if path.exists() else "does not exist"
+            raise TinycError(f"{path} {what}", hint="give the path of a .tflite or .onnx file")
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise TinycError(f"the file has {size} bytes; models of up to {MAX_BYTES} bytes are read", where)
+        content = path.read_bytes()
+    except OSError as e:
+        raise TinycError(f"{path} cannot be read: {e.strerror}") from e
+    if not content:
+        raise TinycError("the file is empty", where, "export or download the model again")
+    return content
+
+
+def combined(problems: Sequence[TinycError], file: str) -> TinycError:
+    """One error for all: the only one as it is, or a list that names each operator with its reason.
+
+    Operators with the same reason share a line: `nodes 3, 7, 12 (CAST): ...`.
+    """
+    if len(problems) == 1:
+        return problems[0]
+    lines: dict[tuple[str, str], list[TinycError]] = {}
+    for problem in problems:
+        op = problem.where.op if problem.where else ""
+        lines.setdefault((op, problem.message), []).append(problem)
+    hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
+    text = "\n".join(f"  {_places(same)}: {message}" for (_, message), same in lines.items())
+    return TinycError(f"{len(problems)} operators cannot be imported\n{text}", Loc(file), "\n        ".join(hints))
+
+
+def _places(problems: Sequence[TinycError]) -> str:
+    """`node 3 'conv1' (Conv)` or `nodes 3, 7, 12 (Cast)`."""
+    wheres = [problem.where for problem in problems if problem.where]
+    if len(wheres) == 1:
+        return str(wheres[0]).partition(": ")[2]
+    numbers = ", ".join(str(where.node) for where in wheres)
+    return f"nodes {numbers} ({wheres[0].op})" if wheres else "the model"

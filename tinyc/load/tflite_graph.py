@@ -1,0 +1,312 @@
+"""From the file's tensors to the graph's values: what an importer of one TFLite operator works with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.check import check_const, check_types, check_value
+from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.load.tflite_file import MAX_ELEMENTS, Operator, Options, Tensor, TFLiteFile
+from tinyc.ops import all_ops
+
+MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
+
+DTYPES: dict[str, DType] = {
+    "FLOAT32": "f32",
+    "INT4": "s4",
+    "INT8": "s8",
+    "UINT8": "u8",
+    "INT16": "s16",
+    "INT32": "s32",
+    "INT64": "s64",
+    "BOOL": "bool",
+}
+
+
+class FollowUp(Exception):
+    """An operator reads what an unsupported one should have computed: no problem of its own."""
+
+
+def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
+    if tensor.type not in DTYPES:
+        hint = "supported are float32, int4, int8, uint8, int16, int32, int64 and bool"
+        raise TinycError(f"tensor '{tensor.name}' has type {tensor.type}", where, hint)
+    return DTYPES[tensor.type]
+
+
+def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | None:
+    """The tensor's quantization, None if it has none. `axis`: where it is known better than in the file.
+
+    Not yet checked against shape and range: `check_value` does that.
+    """
+    scale, zero = tensor.scale, tensor.zero
+    if len(scale) == 0 or dtype in ("f32", "bool", "s64"):
+        return None
+    if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):
+        raise TinycError(f"tensor '{tensor.name}' has {len(scale)} scales and {len(zero)} zero points")
+    scales = tuple(float(s) for s in scale)
+    zeros = tuple(int(z) for z in zero) or (0,) * len(scales)
+    if len(scales) == 1:
+        return Quant(scales, zeros)
+    return Quant(scales, zeros, tensor.axis if axis is None else axis)
+
+
+def array_of(tensor: Tensor, dtype: DType, where: Loc | None) -> Array:
+    """The constant's elements in its shape; int4 unpacked to one per byte. A view of the file where possible."""
+    if tensor.data is None:
+        raise TinycError(f"tensor '{tensor.name}' must be a constant, but has no data", where)
+    count = elements(tensor, where)
+    item = np.dtype(NUMPY_DTYPE[dtype])
+    expected = (count + 1) // 2 if dtype == "s4" else count * item.itemsize
+    if len(tensor.data) != expected:
+        raise TinycError(
+            f"tensor '{tensor.name}' of shape {list(tensor.shape)} needs {expected} bytes, has {len(tensor.data)}",
+            where,
+            "the file is damaged; export it again",
+        )
+    flat = _int4(tensor.data, count) if dtype == "s4" else tensor.data.view(item.newbyteorder("<"))
+    return read_only(flat.astype(item, copy=False).reshape(tensor.shape))
+
+
+def _int4(packed: Array, count: int) -> Array:
+    """Two signed elements per byte, the first in the low nibble."""
+    nibbles = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
+    return np.where(nibbles > 7, nibbles - 16, nibbles).astype(np.int8)
+
+
+def elements(tensor: Tensor, where: Loc | None) -> int:
+    """Number of elements; TinycError for sizes below 1 or more than MAX_ELEMENTS in all."""
+    if any(size < 1 for size in tensor.shape):
+        raise TinycError(
+            f"tensor '{tensor.name}' has shape {list(tensor.shape)}; every size must be 1 or more",
+            where,
+            "export the model with fixed input shapes, batch 1",
+        )
+    count = math.prod(tensor.shape)
+    if count > MAX_ELEMENTS:
+        raise TinycError(f"tensor '{tensor.name}' of shape {list(tensor.shape)} is too large", where)
+    return count
+
+
+class Builder:
+    """The graph under construction, filled operator by operator."""
+
+    def __init__(self, file: TFLiteFile) -> None:
+        self.file = file
+        self.values: dict[str, Value] = {}
+        self.consts: dict[str, Array] = {}
+        self.nodes: list[Node] = []
+        self.made: dict[int, Value] = {}  # activations by tensor index
+        self.broken: set[int] = set()  # outputs of operators that failed
+        self._folded: dict[int, Array] = {}  # tensors that became constant at load time
+        self._shared: dict[tuple[object, ...], Value] = {}  # constants by tensor, shape and axis
+        self._names: set[str] = set()
+
+    def unique(self, name: str) -> str:
+        """The name, or the name with a number if it is taken."""
+        candidate, n = name, 1
+        while candidate in self._names:
+            n += 1
+            candidate = f"{name}#{n}"
+        self._names.add(candidate)
+        return candidate
+
+    def declare(self, tensor: Tensor, where: Loc) -> Value:
+        """A new value for an activation, as the file describes it. TinycError if that makes no sense."""
+        if tensor.refused:
+            raise TinycError(f"tensor '{tensor.name}' {tensor.refused}", where)
+        if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:
+            raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
+        elements(tensor, where)
+        dtype = dtype_of(tensor, where)
+        value = Value(self.unique(tensor.name), tensor.shape, dtype, quant_of(tensor, dtype), where)
+        check_value(value)
+        return value
+
+    def define(self, index: int, value: Value) -> None:
+        self.values[value.name] = value
+        self.made[index] = value
+
+    def constant(self, tensor: Tensor, where: Loc) -> Array | None:
+        """The tensor's elements if they are known when the model is loaded."""
+        if tensor.index in self._folded:
+            return self._folded[tensor.index]
+        if tensor.data is None or tensor.refused:
+            return None
+        return array_of(tensor, dtype_of(tensor, where), where)
+
+    def fold(self, index: int, array: Array) -> None:
+        """Record that a tensor is constant after all: computed from shapes or constants."""
+        self._folded[index] = read_only(array)
+
+    def share(self, tensor: Tensor, array: Array, quant: Quant | None, dtype: DType) -> Value:
+        """The value of a constant, made once per tensor, shape and quantization."""
+        key = (tensor.index, array.shape, quant)
+        if key not in self._shared:
+            loc = Loc(self.file.file, None, tensor.name)
+            value = Value(self.unique(tensor.name), array.shape, dtype, quant, loc)
+            check_value(value)
+            check_const(value, array)
+            self._shared[key] = self.values[value.name] = value
+            self.consts[value.name] = array
+        return self._shared[key]
+
+    def graph(self, name: str) -> Graph:
+        inputs = tuple(self.made[i].name for i in self.file.inputs)
+        outputs = tuple(self.made[i].name for i in self.file.outputs)
+        return Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts)
+
+
+class Step:
+    """One TFLite operator being imported. Indices count the operator's own inputs and outputs."""
+
+    def __init__(self, builder: Builder, operator: Operator) -> None:
+        self.builder = builder
+        self.operator = operator
+        self.where = operator.where
+
+    def options(self, kind: str) -> Options:
+        """The options table, which must be of the given type (`Conv2DOptions`)."""
+        if self.operator.options_type != kind or self.operator.options.table is None:
+            raise TinycError(f"the operator has options {self.operator.options_type}, not {kind}", self.where)
+        return self.operator.options
+
+    def has(self, index: int) -> bool:
+        return index < len(self.operator.inputs) and self.operator.inputs[index] != -1
+
+    @property
+    def input_count(self) -> int:
+        return len(self.operator.inputs)
+
+    def tensor(self, index: int) -> Tensor:
+        if not self.has(index):
+            raise TinycError(f"input {index} is missing", self.where)
+        return self.builder.file.tensors[self.operator.inputs[index]]
+
+    def out_tensor(self, index: int = 0) -> Tensor:
+        if index >= len(self.operator.outputs):
+            raise TinycError(f"output {index} is missing", self.where)
+        return self.builder.file.tensors[self.operator.outputs[index]]
+
+    def value(self, index: int) -> Value:
+        """An input, computed or constant."""
+        tensor = self.tensor(index)
+        if tensor.index in self.builder.made:
+            return self.builder.made[tensor.index]
+        array = self.constant(index)
+        if array is not None:
+            dtype = dtype_of(tensor, self.where)
+            return self.builder.share(tensor, array, quant_of(tensor, dtype), dtype)
+        if tensor.index in self.builder.broken:
+            raise FollowUp
+        if tensor.refused:
+            raise TinycError(f"tensor '{tensor.name}' {tensor.refused}", self.where)
+        raise TinycError(f"tensor '{tensor.name}' is read before any operator computes it", self.where)
+
+    def image(self, index: int) -> Value:
+        """An input that is one NHWC picture."""
+        value = self.value(index)
+        if len(value.shape) != 4 or value.shape[0] != 1:
+            raise TinycError(
+                f"input '{value.name}' has shape {list(value.shape)}, expected [1, height, width, channels]",
+                self.where,
+                "export the model with batch size 1",
+            )
+        return value
+
+    def constant(self, index: int) -> Array | None:
+        """The elements of an input that is known at load time, else None."""
+        return self.builder.constant(self.tensor(index), self.where)
+
+    def numbers(self, index: int) -> tuple[int, ...]:
+        """A constant integer input (axes, paddings, a shape), flattened. TinycError if it is computed."""
+        array = self.constant(index)
+        tensor = self.tensor(index)
+        if array is None:
+            if tensor.index in self.builder.broken:
+                raise FollowUp
+            raise TinycError(f"input {index} '{tensor.name}' must be a constant", self.where)
+        if array.dtype.kind not in "iu" or array.size > MAX_LIST:
+            raise TinycError(f"input {index} '{tensor.name}' must be a short list of integers", self.where)
+        return tuple(int(i) for i in array.reshape(-1))
+
+    def weights(self, index: int, axis: int, shape: Shape | None = None) -> Value:
+        """Constant weights, symmetric if quantized, reshaped if asked. `axis`: output channel, after that."""
+        tensor, array = self.tensor(index), self.constant(index)
+        if array is None:
+            if tensor.index in self.builder.broken:
+                raise FollowUp
+            raise TinycError(f"weights '{tensor.name}' are computed at run time", self.where)
+        dtype = dtype_of(tensor, self.where)
+        quant = quant_of(tensor, dtype, axis)
+        if quant is not None and any(quant.zero):
+            raise TinycError(
+                f"weights '{tensor.name}' ({dtype}) have a zero point; int8 weights are symmetric",
+                self.where,
+                "convert the model with the current TFLiteConverter and int8 (not uint8) quantization",
+            )
+        shaped = array if shape is None else read_only(array.reshape(shape))
+        return self.builder.share(tensor, shaped, quant, dtype)
+
+    def bias(self, index: int, x: Value, w: Value) -> Value | None:
+        """The bias [O] if there is one. Integer biases stand for q * x.scale * w.scale, as runtimes use them.
+
+        The file's own scales repeat that product (or are wrong, and ignored by the runtimes).
+        """
+        if not self.has(index):
+            return None
+        tensor, array = self.tensor(index), self.constant(index)
+        if array is None:
+            raise TinycError(f"bias '{tensor.name}' is computed at run time", self.where)
+        dtype = dtype_of(tensor, self.where)
+        if x.quant is None or w.quant is None or dtype == "f32":
+            return self.builder.share(tensor, array, None, dtype)
+        x_scale, _ = x.quant.per_tensor
+        scale = tuple(x_scale * s for s in w.quant.scale)
+        axis = 0 if len(scale) > 1 else None
+        return self.builder.share(tensor, array, Quant(scale, (0,) * len(scale), axis), dtype)
+
+    def declared(self, index: int = 0) -> Value:
+        """A new value as the file describes output `index`."""
+        return self.builder.declare(self.out_tensor(index), self.where)
+
+    def between(self, suffix: str, shape: Shape, like: Value) -> Value:
+        """A new value that is no tensor of the file, with the dtype and quantization of `like`."""
+        name = self.builder.unique(f"{self.out_tensor().name}:{suffix}")
+        return Value(name, shape, like.dtype, like.quant, self.where)
+
+    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
+        """Add the operator's (last) node. Outputs: those that the file declares, unless given."""
+        made = outputs or tuple(self.declared(i) for i in range(len(self.operator.outputs)))
+        if len(made) != len(self.operator.outputs):
+            raise TinycError(f"{len(self.operator.outputs)} outputs where {len(made)} belong", self.where)
+        self.insert(op, inputs, attrs, *made)
+        for index, value in zip(self.operator.outputs, made, strict=True):
+            self.builder.define(index, value)
+
+    def insert(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
+        """Add a node that computes the given new values."""
+        names = tuple("" if value is None else value.name for value in inputs)
+        node = Node(outputs[0].name, op, names, tuple(v.name for v in outputs), attrs, (self.where,))
+        known = {value.name: value for value in (*inputs, *outputs) if value is not None}
+        check_types(node, known, all_ops())
+        self.builder.nodes.append(node)
+        for value in outputs:
+            self.builder.values[value.name] = value
+
+
+def poison(builder: Builder, operator: Operator) -> None:
+    """After a failure: let later operators read the outputs as the file describes them, where possible."""
+    for index in operator.outputs:
+        if index in builder.made:
+            continue
+        try:
+            builder.define(index, builder.declare(builder.file.tensors[index], operator.where))
+        except TinycError:
+            builder.broken.add(index)
+

@@ -1,0 +1,264 @@
+"""One small function per TFLite operator. To add one: write it, with `@imports("ITS_NAME")` above."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import NUMPY_DTYPE, Shape, Value
+from tinyc.load.tflite_file import MAX_ELEMENTS, Options
+from tinyc.load.tflite_graph import Step, dtype_of, elements
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.pad import Pad
+from tinyc.ops.quantize import Quantize
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
+
+Importer = Callable[[Step], None]
+IMPORTERS: dict[str, Importer] = {}
+
+_ACTS = {0: Act(), 1: RELU, 2: Act(-1.0, 1.0), 3: RELU6}  # schema enum ActivationFunctionType
+_ACT_NAMES = {4: "TANH", 5: "SIGN_BIT"}
+_SAME = 0  # schema enum Padding; 1 is VALID
+
+
+def imports(*codes: str) -> Callable[[Importer], Importer]:
+    """Register the function as the importer of the TFLite operators called so."""
+
+    def register(importer: Importer) -> Importer:
+        for code in codes:
+            assert code not in IMPORTERS, code
+            IMPORTERS[code] = importer
+        return importer
+
+    return register
+
+
+def fused(options: Options) -> Act:
+    """The activation fused into an operator."""
+    kind = options["FusedActivationFunction"]
+    if kind not in _ACTS:
+        raise TinycError(f"fused activation {_ACT_NAMES.get(kind, kind)}", options.where)
+    return _ACTS[kind]
+
+
+def geometry(options: Options, x: Value, kernel: Pair, dilated: bool = False) -> tuple[Pair, Padding, Pair]:
+    """(stride, explicit padding, dilation). SAME puts the odd row or column at the bottom or right."""
+    stride = Pair(options["StrideH"], options["StrideW"])
+    dilation = Pair(options["DilationHFactor"], options["DilationWFactor"]) if dilated else Pair(1, 1)
+    if min(*stride, *dilation, *kernel) < 1:
+        raise TinycError(f"kernel {kernel}, stride {stride}, dilation {dilation} must be positive", options.where)
+    if options["Padding"] != _SAME:
+        return stride, Padding(0, 0, 0, 0), dilation
+    _, in_h, in_w, in_c = x.shape
+    top, bottom = _same(in_h, kernel.h, stride.h, dilation.h)
+    left, right = _same(in_w, kernel.w, stride.w, dilation.w)
+    if (in_h + top + bottom) * (in_w + left + right) * in_c > MAX_ELEMENTS:
+        raise TinycError(f"a window of {kernel} with dilation {dilation} is too large", options.where)
+    return stride, Padding(top, left, bottom, right), dilation
+
+
+def _same(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    total = max((math.ceil(size / stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return total // 2, total - total // 2
+
+
+@imports("CONV_2D")
+def conv_2d(s: Step) -> None:
+    o, x, w = s.options("Conv2DOptions"), s.image(0), s.weights(1, axis=0)
+    _weights_of(s, w, 4)
+    stride, pad, dilation = geometry(o, x, Pair(*w.shape[1:3]), dilated=True)
+    groups = max(x.shape[3] // w.shape[3], 1)
+    s.emit("conv2d", (x, w, s.bias(2, x, w)), Conv2D(stride, pad, dilation, groups, fused(o)))
+
+
+@imports("DEPTHWISE_CONV_2D")
+def depthwise_conv_2d(s: Step) -> None:
+    o, x = s.options("DepthwiseConv2DOptions"), s.image(0)
+    shape = s.tensor(1).shape
+    if len(shape) != 4 or shape[0] != 1:
+        raise TinycError(f"depthwise weights have shape {list(shape)}, expected [1, height, width, channels]")
+    w = s.weights(1, axis=2, shape=shape[1:])
+    stride, pad, dilation = geometry(o, x, Pair(*w.shape[:2]), dilated=True)
+    attrs = DepthwiseConv2D(stride, pad, dilation, fused(o))
+    s.emit("depthwise_conv2d", (x, w, s.bias(2, x, w)), attrs)
+
+
+@imports("FULLY_CONNECTED")
+def fully_connected(s: Step) -> None:
+    o, x, w = s.options("FullyConnectedOptions"), s.value(0), s.weights(1, axis=0)
+    _weights_of(s, w, 2)
+    if o["WeightsFormat"] != 0:
+        raise TinycError("the weights are shuffled for a desktop kernel")
+    attrs = FullyConnected(fused(o), bool(o["KeepNumDims"]))
+    s.emit("fully_connected", (x, w, s.bias(2, x, w)), attrs)
+
+
+def _weights_of(s: Step, w: Value, rank: int) -> None:
+    if len(w.shape) != rank:
+        raise TinycError(f"weights '{w.name}' have shape {list(w.shape)}, expected rank {rank}", s.where)
+
+
+def _pool(s: Step) -> tuple[Value, Pair, Pair, Padding, Act]:
+    o, x = s.options("Pool2DOptions"), s.image(0)
+    kernel = Pair(o["FilterHeight"], o["FilterWidth"])
+    stride, pad, _ = geometry(o, x, kernel)
+    return x, kernel, stride, pad, fused(o)
+
+
+@imports("AVERAGE_POOL_2D")
+def average_pool_2d(s: Step) -> None:
+    x, kernel, stride, pad, act = _pool(s)
+    s.emit("avg_pool2d", (x,), AvgPool2D(kernel, stride, pad, act=act))
+
+
+@imports("MAX_POOL_2D")
+def max_pool_2d(s: Step) -> None:
+    x, kernel, stride, pad, act = _pool(s)
+    s.emit("max_pool2d", (x,), MaxPool2D(kernel, stride, pad, act=act))
+
+
+@imports("MEAN")
+def mean(s: Step) -> None:
+    axes = s.numbers(1)
+    s.emit("mean", (s.value(0),), Mean(axes, bool(s.options("ReducerOptions")["KeepDims"])))
+
+
+@imports("PAD", "PADV2")
+def pad(s: Step) -> None:
+    x, pads = s.value(0), s.numbers(1)
+    if len(pads) != 2 * len(x.shape):
+        raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
+    fill = 0.0
+    if s.has(2):
+        array = s.constant(2)
+        if array is None or array.size != 1:
+            raise TinycError("the padding value must be one constant", s.where)
+        value = s.value(2)
+        scale, zero = value.quant.per_tensor if value.quant else (1.0, 0)
+        fill = scale * (float(array.reshape(-1)[0]) - zero)
+    s.emit("pad", (x,), Pad(pads[0::2], pads[1::2], fill))
+
+
+@imports("CONCATENATION")
+def concatenation(s: Step) -> None:
+    o = s.options("ConcatenationOptions")
+    act = fused(o)
+    xs = [s.value(i) for i in range(s.input_count)]
+    attrs = Concat(o["Axis"])
+    if act == Act():
+        s.emit("concat", xs, attrs)
+    else:
+        y = s.declared()
+        joined = s.between("concat", y.shape, y)
+        s.insert("concat", xs, attrs, joined)
+        s.emit("clip", (joined,), Clip(act), y)
+
+
+@imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def reshape(s: Step) -> None:
+    """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter."""
+    x = s.constant(0)
+    shape = s.out_tensor().shape
+    if x is not None and x.size == elements(s.out_tensor(), s.where):
+        s.builder.fold(s.operator.outputs[0], x.reshape(shape))
+    else:
+        s.emit("reshape", (s.value(0),), Reshape(shape))
+
+
+@imports("TRANSPOSE")
+def transpose(s: Step) -> None:
+    s.emit("transpose", (s.value(0),), Transpose(s.numbers(1)))
+
+
+@imports("RELU")
+def relu(s: Step) -> None:
+    s.emit("clip", (s.value(0),), Clip(RELU))
+
+
+@imports("RELU6")
+def relu6(s: Step) -> None:
+    s.emit("clip", (s.value(0),), Clip(RELU6))
+
+
+@imports("RELU_N1_TO_1")
+def relu_n1_to_1(s: Step) -> None:
+    s.emit("clip", (s.value(0),), Clip(Act(-1.0, 1.0)))
+
+
+@imports("LOGISTIC")
+def logistic(s: Step) -> None:
+    s.emit("sigmoid", (s.value(0),), Sigmoid())
+
+
+@imports("TANH")
+def tanh(s: Step) -> None:
+    s.emit("tanh", (s.value(0),), Tanh())
+
+
+@imports("SOFTMAX")
+def softmax(s: Step) -> None:
+    beta = float(s.options("SoftmaxOptions")["Beta"])
+    if not (math.isfinite(beta) and beta > 0):
+        raise TinycError(f"softmax with beta {beta}", s.where)
+    s.emit("softmax", (s.value(0),), Softmax(beta))
+
+
+@imports("QUANTIZE")
+def quantize(s: Step) -> None:
+    x, y = s.value(0), s.declared()
+    if x.dtype == "f32":
+        s.emit("quantize", (x,), Quantize(y.dtype), y)
+    else:
+        s.emit("requantize", (x,), Requantize(y.dtype), y)
+
+
+@imports("DEQUANTIZE")
+def dequantize(s: Step) -> None:
+    s.emit("dequantize", (s.value(0),), Dequantize())
+
+
+@imports("SHAPE")
+def shape_of(s: Step) -> None:
+    """Shapes are known when the model is loaded, so what is computed from them is constant."""
+    dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
+    s.builder.fold(s.operator.outputs[0], np.array(s.value(0).shape, dtype))
+
+
+@imports("PACK")
+def pack(s: Step) -> None:
+    """Only of constants: the usual way to compute the shape of a RESHAPE."""
+    parts = [s.constant(i) for i in range(s.input_count)]
+    known = [part for part in parts if part is not None]
+    if len(known) != len(parts) or not known or any(part.shape != () for part in known):
+        raise TinycError("PACK is supported for constant scalars only", s.where)
+    s.builder.fold(s.operator.outputs[0], np.stack(known))
+
+
+@imports("STRIDED_SLICE")
+def strided_slice(s: Step) -> None:
+    """Only of constants, one element of a list: `shape(x)[0]`."""
+    x = s.constant(0)
+    o = s.options("StridedSliceOptions")
+    begin, stride = s.numbers(1), s.numbers(3)
+    if x is None or x.ndim != 1 or len(begin) != 1 or stride != (1,) or o["ShrinkAxisMask"] != 1:
+        raise TinycError("STRIDED_SLICE is supported for one element of a constant list only", s.where)
+    if not -len(x) <= begin[0] < len(x):
+        raise TinycError(f"element {begin[0]} of a list of {len(x)}", s.where)
+    s.builder.fold(s.operator.outputs[0], np.asarray(x[begin[0]]))

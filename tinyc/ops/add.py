@@ -1,0 +1,37 @@
+"""add: y = x0 + x1 with numpy broadcasting and a fused activation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.ir.graph import Array
+from tinyc.ops.base import Observed, Op, Site
+from tinyc.ops.binary import Binary, infer
+from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
+
+
+class Add(Binary):
+    """The fused activation `act`."""
+
+    __slots__ = ()
+
+
+def float_ref(a: Add, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (np.clip(x0 + x1, np.float32(a.act.lo), np.float32(a.act.hi)).astype(np.float32),)
+
+
+def prepare(site: Site) -> Sum:
+    return prepare_sum(site, 1)
+
+
+OP = Op(
+    name="add",
+    attrs=Add,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed()),
+    quant_out=(Observed(),),
+    kernels=KERNELS,
+)

@@ -1,0 +1,108 @@
+"""Elementwise operators with two inputs: broadcasting, and the loops that their kernels run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Shape, Value
+from tinyc.kernels import Arg, Const, In, Out, Params
+from tinyc.ops.base import Act, Site, Type
+
+LOOPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop over the output: `size` steps, each moving `step0` and `step1` elements in the inputs."""
+
+    size: int
+    step0: int
+    step1: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Attributes of add, sub and mul: the fused activation."""
+
+    act: Act = Act()
+
+
+def broadcast_shape(x0: Shape, x1: Shape) -> Shape:
+    """The common shape by numpy's rule: axes meet from the back, a size of 1 repeats. TinycError if none."""
+    rank = max(len(x0), len(x1))
+    wide0, wide1 = (1,) * (rank - len(x0)) + x0, (1,) * (rank - len(x1)) + x1
+    if any(a != b and 1 not in (a, b) for a, b in zip(wide0, wide1, strict=True)):
+        raise TinycError(f"shapes {list(x0)} and {list(x1)} do not broadcast")
+    return tuple(b if a == 1 else a for a, b in zip(wide0, wide1, strict=True))
+
+
+def infer(a: Binary, x0: Value, x1: Value) -> Sequence[Type]:
+    return [Type(broadcast_shape(x0.shape, x1.shape), x0.dtype)]
+
+
+def loops(x0: Shape, x1: Shape) -> tuple[Loop, ...]:
+    """Loops over the broadcast output, outermost first. Equal shapes give a single loop.
+
+    Neighbouring axes in which the same inputs advance are one loop; axes of size 1 give none.
+    """
+    y = broadcast_shape(x0, x1)
+    wide0, wide1 = (1,) * (len(y) - len(x0)) + x0, (1,) * (len(y) - len(x1)) + x1
+    merged: list[tuple[int, bool, bool]] = []  # size, whether x0 advances, whether x1 does
+    for size, n0, n1 in zip(y, wide0, wide1, strict=True):
+        moves = (n0 == size, n1 == size)
+        if size == 1:
+            continue
+        if merged and merged[-1][1:] == moves:
+            merged[-1] = (merged[-1][0] * size, *moves)
+        else:
+            merged.append((size, *moves))
+    found = []
+    for k, (size, moves0, moves1) in enumerate(merged):
+        inner = merged[k + 1 :]
+        step0 = math.prod(n for n, moving, _ in inner if moving) if moves0 else 0
+        step1 = math.prod(n for n, _, moving in inner if moving) if moves1 else 0
+        found.append(Loop(size, step0, step1))
+    return tuple(found) or (Loop(1, 0, 0),)
+
+
+def loop_fields(site: Site) -> dict[str, int | float | str | Const]:
+    """Struct fields n0..n3 (sizes, outermost first), a0..a3 and b0..b3 (steps in the inputs)."""
+    found = loops(site.x(0).shape, site.x(1).shape)
+    fields: dict[str, int | float | str | Const] = {}
+    for k, loop in enumerate((Loop(1, 0, 0),) * (LOOPS - len(found)) + found):
+        fields |= {f"n{k}": loop.size, f"a{k}": loop.step0, f"b{k}": loop.step1}
+    return fields
+
+
+def arguments(site: Site) -> tuple[Arg, ...]:
+    """(parameters, input 0, input 1, output); a constant input is passed as such."""
+    inputs = (
+        Const(site.const(i), f"{list(site.x(i).shape)}", "x") if site.is_const(i) else In(i) for i in (0, 1)
+    )
+    return (Params(), *inputs, Out())
+
+
+def is_s8(site: Site) -> bool:
+    """int8 inputs and output"""
+    return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
+
+
+def few_loops(site: Site) -> bool:
+    """inputs whose repeated axes form at most 4 groups"""
+    return len(loops(site.x(0).shape, site.x(1).shape)) <= LOOPS
+
+
+def one_byte_input(site: Site) -> bool:
+    """one 8-bit input and one constant that is a single number"""
+    return is_s8(site) and moving_input(site) is not None
+
+
+def moving_input(site: Site) -> int | None:
+    """Which input is not the constant single number, if the other is one."""
+    for k in (0, 1):
+        if site.is_const(1 - k) and site.x(1 - k).elements == 1 and not site.is_const(k):
+            return k
+    return None

@@ -1,0 +1,47 @@
+"""clip: y = min(max(x, lo), hi); also relu (0, inf) and relu6 (0, 6). Rescales where the quantizations differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array
+from tinyc.ops.base import Act, Observed, Op, SameAs, Site
+from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, rescale, same_type
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    act: Act
+
+
+def float_ref(a: Clip, x: Array) -> tuple[Array, ...]:
+    return (np.clip(x, np.float32(a.act.lo), np.float32(a.act.hi)).astype(np.float32),)
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    x, y = site.x(0), site.y()
+    lo, hi = site.attrs.act.range_of(y)
+
+    def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if x.quant != y.quant:
+            q = rescale(q, site.scale_zero(x), site.scale_zero(y), site.rounding)
+        return np.clip(q, lo, hi)
+
+    return make_table(x, y, function)
+
+
+OP = Op(
+    name="clip",
+    attrs=Clip,
+    infer=same_type,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=look_up,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(TABLE_KERNEL,),
+)

@@ -1,0 +1,70 @@
+"""concat: tensors one after the other along one axis. All inputs and the output share one quantization."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    axis: int
+
+
+def infer(a: Concat, *xs: Value) -> Sequence[Type]:
+    if not xs:
+        raise TinycError("concat needs at least one input")
+    shape = list(xs[0].shape)
+    axis = normal_axis(a.axis, len(shape), "concat")
+    for x in xs[1:]:
+        others = [*x.shape[:axis], shape[axis], *x.shape[axis + 1 :]]
+        if len(x.shape) != len(shape) or others != shape:
+            raise TinycError(f"concat along axis {axis}: {list(x.shape)} does not fit {list(xs[0].shape)}")
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    return [Type(tuple(shape), xs[0].dtype)]
+
+
+def float_ref(a: Concat, *xs: Array) -> tuple[Array, ...]:
+    return (np.concatenate(xs, axis=a.axis),)
+
+
+def prepare(site: Site) -> Concat:
+    need_one_quant(site)
+    return Concat(normal_axis(site.attrs.axis, len(site.y().shape), "concat"))
+
+
+def lower_concat(site: Site, p: Concat) -> Call:
+    """tc_concat: for each index before the axis, a run of bytes from every input."""
+    count = len(site.node.inputs)
+    run_bytes = [math.prod(site.x(i).shape[p.axis :]) * element_bytes(site.x(i)) for i in range(count)]
+    fields: dict[str, int | float | str | Const] = {
+        "outer": math.prod(site.y().shape[: p.axis]),
+        "count": count,
+        "run_bytes": Const(np.array(run_bytes, np.int32), "[count]", "runs"),
+    }
+    inputs: list[Arg] = [
+        Const(site.const(i), f"{list(site.x(i).shape)}", "x") if site.is_const(i) else In(i) for i in range(count)
+    ]
+    return Call((Params(), Out(), *inputs), Struct("tc_concat_t", fields))
+
+
+OP = Op(
+    name="concat",
+    attrs=Concat,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),  # holds for every input
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_concat", lower_concat),),
+)

@@ -1,0 +1,64 @@
+"""dequantize: integers -> float32, y = scale * (x - zero)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Kept, Op, Site, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Dequantize:
+    """No attributes."""
+
+
+def infer(a: Dequantize, x: Value) -> Sequence[Type]:
+    return [Type(x.shape, "f32")]
+
+
+def float_ref(a: Dequantize, x: Array) -> tuple[Array, ...]:
+    return (np.asarray(x, np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class DequantizeParams:
+    scale: np.float32
+    zero: int
+
+
+def prepare(site: Site) -> DequantizeParams:
+    scale, zero = site.scale_zero(site.x(0))
+    return DequantizeParams(np.float32(scale), zero)
+
+
+def int_ref(p: DequantizeParams, x: Array) -> tuple[Array, ...]:
+    return (p.scale * (x.astype(np.int64) - p.zero).astype(np.float32),)
+
+
+def is_s8_to_f32(site: Site) -> bool:
+    """int8 input, float32 output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s8", "f32")
+
+
+def lower_dequantize(site: Site, p: DequantizeParams) -> Call:
+    """tc_dequantize_s8_f32."""
+    fields: dict[str, int | float | str] = {"n": site.x(0).elements, "scale": float(p.scale), "zero": p.zero}
+    return Call((Params(), In(0), Out()), Struct("tc_dequantize_s8_f32_t", fields))
+
+
+OP = Op(
+    name="dequantize",
+    attrs=Dequantize,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_dequantize_s8_f32", lower_dequantize, when=(is_s8_to_f32,)),),
+)

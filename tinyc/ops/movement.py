@@ -1,0 +1,32 @@
+"""What the operators that only move elements (pad, concat, transpose) share."""
+
+from __future__ import annotations
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.ops.base import Site
+
+
+def element_bytes(value: Value) -> int:
+    """Bytes of one element of the tensor in the arena."""
+    return value.size_bytes // value.elements if value.elements else 1
+
+
+def need_one_quant(site: Site) -> None:
+    """Raise TinycError unless every input has the output's dtype and quantization."""
+    y = site.y()
+    for name in site.node.inputs:
+        x = site.graph.values[name]
+        if x.dtype != y.dtype or x.quant != y.quant:
+            raise TinycError(
+                f"{site.node.op}: '{x.name}' and '{y.name}' differ in dtype or quantization",
+                site.node.where,
+                "the operator moves bytes; a requantize before it makes the inputs alike",
+            )
+
+
+def normal_axis(axis: int, rank: int, op: str) -> int:
+    """The axis counted from the front; TinycError if it lies outside the rank."""
+    if not -rank <= axis < rank:
+        raise TinycError(f"{op} along axis {axis} of a tensor of rank {rank}")
+    return axis % rank

@@ -1,0 +1,80 @@
+"""quantize: float32 -> integers, y = clamp(round(x / scale) + zero)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.numerics import Numerics, round_half_away
+from tinyc.ops.base import Kept, Op, Site, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize:
+    dtype: DType = "s8"  # of the output
+
+
+def infer(a: Quantize, x: Value) -> Sequence[Type]:
+    return [Type(x.shape, a.dtype)]
+
+
+def float_ref(a: Quantize, x: Array) -> tuple[Array, ...]:
+    return (x,)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeParams:
+    """half_even: LiteRT multiplies by 1/scale and rounds halves to even; else divide, halves away from zero."""
+
+    scale: np.float32
+    zero: int
+    dtype: DType
+    half_even: bool
+
+
+def prepare(site: Site) -> QuantizeParams:
+    scale, zero = site.scale_zero(site.y())
+    return QuantizeParams(np.float32(scale), zero, site.y().dtype, site.numerics is Numerics.LITERT)
+
+
+def int_ref(p: QuantizeParams, x: Array) -> tuple[Array, ...]:
+    lo, hi = INT_RANGE[p.dtype]
+    with np.errstate(over="ignore"):  # too large is infinite, and saturates
+        real = x * (np.float32(1) / p.scale) if p.half_even else x / p.scale
+    # NaN compares false with everything, so it ends at the lower bound, as in C.
+    bounded = np.where(real > lo - p.zero, np.minimum(real, np.float32(hi - p.zero)), np.float32(lo - p.zero))
+    steps = np.rint(bounded) if p.half_even else round_half_away(bounded)
+    return ((steps.astype(np.int64) + p.zero).astype(NUMPY_DTYPE[p.dtype]),)
+
+
+def is_f32_to_s8(site: Site) -> bool:
+    """float32 input, int8 output"""
+    return (site.x(0).dtype, site.y().dtype) == ("f32", "s8")
+
+
+def lower_quantize(site: Site, p: QuantizeParams) -> Call:
+    """tc_quantize_f32_s8."""
+    fields: dict[str, int | float | str] = {
+        "n": site.x(0).elements,
+        "scale": float(np.float32(1) / p.scale if p.half_even else p.scale),
+        "zero": p.zero,
+        "half_even": int(p.half_even),
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_quantize_f32_s8_t", fields))
+
+
+OP = Op(
+    name="quantize",
+    attrs=Quantize,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_quantize_f32_s8", lower_quantize, when=(is_f32_to_s8,)),),
+)

@@ -1,0 +1,94 @@
+"""requantize: the same reals in another integer quantization or width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.ops.tables import TABLE_KERNEL, Table, is_byte_to_byte, look_up, make_table, rescale
+
+
+@dataclass(frozen=True, slots=True)
+class Requantize:
+    dtype: DType = "s8"  # of the output
+
+
+def infer(a: Requantize, x: Value) -> Sequence[Type]:
+    return [Type(x.shape, a.dtype)]
+
+
+def float_ref(a: Requantize, x: Array) -> tuple[Array, ...]:
+    return (x,)
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """y = clamp(requantize(x - x_zero, mult, shift) + y_zero): for widths that no byte table covers."""
+
+    mult: int
+    shift: int
+    rounding: Rounding
+    x_zero: int
+    y_zero: int
+    dtype: DType
+
+
+def prepare(site: Site) -> Table | Wide:
+    x, y = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    if is_byte_to_byte(site):
+        return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.rounding))
+    factor = float(np.float64(x[0]) / np.float64(y[0]))
+    if factor >= 2.0**14:
+        raise TinycError(f"requantize by a factor of {factor:g}; at most 16384 fits int32", site.node.where)
+    mult, shift = quantize_multiplier(factor)
+    return Wide(mult, shift, site.rounding, x[1], y[1], site.y().dtype)
+
+
+def int_ref(p: Table | Wide, x: Array) -> tuple[Array, ...]:
+    if isinstance(p, Table):
+        return look_up(p, x)
+    y = requantize(x.astype(np.int64) - p.x_zero, p.mult, p.shift, p.rounding) + p.y_zero
+    return (np.clip(y, *INT_RANGE[p.dtype]).astype(NUMPY_DTYPE[p.dtype]),)
+
+
+def is_wide(site: Site) -> bool:
+    """int8 or int16 input, int8, int16 or int32 output"""
+    return site.x(0).dtype in ("s8", "s16") and site.y().dtype in ("s8", "s16", "s32")
+
+
+def lower_wide(site: Site, p: Wide) -> Call:
+    """tc_requantize_wide: element by element, in any width."""
+    lo, hi = INT_RANGE[p.dtype]
+    fields: dict[str, int | float | str] = {
+        "n": site.x(0).elements,
+        "x_bytes": site.x(0).size_bytes // site.x(0).elements,
+        "y_bytes": site.y().size_bytes // site.y().elements,
+        "x_zero": p.x_zero,
+        "y_zero": p.y_zero,
+        "mult": p.mult,
+        "shift": p.shift,
+        "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
+        "y_min": lo,
+        "y_max": hi,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_requantize_wide_t", fields))
+
+
+OP = Op(
+    name="requantize",
+    attrs=Requantize,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", lower_wide, when=(is_wide,))),
+)

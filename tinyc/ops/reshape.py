@@ -1,0 +1,46 @@
+"""reshape: the same elements in the same order under another shape. A view: no kernel runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    shape: Shape  # every size known: the loaders resolve -1 and 0
+
+
+def infer(a: Reshape, x: Value) -> Sequence[Type]:
+    if min(a.shape, default=1) < 0 or math.prod(a.shape) != x.elements:
+        raise TinycError(f"cannot reshape {list(x.shape)} ({x.elements} elements) to {list(a.shape)}")
+    return [Type(a.shape, x.dtype)]
+
+
+def float_ref(a: Reshape, x: Array) -> tuple[Array, ...]:
+    return (x.reshape(a.shape),)
+
+
+def prepare(site: Site) -> Reshape:
+    if site.x(0).quant != site.y().quant:
+        raise TinycError("reshape cannot change the quantization of its tensor", site.node.where)
+    return Reshape(site.y().shape)
+
+
+OP = Op(
+    name="reshape",
+    attrs=Reshape,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(),
+    view=True,
+)

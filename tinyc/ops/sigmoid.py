@@ -1,0 +1,67 @@
+"""sigmoid: y = 1 / (1 + exp(-x)). Output scale 1/256, zero point -128."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc import fixedpoint
+from tinyc.ir.graph import Array
+from tinyc.numerics import Numerics, rounding_divide_by_pot
+from tinyc.ops.base import Fixed, Observed, Op, Site
+from tinyc.ops.tables import (
+    TABLE_KERNEL,
+    Table,
+    float_table,
+    look_up,
+    make_table,
+    need_bytes,
+    need_scale,
+    same_type,
+    saturating_q4,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """No attributes."""
+
+
+def float_ref(a: Sigmoid, x: Array) -> tuple[Array, ...]:
+    wide = np.asarray(x, np.float64)
+    small = np.exp(-np.abs(wide))
+    return (np.where(wide >= 0, 1 / (1 + small), small / (1 + small)).astype(np.float32),)
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    if site.numerics is Numerics.LITERT:
+        return float_table(site, _sigmoid)
+    need_scale(site, 1 / 256, -128)
+
+    def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        inside, low, high = saturating_q4(q, *site.scale_zero(site.x(0)))
+        y = rounding_divide_by_pot(fixedpoint.logistic(inside, 4), 31 - 8) - 128
+        return np.where(low, -128, np.where(high, 127, y))
+
+    return make_table(site.x(0), site.y(), function)
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+OP = Op(
+    name="sigmoid",
+    attrs=Sigmoid,
+    infer=same_type,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=look_up,
+    quant_in=(Observed(),),
+    quant_out=(Fixed(1 / 256, -128),),
+    kernels=(TABLE_KERNEL,),
+)

@@ -1,0 +1,172 @@
+"""softmax over the last axis: y = exp(beta * x) / sum(exp(beta * x))."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc import fixedpoint
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.numerics import (
+    Numerics,
+    Rounding,
+    quantize_multiplier,
+    requantize,
+    round_half_away,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.ops.tables import need_scale
+
+_DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
+_SUM_BITS = 12  # integer bits of the sum of exponentials
+_MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    beta: float = 1.0
+
+
+def infer(a: Softmax, x: Value) -> Sequence[Type]:
+    if not x.shape:
+        raise TinycError(f"softmax takes a tensor with at least one axis, '{x.name}' is a scalar")
+    return [Type(x.shape, x.dtype)]
+
+
+def float_ref(a: Softmax, x: Array) -> tuple[Array, ...]:
+    e = np.exp((x - x.max(axis=-1, keepdims=True)) * np.float32(a.beta))
+    return ((e / e.sum(axis=-1, keepdims=True)).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSoftmax:
+    """exps[d]: exp of the d-th step below the maximum, Q0.31. Beyond the table it counts as 0."""
+
+    exps: npt.NDArray[np.int32]
+
+    def run(self, x: Array) -> Array:
+        below = (x.max(axis=-1, keepdims=True).astype(np.int64) - x).astype(np.int64)
+        exps = np.zeros(256, np.int64)
+        exps[: len(self.exps)] = self.exps
+        e = exps[below]
+        total = rounding_divide_by_pot(e, _SUM_BITS).sum(axis=-1, keepdims=True)
+        scale, bits = fixedpoint.reciprocal(total, _SUM_BITS)
+        y = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, e), bits + 31 - 8)
+        return np.clip(y - 128, -128, 127).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatSoftmax:
+    """exps[d]: exp of the d-th step below the maximum, float32, 256 entries."""
+
+    exps: npt.NDArray[np.float32]
+    y_scale: np.float32
+    y_zero: int
+
+    def run(self, x: Array) -> Array:
+        e = self.exps[x.max(axis=-1, keepdims=True).astype(np.int64) - x]
+        total = np.add.accumulate(e, axis=-1, dtype=np.float32)[..., -1:]  # one after the other, as in C
+        y = round_half_away(e * (np.float32(1) / (total * self.y_scale))) + self.y_zero
+        return np.clip(y, -128, 127).astype(np.int8)
+
+
+def prepare(site: Site) -> FixedSoftmax | FloatSoftmax:
+    scale, _ = site.scale_zero(site.x(0))
+    if site.numerics is Numerics.LITERT:
+        return _prepare_float(site, scale)
+    need_scale(site, 1 / 256, -128)
+    if site.x(0).shape[-1] > _MAX_DEPTH:
+        raise TinycError(
+            f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where
+        )
+    return FixedSoftmax(_fixed_exps(site.attrs.beta, scale))
+
+
+def _fixed_exps(beta: float, scale: float) -> npt.NDArray[np.int32]:
+    """Table of FixedSoftmax, as TensorFlow Lite's softmax computes each difference; trailing no-ops cut."""
+    factor = float(np.float32(beta)) * scale * 2.0 ** (31 - _DIFF_BITS)
+    if factor <= 1:
+        raise TinycError(f"softmax input scale {scale} times beta {beta} is too small for 5.26 fixed point")
+    mult, shift = quantize_multiplier(min(factor, 2.0**31 - 1))
+    largest = math.floor((2.0**_DIFF_BITS - 1) * 2.0 ** (31 - _DIFF_BITS) / 2.0**shift)  # more would overflow
+    below = np.arange(min(largest, 255) + 1)
+    scaled = requantize(-below, mult, shift, Rounding.DOUBLE)
+    exps = fixedpoint.exp_on_negative_values(scaled, _DIFF_BITS)
+    # Below 2^11 an entry adds 0 to the sum and gives output 0, whatever the others are.
+    return exps[: int(np.flatnonzero(exps >= 1 << (_SUM_BITS - 1))[-1]) + 1].astype(np.int32)
+
+
+def _prepare_float(site: Site, scale: float) -> FloatSoftmax:
+    y_scale, y_zero = site.scale_zero(site.y())
+    step = -np.float32(scale) * np.float32(site.attrs.beta)
+    exps = [math.exp(float(step * np.float32(below))) for below in range(256)]
+    return FloatSoftmax(np.array(exps).astype(np.float32), np.float32(y_scale), y_zero)
+
+
+def int_ref(p: FixedSoftmax | FloatSoftmax, x: Array) -> tuple[Array, ...]:
+    return (p.run(x),)
+
+
+def is_s8(site: Site) -> bool:
+    """int8 input and output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
+def is_fixed(site: Site) -> bool:
+    """numerics other than litert"""
+    return site.numerics is not Numerics.LITERT
+
+
+def is_float(site: Site) -> bool:
+    """numerics litert"""
+    return site.numerics is Numerics.LITERT
+
+
+def _sizes(site: Site) -> dict[str, int]:
+    depth = site.x(0).shape[-1]
+    return {"outer": site.x(0).elements // depth, "depth": depth}
+
+
+def lower_fixed(site: Site, p: FixedSoftmax) -> Call:
+    """tc_softmax_s8: fixed point."""
+    fields = {
+        "exps": Const(p.exps, "[steps below the maximum] Q0.31", "exp"),
+        "exp_count": len(p.exps),
+        **_sizes(site),
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_softmax_s8_t", fields))
+
+
+def lower_float(site: Site, p: FloatSoftmax) -> Call:
+    """tc_softmax_f32_s8: float32 inside."""
+    fields = {
+        "exps": Const(p.exps, "[256] by steps below the maximum", "exp"),
+        **_sizes(site),
+        "y_scale": float(p.y_scale),
+        "y_zero": p.y_zero,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_softmax_f32_s8_t", fields))
+
+
+OP = Op(
+    name="softmax",
+    attrs=Softmax,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(Fixed(1 / 256, -128),),
+    kernels=(
+        Kernel("tc_softmax_s8", lower_fixed, when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel("tc_softmax_f32_s8", lower_float, when=(is_s8, is_float), inplace=(0,)),
+    ),
+)

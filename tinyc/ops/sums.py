@@ -1,0 +1,242 @@
+"""The integers of add and sub: y = clamp(rescaled x0 +- rescaled x1), and their exact linear form.
+
+TensorFlow Lite rescales both inputs to a common scale with 20 more bits, adds, and rescales the sum.
+XNNPACK computes y = (a*x0 + b*x1 + c) >> s. That form is by far the cheaper one, and nearly every sum of
+the first kind equals some (a, b, c, s) for all 65,536 pairs of inputs; `linear_form` searches for it
+and proves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, Array
+from tinyc.kernels import Call, Const, In, Kernel, Out, Struct
+from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.ops.base import Site
+from tinyc.ops.binary import arguments, few_loops, is_s8, loop_fields, moving_input, one_byte_input
+
+_LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
+_XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
+_WINDOW = 24  # how far from the rounded real coefficients the search looks
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """y = clamp(((a*x0 + b*x1 + c) >> shift) + y_zero, y_min, y_max); the sum fits int32 for int8 inputs."""
+
+    a: int
+    b: int
+    c: int
+    shift: int
+    y_zero: int
+    y_min: int
+    y_max: int
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        acc = self.a * x0.astype(np.int64) + self.b * x1.astype(np.int64) + self.c
+        return np.clip((acc >> self.shift) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """y = clamp(requantize(t0 + sign*t1, mult, shift) + y_zero), t<k> = requantize((x<k> - zero<k>) << 20, ...)."""
+
+    x0_zero: int
+    x1_zero: int
+    x0_mult: int
+    x0_shift: int
+    x1_mult: int
+    x1_shift: int
+    sign: int
+    mult: int
+    shift: int
+    y_zero: int
+    y_min: int
+    y_max: int
+    rounding: Rounding
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        t0 = self._term(x0, self.x0_zero, self.x0_mult, self.x0_shift)
+        t1 = self._term(x1, self.x1_zero, self.x1_mult, self.x1_shift)
+        y = requantize(t0 + self.sign * t1, self.mult, self.shift, self.rounding) + self.y_zero
+        return np.clip(y, self.y_min, self.y_max).astype(np.int8)
+
+    def _term(self, x: Array, zero: int, mult: int, shift: int) -> npt.NDArray[np.int64]:
+        return requantize((x.astype(np.int64) - zero) << _LEFT_SHIFT, mult, shift, self.rounding)
+
+
+Sum = Linear | Rescaled
+
+
+def prepare_sum(site: Site, sign: int) -> Sum:
+    """The integers of x0 + sign * x1 under the site's numerics."""
+    if not is_s8(site):
+        raise TinycError(
+            f"{site.node.op} of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8",
+            site.node.where,
+        )
+    if site.numerics is Numerics.LITERT:
+        ratios = [site.scale_zero(site.x(k))[0] / site.scale_zero(site.y())[0] for k in (0, 1)]
+        if all(_XNN_MIN_RATIO <= ratio < _XNN_MAX_RATIO for ratio in ratios):
+            return _prepare_xnn(site, sign)
+    return _prepare_rescaled(site, sign)
+
+
+def _prepare_xnn(site: Site, sign: int) -> Linear:
+    """XNNPACK's qs8 vadd: coefficients of 21 bits at most, the larger with exactly 21."""
+    (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    y_scale, y_zero = site.scale_zero(site.y())
+    ratio0, ratio1 = np.float32(scale0) / np.float32(y_scale), np.float32(scale1) / np.float32(y_scale)
+    exponent = int(np.frexp(max(ratio0, ratio1))[1]) - 1
+    shift = 20 - exponent
+    a = int(np.rint(np.float64(ratio0) * 2.0**shift))
+    b = sign * int(np.rint(np.float64(ratio1) * 2.0**shift))
+    lo, hi = site.attrs.act.range_of(site.y())
+    return Linear(a, b, (1 << (shift - 1)) - a * zero0 - b * zero1, shift, y_zero, lo, hi)
+
+
+def _prepare_rescaled(site: Site, sign: int) -> Rescaled:
+    (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    y_scale, y_zero = site.scale_zero(site.y())
+    common = 2 * max(scale0, scale1)
+    factors = (scale0 / common, scale1 / common, common / (2.0**_LEFT_SHIFT * y_scale))
+    if factors[2] >= 1:
+        raise TinycError(f"{site.node.op}: output scale {y_scale:g} is too small for inputs at {common / 2:g}", site.node.where)
+    (m0, s0), (m1, s1), (m, s) = map(quantize_multiplier, factors)
+    lo, hi = site.attrs.act.range_of(site.y())
+    return Rescaled(zero0, zero1, m0, s0, m1, s1, sign, m, s, y_zero, lo, hi, site.rounding)
+
+
+def int_ref(p: Sum, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (p.run(x0, x1),)
+
+
+@lru_cache(maxsize=256)
+def linear_form(p: Sum) -> Linear | None:
+    """A Linear with the same output for all 65,536 pairs of int8 inputs, or None if the search finds none.
+
+    The coefficients lie near the real ratios; for each shift a window of them is tried against the
+    pairs that come closest to a step of the output, and the survivor is checked against every pair.
+    """
+    if isinstance(p, Linear):
+        return p
+    x = np.arange(-128, 128)
+    target = p.run(x[:, None], x[None, :]).astype(np.int64)
+    real0, real1 = _real_ratios(p)
+    for shift in range(_largest_shift(p, real0, real1), 9, -1):
+        found = _search(p, target, real0, real1, shift)
+        if found is not None:
+            return found
+    return None
+
+
+def _real_ratios(p: Rescaled) -> tuple[float, float]:
+    """Coefficients of x0 and x1 in the real function that p approximates."""
+    out = p.mult * 2.0 ** (p.shift - 31 + _LEFT_SHIFT)
+    return (
+        p.x0_mult * 2.0 ** (p.x0_shift - 31) * out,
+        p.sign * p.x1_mult * 2.0 ** (p.x1_shift - 31) * out,
+    )
+
+
+def _largest_shift(p: Rescaled, real0: float, real1: float) -> int:
+    """The most fraction bits with which every sum stays below 2^31, whatever the inputs."""
+    reach = (abs(real0) + abs(real1)) * 256 + abs(p.y_zero) + 2
+    return min(30, int(np.floor(31 - np.log2(reach))))
+
+
+def _search(
+    p: Rescaled, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int
+) -> Linear | None:
+    x = np.arange(-128, 128)
+    one = 1 << shift
+    a0, b0 = round(real0 * one), round(real1 * one)
+    # c must satisfy target*one <= a*x0 + b*x1 + c < (target+1)*one wherever the clamp leaves the value alone.
+    base = a0 * x[:, None] + b0 * x[None, :]
+    least = np.where(target > p.y_min, target * one - base, -(2**62))
+    most = np.where(target < p.y_max, (target + 1) * one - 1 - base, 2**62)
+    slack = 2 * 128 * 2 * _WINDOW  # twice what the window can move a sum
+    near = (least >= least.max() - slack) | (most <= most.min() + slack)
+    i0, i1 = np.nonzero(near)
+    window = np.arange(-_WINDOW, _WINDOW + 1)
+    move = window[:, None, None] * x[i0] + window[None, :, None] * x[i1]
+    low = (least[near] - move).max(axis=2)
+    high = (most[near] - move).min(axis=2)
+    room = high - low
+    best = np.unravel_index(int(np.argmax(room)), room.shape)
+    if room[best] < 0:
+        return None
+    a, b = a0 + int(window[best[0]]), b0 + int(window[best[1]])
+    c = int(low[best] + room[best] // 2)
+    found = Linear(a, b, c, shift, 0, p.y_min, p.y_max)
+    reach = max(abs(a) * 128 + abs(b) * 128 + abs(c), 1)
+    return found if reach < 2**31 and np.array_equal(found.run(x[:, None], x[None, :]), target) else None
+
+
+def has_linear_form(site: Site) -> bool:
+    """scales for which (a*x0 + b*x1 + c) >> s is exact"""
+    return is_s8(site) and linear_form(_prepare(site)) is not None
+
+
+def _prepare(site: Site) -> Sum:
+    return prepare_sum(site, -1 if site.node.op == "sub" else 1)
+
+
+def lower_linear(site: Site, p: Sum) -> Call:
+    """tc_add_linear_s8: two multiplications, a shift and a clamp per element."""
+    form = linear_form(p)
+    if form is None:
+        raise TinycError("no exact linear form", site.node.where)
+    fields = {
+        **loop_fields(site),
+        "a": form.a,
+        "b": form.b,
+        "c": form.c,
+        "shift": form.shift,
+        "y_zero": form.y_zero,
+        "y_min": form.y_min,
+        "y_max": form.y_max,
+    }
+    return Call(arguments(site), Struct("tc_add_linear_s8_t", fields))
+
+
+def lower_rescaled(site: Site, p: Sum) -> Call:
+    """tc_add_s8: both inputs and the sum rescaled."""
+    if not isinstance(p, Rescaled):
+        raise TinycError("a linear sum has its own kernel", site.node.where)
+    names = ("x0_zero", "x1_zero", "x0_mult", "x0_shift", "x1_mult", "x1_shift", "sign", "mult", "shift")
+    fields = {
+        **loop_fields(site),
+        **{name: getattr(p, name) for name in (*names, "y_zero", "y_min", "y_max")},
+        "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
+    }
+    return Call(arguments(site), Struct("tc_add_s8_t", fields))
+
+
+def is_rescaled(site: Site) -> bool:
+    """a sum that is not linear by definition"""
+    return is_s8(site) and isinstance(_prepare(site), Rescaled)
+
+
+def lower_table(site: Site, p: Sum) -> Call:
+    """tc_lut_s8: with one constant number the sum is a function of one byte."""
+    index = moving_input(site)
+    if index is None:
+        raise TinycError("two moving inputs make no table", site.node.where)
+    order = np.arange(256, dtype=np.uint8).view(np.int8)
+    number = site.const(1 - index).reshape(())
+    lut = p.run(order, number) if index == 0 else p.run(number, order)
+    return Call((Const(lut, "[256] by the input's unsigned byte", "lut"), In(index), Out(), site.y().elements))
+
+
+KERNELS = (
+    Kernel("tc_lut_s8", lower_table, when=(one_byte_input,), inplace=(0, 1)),
+    Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
+    Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
+)

@@ -1,0 +1,110 @@
+"""256-byte tables: any function of one 8-bit input is computed at compile time, for every value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out
+from tinyc.numerics import Rounding, quantize_multiplier, requantize, round_half_away
+from tinyc.ops.base import Site, Type
+
+_BYTE = {"s8": np.int8, "u8": np.uint8}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """y = lut[x as an unsigned byte], 256 entries of the output's dtype (int8 or uint8)."""
+
+    lut: Array
+
+
+def make_table(x: Value, y: Value, function: Callable[[npt.NDArray[np.int64]], npt.ArrayLike]) -> Table:
+    """The Table of `function`, which maps all 256 integers of x to integers of y; clamped to y's range."""
+    order = np.arange(256, dtype=np.uint8).view(_BYTE[x.dtype])
+    lo, hi = INT_RANGE[y.dtype]
+    return Table(np.clip(function(order.astype(np.int64)), lo, hi).astype(_BYTE[y.dtype]))
+
+
+def look_up(p: Table, x: Array) -> tuple[Array, ...]:
+    """int_ref of every operator that is a table."""
+    return (p.lut[x.view(np.uint8)],)
+
+
+def is_byte_to_byte(site: Site) -> bool:
+    """8-bit input and output"""
+    return site.x(0).dtype in _BYTE and site.y().dtype in _BYTE
+
+
+def lower_table(site: Site, p: Table) -> Call:
+    """tc_lut_s8: every element through the table."""
+    return Call((Const(p.lut, "[256] by the input's unsigned byte", "lut"), In(0), Out(), site.x(0).elements))
+
+
+TABLE_KERNEL = Kernel("tc_lut_s8", lower_table, when=(is_byte_to_byte,), inplace=(0,))
+
+
+def same_type(attrs: object, x: Value) -> list[Type]:
+    """infer of elementwise operators with one input: the output looks like the input."""
+    return [Type(x.shape, x.dtype)]
+
+
+def need_bytes(site: Site) -> None:
+    """Raise TinycError unless input and output are 8-bit integers."""
+    if not is_byte_to_byte(site):
+        raise TinycError(
+            f"{site.node.op} from {site.x(0).dtype} to {site.y().dtype}: the integer operator takes 8-bit tensors",
+            site.node.where,
+        )
+
+
+def need_scale(site: Site, scale: float, zero: int, tolerance: float = 0.001) -> None:
+    """Raise TinycError unless the output is quantized by `scale` (relative tolerance) and `zero`."""
+    found = site.scale_zero(site.y())
+    if abs(found[0] - scale) > tolerance * scale or found[1] != zero:
+        raise TinycError(
+            f"{site.node.op} needs output scale 1/{round(1 / scale)} and zero point {zero}, "
+            f"'{site.y().name}' has {found[0]:.6g} and {found[1]}",
+            site.node.where,
+        )
+
+
+def rescale(
+    q: npt.NDArray[np.int64], x: tuple[float, int], y: tuple[float, int], rounding: Rounding
+) -> npt.NDArray[np.int64]:
+    """Integers of quantization x (scale, zero) as integers of quantization y, not yet clamped."""
+    mult, shift = quantize_multiplier(np.float64(x[0]) / np.float64(y[0]))
+    return requantize(q - x[1], mult, shift, rounding) + y[1]
+
+
+def saturating_q4(
+    q: npt.NDArray[np.int64], scale: float, zero: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """(x in Q4.27, too low, too high) of integers q, as TensorFlow Lite's int8 logistic and tanh scale them.
+
+    Where an input is too low or too high for Q4.27 the first array holds 0.
+    """
+    mult, shift = quantize_multiplier(np.float64(scale) * 2.0**27)
+    radius = math.floor(15 * 2.0**27 / 2.0**shift)
+    centred = q - zero
+    low, high = centred <= -radius, centred >= radius
+    return requantize(np.where(low | high, 0, centred), mult, shift, Rounding.DOUBLE), low, high
+
+
+def float_table(site: Site, function: Callable[[float], float]) -> Table:
+    """The Table that desktop LiteRT makes: float32 dequantize, function, divide by the scale, round."""
+    x, y = site.x(0), site.y()
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(x), site.scale_zero(y)
+
+    def integers(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        real = np.float32(x_scale) * (q - x_zero).astype(np.float32)
+        result = np.array([function(float(v)) for v in real]).astype(np.float32)
+        return (round_half_away(result * (np.float32(1) / np.float32(y_scale))) + y_zero).astype(np.int64)
+
+    return make_table(x, y, integers)

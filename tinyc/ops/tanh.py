@@ -1,0 +1,61 @@
+"""tanh: y = tanh(x). Output scale 1/128, zero point 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc import fixedpoint
+from tinyc.ir.graph import Array
+from tinyc.numerics import Numerics, rounding_divide_by_pot
+from tinyc.ops.base import Fixed, Observed, Op, Site
+from tinyc.ops.tables import (
+    TABLE_KERNEL,
+    Table,
+    float_table,
+    look_up,
+    make_table,
+    need_bytes,
+    need_scale,
+    same_type,
+    saturating_q4,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tanh:
+    """No attributes."""
+
+
+def float_ref(a: Tanh, x: Array) -> tuple[Array, ...]:
+    return (np.tanh(x).astype(np.float32),)
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    if site.numerics is Numerics.LITERT:
+        return float_table(site, math.tanh)
+    need_scale(site, 1 / 128, 0)
+
+    def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        inside, low, high = saturating_q4(q, *site.scale_zero(site.x(0)))
+        y = rounding_divide_by_pot(fixedpoint.tanh(inside, 4), 31 - 7)
+        return np.where(low, -128, np.where(high, 127, y))
+
+    return make_table(site.x(0), site.y(), function)
+
+
+OP = Op(
+    name="tanh",
+    attrs=Tanh,
+    infer=same_type,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=look_up,
+    quant_in=(Observed(),),
+    quant_out=(Fixed(1 / 128, 0),),
+    kernels=(TABLE_KERNEL,),
+)

@@ -1,0 +1,285 @@
+"""The stages in order; the only module that knows them all.
+
+load -> normalize -> quantize -> select -> plan -> lower -> emit -> build -> run -> verify -> report
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tinyc import __version__
+from tinyc.accuracy import measure
+from tinyc.board import Board, load_board
+from tinyc.build.compile import compile_firmware
+from tinyc.build.size import LibrarySize, check_fits, library_size
+from tinyc.build.toolchain import Optimize, Toolchain, find_toolchain
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph
+from tinyc.load import load_model
+from tinyc.lower import Program, Step, lower
+from tinyc.numerics import Numerics
+from tinyc.output_folder import REPORT_FILE, replacing
+from tinyc.passes import normalize
+from tinyc.plan import plan_graph, validate
+from tinyc.quantize import calibrate, quantize_model
+from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
+from tinyc.run import RunResult, Target, find_target
+from tinyc.samples import Samples, load_samples, synthetic_samples
+from tinyc.select import select
+from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
+
+NOISE_SAMPLES = 8  # where nobody gives inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a build may be asked for. Paths are the user's; None stands for the documented default."""
+
+    board: str
+    name: str | None = None
+    numerics: Numerics | None = None
+    optimize: Optimize = "speed"
+    calibration: Path | None = None
+    toolchain: str | None = None
+    emulator: str | None = None
+    inputs: Path | None = None
+    expect: str | None = None
+    samples: int = 20  # at most so many inputs run on the board; 0: all
+
+
+@dataclass
+class Progress:
+    """Seconds of each stage, and a callback that hears a stage begin. The pipeline's only mutable value."""
+
+    on_stage: Callable[[str], None] = lambda stage: None
+    on_warning: Callable[[str], None] = lambda message: None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.on_stage(name)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A model after the stages that need no tool: the integer graph, the program, and the library's text."""
+
+    path: Path
+    sha256: str
+    float_graph: Graph | None
+    graph: Graph
+    program: Program
+    files: Mapping[str, str]
+    calibration: Calibration | None
+    calibration_file: Path | None
+
+
+def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
+    """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
+    with progress.stage("load"):
+        loaded = load_model(path)
+        check(loaded, "load")
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    with progress.stage("normalize"):
+        normal = normalize(loaded)
+        check(normal, "normalize")
+    float_graph, calibration, graph = None, None, normal
+    if is_float(normal):
+        with progress.stage("quantize"):
+            data = calibrate(path, normal, options.calibration)
+            if not data.proven:
+                progress.on_warning(
+                    "no calibration data: activation ranges come from synthetic inputs, accuracy is unproven; "
+                    f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
+                )
+            float_graph = normal
+            graph = normalize(quantize_model(normal, data))
+            calibration = Calibration(data.source, data.samples, data.proven)
+            check(graph, "quantize")
+    elif options.calibration is not None:
+        progress.on_warning("the model is quantized already: --calibration is not used")
+    numerics = options.numerics or (Numerics.OURS if float_graph is not None else Numerics.TFLM)
+    with progress.stage("select"):
+        choices = select(graph, board.isa, numerics)
+    with progress.stage("plan"):
+        plan = plan_graph(graph, choices)
+        validate(graph, choices, plan)
+    with progress.stage("emit"):
+        program = lower(graph, choices, plan, numerics, options.name or path.stem)
+        files = emit_library(program, Info(path.name, sha256, board.name))
+    return Compiled(path, sha256, float_graph, graph, program, files, calibration, calibration_file)
+
+
+def is_float(graph: Graph) -> bool:
+    """Whether the model still has to be quantized: no value has a quantization."""
+    return not any(value.quant for value in graph.values.values())
+
+
+def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
+    """The report of a model that was compiled, run on the board's machine and verified; and its folder.
+
+    The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
+    complete or not at all. Raises TinycError, with exit code 1 when the model does not fit the board.
+    """
+    board = load_board(options.board)
+    compiled = compile_model(path, board, options, progress)
+    target_folder = out or Path("build") / compiled.program.name
+    with replacing(target_folder) as folder:
+        report = _build_in(folder, compiled, board, options, progress)
+        (folder / REPORT_FILE).write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+    return report, target_folder
+
+
+def verify_model(path: Path, options: Options, progress: Progress) -> Report:
+    """Like `build`, in a temporary folder of which nothing is kept."""
+    board = load_board(options.board)
+    compiled = compile_model(path, board, options, progress)
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        return _build_in(Path(folder), compiled, board, options, progress)
+
+
+def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
+    graph, program = compiled.graph, compiled.program
+    _check_fits(board, compiled, None)
+    samples = _samples(compiled, options)
+    toolchain = find_toolchain(board, options.toolchain)
+    target = find_target(board, options.emulator)
+    with progress.stage("compile"):
+        for name, text in compiled.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        firmware = compile_firmware(folder, program.name, board, toolchain, options.optimize, folder / "firmware")
+        size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
+        _check_fits(board, compiled, size)
+    with progress.stage("reference"):
+        wanted = reference_outputs(graph, program, samples)
+        if options.expect is not None:
+            wanted = expected_outputs(options.expect, graph, samples)
+    with progress.stage("run"):
+        ran = target.run(firmware, _input_bytes(graph, samples))
+    compared = compare(graph, ran.outputs, wanted)
+    with progress.stage("report"):
+        found = _bisect(folder, compiled, board, options, toolchain, target, samples, compared)
+        verdict = Verify(
+            compared.inputs, compared.output_bytes, compared.mismatches, options.expect or "integer reference", found
+        )
+        return _report(compiled, board, options, toolchain, size, ran, verdict, samples, wanted)
+
+
+def _bisect(
+    folder: Path,
+    compiled: Compiled,
+    board: Board,
+    options: Options,
+    toolchain: Toolchain,
+    target: Target,
+    samples: Samples,
+    compared: Comparison,
+) -> str | None:
+    """The first step that differs from the integer reference, in words; None if the outputs are equal."""
+    if compared.first_input is None:
+        return None
+    name = compiled.program.name
+    firmware = compile_firmware(
+        folder, name, board, toolchain, options.optimize, folder / "firmware" / "steps", dump_steps=True
+    )
+    one = samples.slice(compared.first_input, 1)
+    ran = target.run(firmware, _input_bytes(compiled.graph, one))
+    found = first_difference(compiled.graph, compiled.program, one.sample(0, compiled.graph), ran.steps[0])
+    return found or "every step equals the integer reference: the expected outputs come from other arithmetic"
+
+
+def _input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
+    rows = (samples.sample(index, graph) for index in range(len(samples)))
+    return [[sample[name].tobytes() for name in graph.inputs] for sample in rows]
+
+
+def _samples(compiled: Compiled, options: Options) -> Samples:
+    """The inputs that the proof runs on: the user's, else the calibration data, else noise."""
+    file = options.inputs or compiled.calibration_file
+    if file is None:
+        return synthetic_samples(compiled.graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
+    found = load_samples(file, compiled.graph)
+    return found.slice(0, options.samples or len(found))
+
+
+def _check_fits(board: Board, compiled: Compiled, size: LibrarySize | None) -> None:
+    """`check_fits`, with the layer that weighs most added to the hint."""
+    program = compiled.program
+    try:
+        check_fits(board, size, program.arena_bytes)
+    except TinycError as error:
+        if size is not None:
+            layer = max(program.steps, key=lambda step: step.const_bytes)
+            worst = f"most constants: {layer.title} '{layer.node.name}' with {layer.const_bytes:,} bytes"
+        else:
+            layer = max(program.steps, key=lambda step: step.live_bytes)
+            worst = f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
+        raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
+
+
+def _report(
+    compiled: Compiled,
+    board: Board,
+    options: Options,
+    toolchain: Toolchain,
+    size: LibrarySize,
+    ran: RunResult,
+    verdict: Verify,
+    samples: Samples,
+    outputs: Outputs,
+) -> Report:
+    program = compiled.program
+    return Report(
+        schema=SCHEMA,
+        tinyc=__version__,
+        model=compiled.path.name,
+        model_sha256=compiled.sha256,
+        name=program.name,
+        board=board.name,
+        machine=ran.machine,
+        toolchain=str(toolchain),
+        optimize=options.optimize,
+        numerics=program.numerics.value,
+        macs=sum(step.macs for step in program.steps),
+        arena_bytes=program.arena_bytes,
+        arena_lower_bound_bytes=program.arena_lower_bound_bytes,
+        stack_bytes=ran.stack_bytes,
+        flash=Flash(size.code_bytes, size.const_bytes),
+        instructions=ran.instructions[0] if ran.instructions else None,
+        overhead_instructions=ran.overhead_instructions[0] if ran.instructions else None,
+        layers=tuple(_layer(step, ran) for step in program.steps),
+        verify=verdict,
+        calibration=compiled.calibration,
+        accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs) if compiled.float_graph is not None else None,
+    )
+
+
+def _layer(step: Step, ran: RunResult) -> Layer:
+    output = step.outputs[0]
+    return Layer(
+        step=step.index,
+        name=step.node.origin[0].name if step.node.origin else step.node.name,
+        op=step.title,
+        kernel=step.choice.kernel.name,
+        input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
+        output_shape=output.value.shape,
+        macs=step.macs,
+        const_bytes=step.const_bytes,
+        arena=(output.offset or 0, output.end),
+        scratch_bytes=step.choice.scratch_bytes,
+        instructions=ran.step_instructions[0].get(step.index) if ran.instructions else None,
+    )

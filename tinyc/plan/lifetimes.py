@@ -1,0 +1,176 @@
+"""From an order of steps to blocks of bytes, and which places two blocks may not take together.
+
+A block is what gets one address: a tensor with all tensors that live in its bytes after it (in place),
+or the scratch of a step. Its members have their own lifetimes, and their own places in the block.
+Two members alive in the same step forbid an open interval of distances between their blocks;
+where the second uses up the first row by row, the interval is shorter (`slide.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyc.plan.problem import Problem, Task
+from tinyc.plan.slide import slide_of
+
+Interval = tuple[int, int]  # open: (low, high) without its ends
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A tensor, or the scratch of node `name`: `size` bytes at byte `at` of its block, alive [born, dies)."""
+
+    name: str
+    at: int
+    size: int
+    born: int
+    dies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Members with one address. Where two share bytes, the later one is made in place of the earlier."""
+
+    members: tuple[Member, ...]
+    align: int
+    scratch: bool = False
+
+    @property
+    def size(self) -> int:
+        return max(m.at + m.size for m in self.members)
+
+    @property
+    def born(self) -> int:
+        return min(m.born for m in self.members)
+
+    @property
+    def dies(self) -> int:
+        return max(m.dies for m in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take."""
+
+    blocks: tuple[Block, ...]
+    forbidden: tuple[Mapping[int, tuple[Interval, ...]], ...]
+
+
+def lifetimes(problem: Problem, order: Sequence[int]) -> dict[str, tuple[int, int]]:
+    """[born, dies) of every tensor, in steps of the order."""
+    born = dict.fromkeys(problem.inputs, -1)
+    dies = dict.fromkeys(problem.inputs, 0)
+    for step, index in enumerate(order):
+        task = problem.tasks[index]
+        for name in task.writes:
+            born[name] = step
+        for name in task.reads + task.writes:
+            dies[name] = step + 1
+    for name in problem.outputs:
+        dies[name] = len(order)
+    return {name: (born[name], dies[name]) for name in problem.sizes}
+
+
+def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout:
+    """Blocks of an order and the distances that they forbid each other.
+
+    With `merge`, every step that may work in place does, and its input and output are one block. Without,
+    they are two that may start together: more freedom, harder to place well.
+    """
+    alive = lifetimes(problem, order)
+    hosts: dict[str, str] = {}  # tensor -> the tensor at whose start it lives
+    gaps: dict[tuple[str, str], tuple[Interval, ...]] = {}  # (x, y) -> forbidden start of y - start of x
+    for step, index in enumerate(order):
+        task = problem.tasks[index]
+        dying = [name for name in task.reads if alive[name][1] == step + 1 and name not in problem.outputs]
+        inplace = [name for name in task.inplace if name in dying]
+        if inplace and merge:
+            hosts[task.writes[0]] = inplace[0]
+            continue
+        for name in dying:
+            if (intervals := _handover(problem, task, name)) is not None:
+                gaps[name, task.writes[0]] = intervals
+    blocks = _blocks(problem, order, alive, hosts)
+    return Layout(blocks, _forbidden(blocks, gaps))
+
+
+def _handover(problem: Problem, task: Task, name: str) -> tuple[Interval, ...] | None:
+    """Forbidden distances of the output from the dying input `name`; None: no more than any two tensors."""
+    x, y = problem.sizes[name], problem.sizes[task.writes[0]] if task.writes else 0
+    if name in task.inplace:
+        return (-y, 0), (0, x)
+    if name == task.row_input and task.rows is not None:
+        slide = slide_of(task.rows)
+        return ((slide.low, slide.high),)
+    return None
+
+
+def _blocks(
+    problem: Problem, order: Sequence[int], alive: Mapping[str, tuple[int, int]], hosts: Mapping[str, str]
+) -> tuple[Block, ...]:
+    members: dict[str, list[Member]] = {}
+    for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
+        root = name
+        while root in hosts:
+            root = hosts[root]
+        members.setdefault(root, []).append(Member(name, 0, problem.sizes[name], *alive[name]))
+    tensors = [Block(tuple(found), problem.align) for found in members.values()]
+    tasks = [problem.tasks[index] for index in order]
+    scratch = [
+        Member(task.node, 0, task.scratch_bytes, step, step + 1)
+        for step, task in enumerate(tasks)
+        if task.scratch_bytes
+    ]
+    return tuple(tensors + [Block((member,), problem.scratch_align, scratch=True) for member in scratch])
+
+
+def _forbidden(
+    blocks: Sequence[Block], gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
+) -> tuple[Mapping[int, tuple[Interval, ...]], ...]:
+    found: list[dict[int, tuple[Interval, ...]]] = [{} for _ in blocks]
+    current: list[int] = []  # blocks that are alive when the next one is born
+    for j in sorted(range(len(blocks)), key=lambda i: (blocks[i].born, i)):
+        current = [i for i in current if blocks[i].dies > blocks[j].born]
+        for i in current:
+            apart = _apart(blocks[i], blocks[j], gaps)
+            if apart:
+                found[j][i] = apart
+                found[i][j] = tuple((-high, -low) for low, high in reversed(apart))
+        current.append(j)
+    return tuple(found)
+
+
+def _apart(
+    a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
+) -> tuple[Interval, ...]:
+    """Forbidden values of start of b - start of a."""
+    found: list[Interval] = []
+    for m in a.members:
+        for n in b.members:
+            if m.born < n.dies and n.born < m.dies and m.size and n.size:
+                shift = m.at - n.at
+                found += [(low + shift, high + shift) for low, high in _between(m, n, gaps)]
+    return _union(found)
+
+
+def _between(
+    m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
+) -> tuple[Interval, ...]:
+    """Forbidden values of start of n - start of m, for two members alive together."""
+    if (m.name, n.name) in gaps:
+        return gaps[m.name, n.name]
+    if (n.name, m.name) in gaps:
+        return tuple((-high, -low) for low, high in gaps[n.name, m.name])
+    return ((-n.size, m.size),)
+
+
+def _union(intervals: list[Interval]) -> tuple[Interval, ...]:
+    """The same numbers as fewest open intervals, ascending. Touching ends stay apart: the end is allowed."""
+    merged: list[Interval] = []
+    for low, high in sorted(i for i in intervals if i[0] < i[1]):
+        if merged and low < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return tuple(merged)

@@ -1,0 +1,135 @@
+"""Live bytes of every step of an order, for the schedule's search and the lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyc.plan.problem import Problem, Task
+from tinyc.plan.slide import slide_of
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """If tensor `tensor` dies in the step, it and the output take `bytes` less than their sum."""
+
+    tensor: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The problem in numbers; sets of tasks are bit masks.
+
+    size: bytes of each tensor, rounded up to the alignment (every start is aligned, so only the topmost
+    buffer of an arena can use less). readers: the tasks that read it. kept: it is an output of the model.
+    """
+
+    size: tuple[int, ...]
+    slack: tuple[int, ...]  # what rounding added
+    readers: tuple[int, ...]
+    kept: tuple[bool, ...]
+    inputs: tuple[int, ...]
+    needs: tuple[int, ...]  # per task: the set of tasks that must run before
+    followers: tuple[tuple[int, ...], ...]  # per task: the tasks that need it
+    reads: tuple[tuple[int, ...], ...]
+    writes: tuple[tuple[int, ...], ...]
+    scratch: tuple[int, ...]
+    savings: tuple[tuple[Saving, ...], ...]
+
+    def begin(self) -> int:
+        """Live bytes before step 0: the inputs of the model that somebody needs."""
+        return sum(self.size[i] for i in self.inputs if self.kept[i] or self.readers[i])
+
+    def step(self, live: int, done: int, task: int) -> tuple[int, int]:
+        """(live bytes while `task` runs, live bytes after it), from the live bytes before it.
+
+        `done`: the tasks that have run; `task` is not among them.
+        """
+        now = done | 1 << task
+        made = sum(self.size[i] for i in self.writes[task])
+        during = live + made + self.scratch[task] - self.saved(done, task)
+        after = live + sum(self.size[i] for i in self.writes[task] if self.kept[i] or self.readers[i])
+        after -= sum(self.size[i] for i in self.reads[task] if self._dies(i, now))
+        return during, after
+
+    def saved(self, done: int, task: int) -> int:
+        """Bytes that the step saves because its output may overlap an input that dies in it."""
+        now = done | 1 << task
+        return max((s.bytes for s in self.savings[task] if self._dies(s.tensor, now)), default=0)
+
+    def _dies(self, tensor: int, done: int) -> bool:
+        return not self.kept[tensor] and self.readers[tensor] & ~done == 0
+
+
+def costs_of(problem: Problem) -> Costs:
+    """The numbers of a problem."""
+    names = list(problem.sizes)
+    index = {name: i for i, name in enumerate(names)}
+    raw = list(problem.sizes.values())
+    size = [round_up(n, problem.align) for n in raw]
+    producer = {name: t for t, task in enumerate(problem.tasks) for name in task.writes}
+    readers = [0] * len(names)
+    for t, task in enumerate(problem.tasks):
+        for name in task.reads:
+            readers[index[name]] |= 1 << t
+    needs = [{producer[name] for name in task.reads if name in producer} for task in problem.tasks]
+    followers: list[list[int]] = [[] for _ in needs]
+    for t, before in enumerate(needs):
+        for b in sorted(before):
+            followers[b].append(t)
+    return Costs(
+        size=tuple(size),
+        slack=tuple(rounded - n for rounded, n in zip(size, raw, strict=True)),
+        readers=tuple(readers),
+        kept=tuple(name in problem.outputs for name in names),
+        inputs=tuple(index[name] for name in dict.fromkeys(problem.inputs)),
+        needs=tuple(sum(1 << t for t in before) for before in needs),
+        followers=tuple(tuple(after) for after in followers),
+        reads=tuple(tuple(index[name] for name in task.reads) for task in problem.tasks),
+        writes=tuple(tuple(index[name] for name in task.writes) for task in problem.tasks),
+        scratch=tuple(round_up(task.scratch_bytes, problem.align) for task in problem.tasks),
+        savings=tuple(_savings(problem, task, index) for task in problem.tasks),
+    )
+
+
+def _savings(problem: Problem, task: Task, index: dict[str, int]) -> tuple[Saving, ...]:
+    if not task.writes:
+        return ()
+    y = round_up(problem.sizes[task.writes[0]], problem.align)
+    found = [Saving(index[name], y) for name in task.inplace]
+    if task.rows is not None:
+        x = problem.sizes[task.row_input]
+        both = slide_of(task.rows).extent(x, problem.sizes[task.writes[0]])
+        saving = round_up(x, problem.align) + y - round_up(both, problem.align)
+        found.append(Saving(index[task.row_input], max(saving, 0)))
+    return tuple(found)
+
+
+def lower_bound(problem: Problem, order: Sequence[int]) -> int:
+    """Most live bytes at any step of the order: no placement uses fewer.
+
+    Counts starts as aligned, and lets the topmost buffer of each step end unrounded.
+    """
+    costs = costs_of(problem)
+    live, done = costs.begin(), 0
+    alive = {i for i in costs.inputs if costs.kept[i] or costs.readers[i]}
+    bound = _unrounded(sum(costs.size[i] for i in costs.inputs), [costs.slack[i] for i in costs.inputs])
+    for task in order:
+        during, live = costs.step(live, done, task)
+        done |= 1 << task
+        here = alive | set(costs.writes[task])
+        scratch = problem.tasks[task].scratch_bytes
+        slacks = [costs.slack[i] for i in here] + [costs.scratch[task] - scratch]
+        bound = max(bound, _unrounded(during, slacks))
+        alive = {i for i in here if costs.kept[i] or costs.readers[i] & ~done}
+    return bound
+
+
+def _unrounded(rounded: int, slacks: Sequence[int]) -> int:
+    return max(rounded - max(slacks, default=0), 0)
+
+
+def round_up(value: int, align: int) -> int:
+    """The least multiple of `align` that is not below `value`."""
+    return -(-value // align) * align

@@ -1,0 +1,166 @@
+"""The order of the steps: topological, with the lowest peak of live bytes that was found.
+
+A state is the set of tasks that have run; it fixes which tensors are alive. The search goes through states
+by rising peak, so the first complete one is optimal (the bottleneck form of Dijkstra's algorithm).
+Two rules keep it small:
+
+* A *safe* task is taken at once, without alternatives: it fits under the peak already paid for, and
+  leaves no more bytes alive than before. Doing it earlier never hurts: in any later state what it frees
+  can only be more, what it made can only be less, and the other steps save at least as much in place.
+* States whose peak is not below that of the graph's own order are dropped.
+
+When that still leaves too many states, a beam search takes over; it proves nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from tinyc.plan.live import Costs, costs_of
+from tinyc.plan.problem import Problem
+
+MAX_STATES = 20_000
+BEAM_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Indices of `Problem.tasks` as they run. optimal: it is proved that no order has a lower peak."""
+
+    tasks: tuple[int, ...]
+    peak: int  # live bytes, every buffer rounded up to the alignment
+    optimal: bool
+
+
+def graph_order(problem: Problem) -> Order:
+    """The order of the graph. Optimal only if one of its steps, seen alone, needs that peak."""
+    costs = costs_of(problem)
+    tasks = tuple(range(len(problem.tasks)))
+    peak = _peak(costs, tasks)
+    return Order(tasks, peak, peak <= _floor(costs))
+
+
+def best_order(problem: Problem, max_states: int = MAX_STATES) -> Order:
+    """The graph's own order if no other is found to have a lower peak, else the best one found.
+
+    Exact unless more than `max_states` states came up. Deterministic.
+    """
+    given = graph_order(problem)
+    if given.optimal:
+        return given
+    costs = costs_of(problem)
+    tasks: tuple[int, ...] | None
+    try:
+        tasks = _exact(costs, given.peak, max_states)
+    except _TooManyError:
+        tasks = _beam(costs)
+        found = Order(tasks, _peak(costs, tasks), False)
+        return found if found.peak < given.peak else given
+    if tasks is None:
+        return Order(given.tasks, given.peak, True)
+    return Order(tasks, _peak(costs, tasks), True)
+
+
+class _TooManyError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What has run. `last` and `before` spell the order backwards, so states share their past."""
+
+    peak: int
+    live: int
+    done: int
+    count: int
+    ready: tuple[int, ...]  # tasks that may run next, ascending
+    last: int = -1
+    before: _State | None = None
+
+    def order(self) -> tuple[int, ...]:
+        found, state = [], self
+        while state.before is not None:
+            found.append(state.last)
+            state = state.before
+        return tuple(reversed(found))
+
+
+def _start(costs: Costs) -> _State:
+    ready = tuple(task for task, needs in enumerate(costs.needs) if not needs)
+    return _State(0, costs.begin(), 0, 0, ready)
+
+
+def _run(costs: Costs, state: _State, task: int) -> _State:
+    """The state after `task`."""
+    during, after = costs.step(state.live, state.done, task)
+    done = state.done | 1 << task
+    woken = {t for t in costs.followers[task] if costs.needs[t] & ~done == 0}
+    ready = tuple(sorted(woken.union(state.ready) - {task}))
+    return _State(max(state.peak, during), after, done, state.count + 1, ready, task, state)
+
+
+def _settle(costs: Costs, state: _State) -> _State:
+    """The state after all safe tasks, lowest index first."""
+    while True:
+        for task in state.ready:
+            during, live = costs.step(state.live, state.done, task)
+            if during <= state.peak and live <= state.live:
+                state = _run(costs, state, task)
+                break
+        else:
+            return state
+
+
+def _exact(costs: Costs, limit: int, max_states: int) -> tuple[int, ...] | None:
+    """An order with the least peak of all, None if none is below `limit`. _TooManyError when it gives up."""
+    start = _settle(costs, _start(costs))
+    heap = [(start.peak, -start.count, 0, start)]
+    pushed = 0  # keeps the heap from comparing states, and the search deterministic
+    seen: set[int] = set()
+    while heap:
+        state = heapq.heappop(heap)[-1]
+        if state.count == len(costs.needs):
+            return state.order()
+        if state.done in seen:
+            continue
+        seen.add(state.done)
+        if len(seen) > max_states:
+            raise _TooManyError
+        for task in state.ready:
+            after = _settle(costs, _run(costs, state, task))
+            if after.peak < limit and after.done not in seen:
+                pushed += 1
+                heapq.heappush(heap, (after.peak, -after.count, pushed, after))
+    return None
+
+
+def _beam(costs: Costs) -> tuple[int, ...]:
+    """A good order: of all states with as many tasks done, the few with the lowest peak go on."""
+    states = [_start(costs)]
+    for _ in costs.needs:
+        found: dict[int, _State] = {}
+        for state in states:
+            for task in state.ready:
+                after = _run(costs, state, task)
+                known = found.get(after.done)
+                if known is None or after.peak < known.peak:
+                    found[after.done] = after
+        states = sorted(found.values(), key=lambda s: (s.peak, s.live, s.done))[:BEAM_WIDTH]
+    return states[0].order()
+
+
+def _peak(costs: Costs, tasks: tuple[int, ...]) -> int:
+    state = _start(costs)
+    for task in tasks:
+        state = _run(costs, state, task)
+    return state.peak
+
+
+def _floor(costs: Costs) -> int:
+    """Live bytes that some step needs in every order: its tensors and scratch, overlapped where it may."""
+    alone = [costs.begin()]
+    for task, scratch in enumerate(costs.scratch):
+        together = sum(costs.size[i] for i in {*costs.reads[task], *costs.writes[task]}) + scratch
+        alone.append(together - max((s.bytes for s in costs.savings[task]), default=0))
+    return max(alone)

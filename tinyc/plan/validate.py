@@ -1,0 +1,193 @@
+"""An independent check of a plan: run its steps on an array that knows who owns each byte.
+
+Uses nothing of the planner but the words of `problem.py`. A step may read only bytes that still belong to the
+tensor it asks for, and may write only bytes that belong to nobody, with two exceptions that are checked
+for what they are: in place, and row by row over its own used-up input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernels import Rows
+from tinyc.plan.problem import Plan, Problem, Step, Task
+
+NOBODY = -1
+SCRATCH = -2
+
+
+class InvalidPlanError(Exception):
+    """The planner is wrong: which step, which bytes. Never the user's fault."""
+
+
+def validate(problem: Problem, plan: Plan) -> None:
+    """Raise InvalidPlanError unless the plan computes the model: steps, places, lifetimes, bounds."""
+    tasks = _tasks_in_order(problem, plan)
+    _check_places(problem, plan)
+    last_use = _last_use(problem, tasks)
+    _check_lifetimes(problem, plan, tasks, last_use)
+    _replay(problem, plan, tasks, last_use)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvalidPlanError(message)
+
+
+def _tasks_in_order(problem: Problem, plan: Plan) -> list[Task]:
+    by_name = {task.node: task for task in problem.tasks}
+    names = [step.node for step in plan.steps]
+    _require(sorted(names) == sorted(by_name), "the steps are not the nodes that run, each once")
+    made = set(problem.inputs)
+    for name in names:
+        for tensor in by_name[name].reads:
+            _require(tensor in made, f"step '{name}' reads '{tensor}' before it is made")
+        made.update(by_name[name].writes)
+    for tensor in problem.outputs:
+        _require(tensor in made, f"no step makes the output '{tensor}'")
+    return [by_name[name] for name in names]
+
+
+def _check_places(problem: Problem, plan: Plan) -> None:
+    """Every buffer has an aligned place inside the arena; a view is where its tensor is."""
+    places = [(name, plan.offsets.get(name), size, problem.align) for name, size in problem.sizes.items()]
+    for task in problem.tasks:
+        if task.scratch_bytes:
+            offset = plan.scratch_offsets.get(task.node)
+            places.append((f"scratch of {task.node}", offset, task.scratch_bytes, problem.scratch_align))
+    for name, offset, size, align in places:
+        if offset is None:
+            raise InvalidPlanError(f"'{name}' has no place")
+        _require(offset % align == plan.arena_align % align == 0, f"'{name}' is not aligned to {align} bytes")
+        _require(0 <= offset <= plan.arena_bytes - size, f"'{name}' leaves the arena")
+    for view, tensor in problem.views.items():
+        _require(plan.offsets.get(view) == plan.offsets[tensor], f"'{view}' is not where '{tensor}' is")
+    _require(plan.lower_bound_bytes <= plan.arena_bytes, "the arena is smaller than its lower bound")
+
+
+def _last_use(problem: Problem, tasks: list[Task]) -> dict[str, int]:
+    """The last step that reads each tensor; len(tasks) for outputs of the model, -1 for never."""
+    last = dict.fromkeys(problem.sizes, -1)
+    for step, task in enumerate(tasks):
+        last.update(dict.fromkeys(task.reads, step))
+    last.update(dict.fromkeys(problem.outputs, len(tasks)))
+    return last
+
+
+def _check_lifetimes(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[str, int]) -> None:
+    """The lifetimes that the plan reports cover what the steps do."""
+    born = dict.fromkeys(problem.inputs, -1)
+    born |= {name: step for step, task in enumerate(tasks) for name in task.writes}
+    buffers = {buffer.name: buffer for buffer in plan.buffers if not buffer.scratch}
+    for name, size in problem.sizes.items():
+        buffer = buffers.get(name)
+        if buffer is None:
+            raise InvalidPlanError(f"'{name}' has no buffer")
+        covered = buffer.born == born[name] and buffer.dies >= min(last_use[name] + 1, len(tasks))
+        _require(covered and buffer.size == size, f"buffer '{name}' does not cover its use")
+
+
+def _replay(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[str, int]) -> None:
+    owner = np.full(plan.arena_bytes, NOBODY, np.int64)
+    arena = _Arena(owner, {name: i for i, name in enumerate(problem.sizes)}, problem.sizes, plan.offsets)
+    for name in dict.fromkeys(problem.inputs):
+        arena.claim(name, "the caller")
+    for step, task in enumerate(tasks):
+        arena.release({name for name in problem.inputs if step == 0 and last_use[name] < 0})
+        dying = {name for name in task.reads if last_use[name] == step}
+        _run_step(arena, plan, plan.steps[step], task, dying)
+        arena.release(dying | {name for name in task.writes if last_use[name] < 0})
+    for name in problem.outputs:
+        _require(arena.intact(name), f"output '{name}' is overwritten before the run ends")
+
+
+def _run_step(arena: _Arena, plan: Plan, step: Step, task: Task, dying: set[str]) -> None:
+    for name in task.reads:
+        _require(arena.intact(name), f"step '{task.node}' reads '{name}', whose bytes are overwritten")
+    if task.scratch_bytes:
+        arena.take(plan.scratch_offsets[task.node], task.scratch_bytes, SCRATCH, f"scratch of '{task.node}'")
+    for position, name in enumerate(task.writes):
+        here = [x for x in task.inplace if x in dying and arena.offsets[x] == arena.offsets[name]]
+        if here and position == 0:
+            arena.release({here[0]})
+            arena.claim(name, f"step '{task.node}' in place")
+        elif position == 0 and task.rows is not None and task.row_input in dying:
+            _walk(arena, step, task, task.rows)
+        else:
+            arena.claim(name, f"step '{task.node}'")
+    owner = arena.owner
+    owner[owner == SCRATCH] = NOBODY
+
+
+def _walk(arena: _Arena, step: Step, task: Task, rows: Rows) -> None:
+    """Row by row: the input rows that this call and those to come need are intact before and after it."""
+    x, y = task.row_input, task.writes[0]
+    calls = list(range(0, rows.out_h, rows.out_rows))
+    if step.bottom_up:
+        calls.reverse()
+    needs = [_rows_read(rows, start) for start in calls]
+    for number, start in enumerate(calls):
+        where = f"step '{task.node}', output row {start}"
+        count = min(rows.out_rows, rows.out_h - start)
+        arena.write_rows(x, y, start * rows.out_row_bytes, count * rows.out_row_bytes, where)
+        needed = set().union(*needs[number:])
+        kept = arena.rows_intact(x, needed, rows.in_row_bytes)
+        _require(kept, f"{where} overwrites input rows that are still needed")
+
+
+def _rows_read(rows: Rows, start: int) -> set[int]:
+    taps = (
+        r * rows.stride + k * rows.dilation - rows.pad_top
+        for r in range(start, min(start + rows.out_rows, rows.out_h))
+        for k in range(rows.k_h)
+    )
+    return {i for i in taps if 0 <= i < rows.in_h}
+
+
+class _Arena:
+    """Who owns each byte. Tensors have numbers from 0; NOBODY and SCRATCH are below."""
+
+    def __init__(
+        self,
+        owner: npt.NDArray[np.int64],
+        number: Mapping[str, int],
+        sizes: Mapping[str, int],
+        offsets: Mapping[str, int],
+    ) -> None:
+        self.owner, self.number, self.sizes, self.offsets = owner, number, sizes, offsets
+
+    def bytes_of(self, name: str) -> npt.NDArray[np.int64]:
+        at = self.offsets[name]
+        return self.owner[at : at + self.sizes[name]]
+
+    def intact(self, name: str) -> bool:
+        return bool((self.bytes_of(name) == self.number[name]).all())
+
+    def rows_intact(self, name: str, rows: set[int], row_bytes: int) -> bool:
+        there = self.bytes_of(name)
+        return all((there[r * row_bytes : (r + 1) * row_bytes] == self.number[name]).all() for r in rows)
+
+    def take(self, at: int, size: int, owner: int, who: str) -> None:
+        there = self.owner[at : at + size]
+        _require(bool((there == NOBODY).all()), f"{who} writes [{at}, {at + size}), where something is alive")
+        there[:] = owner
+
+    def claim(self, name: str, who: str) -> None:
+        self.take(self.offsets[name], self.sizes[name], self.number[name], f"{who}: '{name}'")
+
+    def write_rows(self, x: str, y: str, start: int, size: int, where: str) -> None:
+        """Rows of y, over bytes of nobody or of x."""
+        at = self.offsets[y] + start
+        there = self.owner[at : at + size]
+        free = (there == NOBODY) | (there == self.number[x])
+        _require(bool(free.all()), f"{where} overwrites bytes of something else")
+        there[:] = self.number[y]
+
+    def release(self, names: set[str]) -> None:
+        """What is left of these tensors belongs to nobody."""
+        for name in names:
+            there = self.bytes_of(name)
+            there[there == self.number[name]] = NOBODY

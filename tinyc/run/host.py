@@ -1,0 +1,60 @@
+"""HostTarget: the firmware harness as a native process of this computer."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyc.build.compile import Firmware
+from tinyc.errors import TinycError
+from tinyc.run import protocol
+from tinyc.run.base import INSTRUCTION_LIMIT, Conversation, Inputs, Progress, RunError, RunResult, check_inputs
+from tinyc.run.process import REQUESTS, Ended, follow
+
+STALL_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostTarget:
+    """Runs firmware of the board `host`. Counts no instructions; stall_seconds stands for the limit."""
+
+    stall_seconds: float = STALL_SECONDS
+
+    @property
+    def machine(self) -> str:
+        return f"host {platform.machine()}"
+
+    def run(
+        self,
+        firmware: Firmware,
+        inputs: Inputs,
+        *,
+        instruction_limit: int = INSTRUCTION_LIMIT,
+        on_progress: Progress | None = None,
+    ) -> RunResult:
+        if not firmware.board.is_host:
+            raise TinycError(f"firmware for {firmware.board.name} does not run on the host")
+        check_inputs(firmware.info, inputs)
+        talk = Conversation(firmware, len(inputs), on_progress)
+        with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
+            folder = Path(name)
+            (folder / REQUESTS).write_bytes(protocol.requests(inputs))
+            ended = follow([str(firmware.elf.resolve())], folder, talk, self.stall_seconds, pipes=True)
+        if ended.status != 0:
+            raise _crash(ended, talk.done)
+        return talk.finish(f"{self.machine}, {firmware.toolchain}" + (", sanitizers" if firmware.sanitize else ""))
+
+
+def _crash(ended: Ended, inference: int) -> RunError:
+    marks = ("runtime error:", "ERROR: AddressSanitizer", " in ", "is located")
+    lines = [line.strip() for line in ended.stderr.splitlines() if any(mark in line for mark in marks)]
+    if lines:
+        what = "a sanitizer stopped it:\n" + "\n".join(f"  {line}" for line in lines[:6])
+    elif ended.status < 0:
+        what = f"it was ended by {signal.Signals(-ended.status).name}"
+    else:
+        what = f"it ended with status {ended.status}"
+    return RunError(f"the firmware did not come to its end in inference {inference}: {what}")

@@ -1,0 +1,177 @@
+"""The byte stream between host and firmware: frames, requests, replies (docs/firmware-protocol.md).
+
+The other end is templates/firmware/main.c.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tinyc.errors import TinycError
+
+VERSION = 1
+SYNC = b"TC"
+NOT_MEASURED = 0xFFFFFFFF
+MAX_PAYLOAD = 1 << 30  # longer: the stream is not ours
+
+_HEADER = struct.Struct("<2sBBI")
+
+
+class Request(IntEnum):
+    """Frame types from the host."""
+
+    INFO = 1
+    RUN = 2
+    END = 3
+
+
+class Reply(IntEnum):
+    """Frame types from the firmware."""
+
+    INFO = 0x81
+    RESULT = 0x82
+    STEP = 0x83
+    ERROR = 0x84
+    FAULT = 0x85
+    END = 0x86
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame whose checksum was right."""
+
+    type: int
+    payload: bytes
+
+
+def encode(type_: Request | Reply, payload: bytes = b"") -> bytes:
+    """The bytes of a frame."""
+    head = struct.pack("<BBI", VERSION, type_, len(payload))
+    return SYNC + head + payload + struct.pack("<I", zlib.crc32(head + payload))
+
+
+def requests(inputs: Sequence[Sequence[bytes]]) -> bytes:
+    """The whole conversation from the host's side: one RUN for each inference, then END."""
+    return b"".join(encode(Request.RUN, b"".join(tensors)) for tensors in inputs) + encode(Request.END)
+
+
+class FrameReader:
+    """Cuts a stream that arrives in pieces into frames."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete now. Raises TinycError when the stream is damaged."""
+        self._pending += data
+        frames = []
+        while (frame := self._next()) is not None:
+            frames.append(frame)
+        return frames
+
+    def _next(self) -> Frame | None:
+        if len(self._pending) < _HEADER.size:
+            return None
+        sync, version, type_, length = _HEADER.unpack_from(self._pending)
+        if sync != SYNC or length > MAX_PAYLOAD:
+            raise TinycError("the firmware's answer is damaged: there is no frame where one must begin")
+        if version != VERSION:
+            raise TinycError(f"the firmware speaks protocol version {version}, this tinyc speaks {VERSION}")
+        end = _HEADER.size + length + 4
+        if len(self._pending) < end:
+            return None
+        body = bytes(self._pending[len(SYNC) : end - 4])
+        (crc,) = struct.unpack_from("<I", self._pending, end - 4)
+        if crc != zlib.crc32(body):
+            raise TinycError("the firmware's answer is damaged: the checksum of a frame is wrong")
+        del self._pending[:end]
+        return Frame(type_, body[_HEADER.size - len(SYNC) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A RESULT frame: what one inference gave. Stack and cycles are None when not measured."""
+
+    inference: int
+    status: int
+    guards: int
+    stack_bytes: int | None
+    cycles: int | None
+    outputs: bytes
+
+
+def parse_result(payload: bytes) -> Result:
+    """The fields of a RESULT payload."""
+    inference, status, guards, stack, low, high = struct.unpack_from("<IiIIII", payload)
+    unmeasured = low == NOT_MEASURED and high == NOT_MEASURED
+    return Result(
+        inference,
+        status,
+        guards,
+        None if stack == NOT_MEASURED else stack,
+        None if unmeasured else high << 32 | low,
+        payload[24:],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A FAULT frame: where the core was, and its fault registers. pc and lr None: they could not be read."""
+
+    inference: int
+    exception: int
+    sp: int
+    pc: int | None
+    lr: int | None
+    cfsr: int
+    hfsr: int
+    mmfar: int
+    bfar: int
+
+
+def parse_fault(payload: bytes) -> Fault:
+    """The fields of a FAULT payload."""
+    inference, exception, _exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = struct.unpack("<10I", payload)
+    return Fault(
+        inference,
+        exception,
+        sp,
+        None if pc == NOT_MEASURED else pc,
+        None if lr == NOT_MEASURED else lr,
+        cfsr,
+        hfsr,
+        mmfar,
+        bfar,
+    )
+
+
+# Bits of the Configurable Fault Status Register, Armv7-M and Armv8-M Architecture Reference Manual.
+_CFSR = (
+    (0, "instruction fetch from memory that must not be executed"),
+    (1, "access that the memory protection refuses"),
+    (4, "no room to save the registers: the stack overflowed"),
+    (8, "instruction fetch from memory that is not there"),
+    (9, "access to memory that is not there"),
+    (10, "access to memory that is not there"),
+    (12, "no room to save the registers: the stack overflowed"),
+    (16, "undefined instruction"),
+    (17, "jump to an address without the Thumb bit"),
+    (19, "floating-point instruction with the FPU off"),
+    (20, "stack overflow"),
+    (24, "unaligned access"),
+    (25, "division by zero"),
+)
+
+
+def fault_reason(fault: Fault) -> str:
+    """What went wrong, in words, with the address where the core gives one."""
+    reasons = list(dict.fromkeys(text for bit, text in _CFSR if fault.cfsr >> bit & 1))
+    if fault.cfsr >> 7 & 1:
+        reasons.append(f"at 0x{fault.mmfar:08x}")
+    elif fault.cfsr >> 15 & 1:
+        reasons.append(f"at 0x{fault.bfar:08x}")
+    return " ".join(reasons) or f"exception {fault.exception}"

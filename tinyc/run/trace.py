@@ -1,0 +1,144 @@
+"""Counting of executed instructions: builds templates/host/block_trace.c, configures it, reads its report."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyc import paths
+from tinyc.build.compile import Firmware
+from tinyc.build.elf import Elf
+from tinyc.build.toolchain import host_compiler
+from tinyc.errors import TinycError
+from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount
+
+OUTSIDE = -1
+RETURN_SYMBOL = "tc_run_return"
+
+
+@functools.cache
+def build_trace_library(qemu_api: int | None) -> Path | None:
+    """The compiled tracer: a QEMU plugin for that API version, or (None) the library for unicorn.
+
+    Kept in the cache folder under the hash of its source. None when this computer has no C compiler.
+    """
+    compiler = host_compiler()
+    if compiler is None:
+        return None
+    source = paths.templates_dir() / "host" / "block_trace.c"
+    defines = [] if qemu_api is None else [f"-DTC_QEMU_API={qemu_api}"]
+    key = hashlib.sha256(source.read_bytes() + f"{compiler} {defines}".encode()).hexdigest()[:16]
+    library = paths.cache_dir() / "trace" / f"block_trace-{key}.so"
+    if not library.is_file():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=library.parent, suffix=".so")
+        os.close(handle)
+        try:
+            # Not compiled in place: another process may look for the file at the same time.
+            compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer")
+            os.replace(name, library)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    return library
+
+
+@dataclass(frozen=True, slots=True)
+class TracePlan:
+    """The addresses that a tracer watches. steps: (number, address), in slots 1, 2, ...; slot 0 is the run function."""
+
+    run_start: int
+    run_end: int
+    run_return: int
+    steps: tuple[tuple[int, int], ...]
+    limit: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The step number of every slot."""
+        return (OVERHEAD, *(number for number, _ in self.steps))
+
+    def step_of(self, slot: int) -> int | None:
+        """The step number of a slot; OVERHEAD for the run function, None outside the model."""
+        return None if slot == OUTSIDE else self.numbers[slot]
+
+    def config(self, report: Path) -> str:
+        """The text of the tracer's configuration file."""
+        return "\n".join(
+            [
+                f"run {self.run_start:x} {self.run_end:x}",
+                f"return {self.run_return:x}",
+                *(f"step {address:x}" for _, address in self.steps),
+                f"limit {self.limit}",
+                f"report {report}",
+                "",
+            ]
+        )
+
+
+def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
+    """What to watch in this firmware. Raises TinycError when a step has no function of its own."""
+    run = elf.symbol(f"{firmware.model}_run")
+    steps = elf.step_functions(firmware.model)
+    missing = sorted(set(range(firmware.info.steps)) - set(steps))
+    if missing:
+        raise TinycError(f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong")
+    return TracePlan(
+        run.address,
+        run.address + run.size,
+        elf.symbol(RETURN_SYMBOL).address & ~1,
+        tuple((number, symbol.address) for number, symbol in steps.items()),
+        limit,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReport:
+    """stopped: at the limit. step: where execution ended (None: outside the model)."""
+
+    stopped: bool
+    step: int | None
+    counts: Counts
+
+
+def read_report(plan: TracePlan, report: Path) -> TraceReport:
+    """The tracer's report file in tinyc's terms. Raises TinycError when there is none or it is cut short."""
+    try:
+        lines = [line.split() for line in report.read_text().splitlines()]
+    except OSError as error:
+        raise TinycError(f"the emulator left no instruction counts: {error.strerror}") from error
+    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": []}
+    for kind, *numbers in lines:
+        rows[kind].append([int(number) for number in numbers])
+    inferences = tuple(_inference(plan, totals) for totals in rows["inference"])
+    blocks = (BlockCount(plan.numbers[slot], *rest) for slot, *rest in rows["block"])
+    return TraceReport(
+        stopped=rows["stopped"][0][0] != 0,
+        step=plan.step_of(rows["slot"][0][0]),
+        counts=Counts(inferences, tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))),
+    )
+
+
+def _inference(plan: TracePlan, totals: list[int]) -> InferenceCount:
+    steps = {number: count for (number, _), count in zip(plan.steps, totals[1:], strict=True)}
+    return InferenceCount(totals[0], steps)
+
+
+def executions_by_address(blocks: tuple[BlockCount, ...], elf: Elf) -> Mapping[int, int]:
+    """How often every single instruction was executed: address -> times, over all steps and inferences.
+
+    For Thumb code: a first half-word from 0xE800 on begins an instruction of four bytes.
+    """
+    counts: Counter[int] = Counter()
+    for block in blocks:
+        code = elf.read(block.address, block.size_bytes)
+        at = 0
+        while at < block.size_bytes:
+            counts[block.address + at] += block.executions
+            at += 4 if code[at + 1] >= 0xE8 else 2
+    return counts

@@ -1,0 +1,380 @@
+"""UnicornTarget: firmware on the unicorn CPU emulator, which pip installs. Semihosting is played by Python."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import struct
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tinyc.board import Board, Memory
+from tinyc.build.compile import Firmware
+from tinyc.build.elf import Elf
+from tinyc.errors import TinycError
+from tinyc.run import protocol
+from tinyc.run.base import (
+    INSTRUCTION_LIMIT,
+    BlockCount,
+    Conversation,
+    Counts,
+    InferenceCount,
+    Inputs,
+    Progress,
+    RunError,
+    RunResult,
+    check_inputs,
+    fault_error,
+    limit_error,
+)
+from tinyc.run.process import REPLIES, REQUESTS
+from tinyc.run.trace import OUTSIDE, TracePlan, TraceReport, build_trace_library, plan_trace, read_report
+
+# Not UC_MODE_MCLASS: it makes every core a Cortex-M33. The model goes to the constructor, where it still counts.
+CPUS = {
+    "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
+    "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
+    "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
+    "cortex-m7": "UC_CPU_ARM_CORTEX_M7",
+    "cortex-m33": "UC_CPU_ARM_CORTEX_M33",
+}
+SYSTEM_SPACE = 0xE000_E000  # SCB, MPU: plain memory here, so the MPU says that it has no regions
+PAGE = 0x1000
+NEVER_REACHED = 0xDFFF_FFF0  # below the system space, from which a core never executes
+BKPT_EXCEPTION = 7
+SEMIHOSTING = b"\xab\xbe"  # bkpt 0xab
+
+_EXCEPTIONS = {1: "undefined instruction", 3: "instruction fetch refused", 4: "data access refused",
+               17: "jump to an address without the Thumb bit", 18: "coprocessor instruction with no coprocessor",
+               22: "unaligned access"}  # fmt: skip
+
+
+def find_unicorn(board: Board) -> UnicornTarget | None:
+    """unicorn for the board, None when it is not installed or has no such core."""
+    if board.unicorn is None or board.memory is None:
+        return None
+    if board.unicorn.cpu not in CPUS:
+        raise TinycError(f"unicorn has no CPU '{board.unicorn.cpu}'", hint=f"it has: {', '.join(CPUS)}")
+    try:
+        version = _module().__version__
+    except ImportError:
+        return None
+    return UnicornTarget(board.unicorn.cpu, board.memory, version)
+
+
+def _module(name: str = "unicorn") -> Any:
+    """unicorn or a part of it; loaded when needed, because it is not on every computer, and it has no types."""
+    return importlib.import_module(name)
+
+
+@dataclass(frozen=True, slots=True)
+class UnicornTarget:
+    """A bare core with exactly the board's flash and RAM: any access elsewhere stops it.
+
+    native: count with the compiled tracer where this computer has a C compiler, else (slower) in Python.
+    """
+
+    cpu: str
+    memory: Memory
+    version: str
+    native: bool = True
+
+    @property
+    def machine(self) -> str:
+        return f"unicorn {self.version} {self.cpu}"
+
+    def run(
+        self,
+        firmware: Firmware,
+        inputs: Inputs,
+        *,
+        instruction_limit: int = INSTRUCTION_LIMIT,
+        on_progress: Progress | None = None,
+    ) -> RunResult:
+        check_inputs(firmware.info, inputs)
+        elf = firmware.read_elf()
+        plan = plan_trace(firmware, elf, instruction_limit)
+        talk = Conversation(firmware, len(inputs), on_progress)
+        core = _Core(self.cpu, self.memory, elf)
+        files = _Semihosting(core, protocol.requests(inputs), talk)
+        tracer = _make_tracer(core, plan, self.native)
+        tracer.start()
+        try:
+            core.run(files.call)
+        finally:
+            report = tracer.finish()
+        if core.failure is not None:
+            raise core.failure
+        if report.stopped:
+            raise limit_error(firmware, instruction_limit, report.step, talk.done)
+        if core.fault is not None:
+            raise fault_error(firmware, core.fault.reason, report.step, core.fault.address, talk.done)
+        if files.exit_code != 0:
+            raise RunError(f"the firmware ended with status {files.exit_code} in inference {talk.done}")
+        return talk.finish(self.machine, report.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    reason: str
+    address: int
+
+
+class _Core:
+    """The emulated core with the firmware in its flash, until it exits or faults."""
+
+    def __init__(self, cpu: str, memory: Memory, elf: Elf) -> None:
+        unicorn = self._uc = _module()
+        arm_const = self._arm = _module("unicorn.arm_const")
+        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu]))
+        self.flash = _flash_image(memory, elf)
+        self.flash_origin = memory.flash_origin
+        self.fault: _Fault | None = None
+        self.failure: Exception | None = None
+        self._bad_address: int | None = None
+        self._on_semihosting: Callable[[int, int], int | None] = lambda operation, arguments: None
+        self.engine.mem_map(memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
+        self.engine.mem_map(memory.ram_origin, memory.ram_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+        self.engine.mem_map(SYSTEM_SPACE, PAGE, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+        self.engine.mem_write(memory.flash_origin, self.flash)
+        self.engine.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
+        self.engine.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_bad_access)
+
+    def run(self, on_semihosting: Callable[[int, int], int | None]) -> None:
+        """Resets the core and lets it run. on_semihosting(operation, arguments) gives r0, or None to stop."""
+        self._on_semihosting = on_semihosting
+        stack, entry = struct.unpack_from("<II", self.flash)
+        self.engine.reg_write(self._arm.UC_ARM_REG_SP, stack)
+        try:
+            self.engine.emu_start(entry | 1, NEVER_REACHED)
+        except self._uc.UcError as error:
+            self._set_fault(str(error).partition(" (")[0])
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.engine.mem_read(address, size))
+
+    def write(self, address: int, data: bytes) -> None:
+        self.engine.mem_write(address, data)
+
+    def stop(self) -> None:
+        self.engine.emu_stop()
+
+    def _set_fault(self, reason: str) -> None:
+        if self.fault is None and self.failure is None:
+            at = f" at 0x{self._bad_address:08x}" if self._bad_address is not None else ""
+            self.fault = _Fault(reason + at, self.engine.reg_read(self._arm.UC_ARM_REG_PC))
+
+    def _on_bad_access(self, engine: Any, access: int, address: int, size: int, value: int, data: Any) -> bool:
+        self._bad_address = address
+        return False
+
+    def _on_exception(self, engine: Any, number: int, data: Any) -> None:
+        try:
+            self._serve(number)
+        except Exception as error:  # Python exceptions do not pass through the engine
+            self.failure = error
+            self.stop()
+
+    def _serve(self, number: int) -> None:
+        pc = self.engine.reg_read(self._arm.UC_ARM_REG_PC)
+        if number != BKPT_EXCEPTION or self.read(pc, 2) != SEMIHOSTING:
+            self._set_fault(_EXCEPTIONS.get(number, f"exception {number}"))
+            self.stop()
+            return
+        operation = self.engine.reg_read(self._arm.UC_ARM_REG_R0)
+        answer = self._on_semihosting(operation, self.engine.reg_read(self._arm.UC_ARM_REG_R1))
+        if answer is None:
+            self.stop()
+            return
+        self.engine.reg_write(self._arm.UC_ARM_REG_R0, answer & 0xFFFF_FFFF)
+        self.engine.reg_write(self._arm.UC_ARM_REG_PC, (pc + 2) | 1)
+
+
+def _flash_image(memory: Memory, elf: Elf) -> bytes:
+    image = bytearray(memory.flash_bytes)
+    for segment in elf.segments:
+        start = segment.load - memory.flash_origin
+        if start < 0 or start + len(segment.data) > len(image):
+            raise TinycError(f"the firmware has data at 0x{segment.load:08x}, outside the board's flash")
+        image[start : start + len(segment.data)] = segment.data
+    return bytes(image)
+
+
+class _Semihosting:
+    """The two files that the firmware opens, and its exit. Any other file does not exist."""
+
+    def __init__(self, core: _Core, requests: bytes, talk: Conversation) -> None:
+        self._core = core
+        self._requests = requests
+        self._position = 0
+        self._talk = talk
+        self._handles = {REQUESTS: 1, REPLIES: 2}
+        self.exit_code = -1
+
+    def call(self, operation: int, arguments: int) -> int | None:
+        """Arm semihosting: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6, SYS_EXIT_EXTENDED 0x20."""
+        first, second, third = struct.unpack("<III", self._core.read(arguments, 12))
+        if operation == 1:
+            return self._handles.get(self._core.read(first, third).decode("latin-1"), -1)
+        if operation == 5 and first == 2:
+            self._talk.feed(self._core.read(second, third))
+            return 0
+        if operation == 6 and first == 1:
+            data = self._requests[self._position : self._position + third]
+            self._position += len(data)
+            self._core.write(second, data)
+            return third - len(data)
+        if operation == 0x20:
+            self.exit_code = second
+            return None
+        raise RunError(f"the firmware made a semihosting call that is not allowed: 0x{operation:02x}")
+
+
+class _Tracer(Protocol):
+    def start(self) -> None: ...
+    def finish(self) -> TraceReport: ...
+
+
+def _make_tracer(core: _Core, plan: TracePlan, native: bool) -> _Tracer:
+    library = build_trace_library(None) if native else None
+    engine_library = _engine_library() if library is not None else None
+    if library is None or engine_library is None:
+        return _PythonTracer(core, plan)
+    return _NativeTracer(core, plan, library, engine_library)
+
+
+def _engine_library() -> ctypes.CDLL | None:
+    """unicorn's own shared library, loaded a second time for functions that its Python module does not offer."""
+    try:
+        return ctypes.CDLL(_module("unicorn.unicorn_py3.unicorn").uclib._name)
+    except (ImportError, AttributeError, OSError):
+        return None
+
+
+class _NativeTracer:
+    """templates/host/block_trace.c as the engine's block hook: costs next to nothing."""
+
+    _one_at_a_time = threading.Lock()  # its state is one set of C variables
+
+    def __init__(self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL) -> None:
+        self._core = core
+        self._plan = plan
+        self._trace = ctypes.CDLL(str(library))
+        self._engine_library = engine_library
+        self._folder = tempfile.TemporaryDirectory(prefix="tinyc-")
+
+    def start(self) -> None:
+        self._one_at_a_time.acquire()
+        config = Path(self._folder.name) / "trace.cfg"
+        config.write_text(self._plan.config(self._report))
+        stop = ctypes.cast(self._engine_library.uc_emu_stop, ctypes.c_void_p)
+        flash = self._core.flash
+        opened = self._trace.trace_open(
+            str(config).encode(), flash, ctypes.c_uint64(self._core.flash_origin), ctypes.c_uint64(len(flash)), stop
+        )
+        if opened != 1:
+            raise TinycError("the instruction counter cannot read its configuration")
+        self._add_hook()
+
+    def _add_hook(self) -> None:
+        unicorn = _module()
+        hook = ctypes.c_size_t()
+        status = self._engine_library.uc_hook_add(
+            self._core.engine._uch,
+            ctypes.byref(hook),
+            ctypes.c_int(unicorn.UC_HOOK_BLOCK),
+            ctypes.cast(self._trace.trace_block, ctypes.c_void_p),
+            None,
+            ctypes.c_uint64(1),
+            ctypes.c_uint64(0),  # begin > end: everywhere
+        )
+        if status != unicorn.UC_ERR_OK:
+            raise TinycError(f"unicorn refuses the instruction counter: error {status}")
+
+    def finish(self) -> TraceReport:
+        try:
+            self._trace.trace_close()
+            return read_report(self._plan, self._report)
+        finally:
+            self._folder.cleanup()
+            self._one_at_a_time.release()
+
+    @property
+    def _report(self) -> Path:
+        return Path(self._folder.name) / "trace.txt"
+
+
+@dataclass(slots=True)
+class _PythonTracer:
+    """The same counting in Python, for a computer without a C compiler."""
+
+    core: _Core
+    plan: TracePlan
+    slot: int = OUTSIDE
+    since_mark: int = 0
+    stopped: bool = False
+    totals: list[Counter[int]] = field(default_factory=list)
+    executions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # slot, address, bytes
+    lengths: dict[tuple[int, int], int] = field(default_factory=dict)  # address, bytes -> instructions
+
+    def start(self) -> None:
+        self.core.engine.hook_add(_module().UC_HOOK_BLOCK, self._on_block)
+
+    def finish(self) -> TraceReport:
+        numbers = self.plan.numbers
+        inferences = tuple(
+            InferenceCount(total[0], {number: total[slot] for slot, number in enumerate(numbers) if slot})
+            for total in self.totals
+        )
+        blocks = (
+            BlockCount(numbers[slot], address, size, self.lengths[address, size], count)
+            for (slot, address, size), count in self.executions.items()
+        )
+        ordered = tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))
+        return TraceReport(self.stopped, self.plan.step_of(self.slot), Counts(inferences, ordered))
+
+    def _on_block(self, engine: Any, address: int, size: int, data: Any) -> None:
+        length = self.lengths.get((address, size))
+        if length is None:
+            length = self.lengths[address, size] = self._instructions(address, size)
+        self._set_slot(address)
+        if self.slot != OUTSIDE:
+            self.executions[self.slot, address, size] += 1
+            self.totals[-1][self.slot] += length
+        self.since_mark += length
+        if self.since_mark > self.plan.limit:
+            self.stopped = True
+            self.core.stop()
+
+    def _set_slot(self, address: int) -> None:
+        if self.slot == OUTSIDE:
+            if address == self.plan.run_start:
+                self.totals.append(Counter())
+                self.since_mark = 0
+                self.slot = 0
+        elif address == self.plan.run_return:
+            self.since_mark = 0
+            self.slot = OUTSIDE
+        elif self.plan.run_start <= address < self.plan.run_end:
+            self.slot = 0
+        else:
+            self.slot = self._slots.get(address, self.slot)
+
+    @property
+    def _slots(self) -> dict[int, int]:
+        return {start: slot for slot, (_, start) in enumerate(self.plan.steps, 1)}
+
+    def _instructions(self, address: int, size: int) -> int:
+        code = self.core.flash
+        at = address - self.core.flash_origin
+        end = at + size
+        count = 0
+        while at < end:
+            at += 4 if code[at + 1] >= 0xE8 else 2
+            count += 1
+        return count

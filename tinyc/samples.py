@@ -1,0 +1,142 @@
+"""Input samples for a model, from .npz files or made up, as the integers or floats that its inputs take."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
+from tinyc.numerics import quantize_array
+
+LABELS = "y"  # the key of class labels in an .npz file
+_ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """`arrays[input]`: [samples, *shape without the batch axis]; labels: int [samples] or None."""
+
+    arrays: Mapping[str, Array]
+    labels: Array | None
+    source: str
+
+    def __len__(self) -> int:
+        return min((len(array) for array in self.arrays.values()), default=0)
+
+    def slice(self, first: int, count: int) -> Samples:
+        """At most `count` samples from `first` on."""
+        part = slice(first, first + count)
+        labels = None if self.labels is None else self.labels[part]
+        return Samples({name: array[part] for name, array in self.arrays.items()}, labels, self.source)
+
+    def sample(self, index: int, graph: Graph) -> dict[str, Array]:
+        """Sample `index` in the shapes of the graph's inputs."""
+        return {name: self.arrays[name][index].reshape(graph.values[name].shape) for name in graph.inputs}
+
+
+def load_npz(path: Path) -> dict[str, Array]:
+    """Every array of an .npz (or the one of an .npy) file. TinycError if it is missing, broken or pickled."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"arr_0": loaded}
+        with loaded:
+            return {key: loaded[key] for key in loaded.files}
+    except FileNotFoundError as error:
+        raise TinycError("there is no such file", Loc(str(path))) from error
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
+        raise TinycError(
+            "this is not a readable .npz file of numbers", Loc(str(path)), "write it with numpy.savez"
+        ) from error
+
+
+def load_samples(path: Path, graph: Graph) -> Samples:
+    """The samples of an .npz file that fit the graph's inputs.
+
+    Keys are input names; a model with one input also takes `x`, `x_f32`, or the only array. Integer
+    inputs take their own integers or reals, which are quantized; float inputs take reals. `y`, if it
+    is there, holds labels. Raises TinycError naming the expected shape.
+    """
+    held = load_npz(path)
+    arrays = {name: _fit(path, graph.values[name], _pick(path, held, name, graph)) for name in graph.inputs}
+    if len({len(array) for array in arrays.values()}) > 1:
+        counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
+        raise TinycError(f"inputs have different numbers of samples ({counts})", Loc(str(path)))
+    count = len(next(iter(arrays.values())))
+    labels = held.get(LABELS)
+    if labels is not None and (labels.dtype.kind not in "iu" or labels.shape != (count,)):
+        labels = None
+    return Samples(arrays, labels, str(path))
+
+
+def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
+    """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        shape = (count, *_sample_shape(value))
+        if value.dtype == "f32":
+            arrays[name] = rng.standard_normal(shape).astype(np.float32)
+            continue
+        lo, hi = INT_RANGE[value.dtype]
+        array = rng.integers(lo, hi, shape, endpoint=True).astype(NUMPY_DTYPE[value.dtype])
+        for index, level in enumerate((lo, hi)[: max(count - 1, 0)]):
+            array[-1 - index] = level
+        arrays[name] = array
+    return Samples(arrays, None, "synthetic")
+
+
+def _sample_shape(value: Value) -> tuple[int, ...]:
+    """A value's shape without the batch axis of 1."""
+    return value.shape[1:] if len(value.shape) > 1 and value.shape[0] == 1 else value.shape
+
+
+def _pick(path: Path, held: Mapping[str, Array], name: str, graph: Graph) -> Array:
+    if name in held:
+        return held[name]
+    if len(graph.inputs) == 1:
+        value = graph.values[name]
+        candidates = [held[key] for key in _ANONYMOUS if key in held]
+        # An integer input is best served by its own integers, where the file has both.
+        candidates.sort(key=lambda array: array.dtype != np.dtype(NUMPY_DTYPE[value.dtype]))
+        others = [array for key, array in held.items() if key != LABELS]
+        if candidates or len(others) == 1:
+            return (candidates or others)[0]
+    raise TinycError(
+        f"no array for input '{name}'; the file has {', '.join(held) or 'none'}",
+        Loc(str(path)),
+        f"name the arrays after the model's inputs: {', '.join(graph.inputs)}",
+    )
+
+
+def _fit(path: Path, value: Value, array: Array) -> Array:
+    wanted = _sample_shape(value)
+    where = Loc(str(path))
+    if array.dtype.kind not in "fiu":
+        raise TinycError(f"input '{value.name}' has dtype {array.dtype}, expected numbers", where)
+    if array.shape[1:] == (1, *wanted):
+        array = array.reshape(len(array), *wanted)
+    if array.shape[1:] != wanted or len(array) == 0:
+        raise TinycError(
+            f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, wanted))}]",
+            where,
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise TinycError(f"input '{value.name}' has values that are not finite", where)
+    if value.dtype == "f32":
+        return array.astype(np.float32)
+    lo, hi = INT_RANGE[value.dtype]
+    if array.dtype.kind == "f":
+        if value.quant is None:
+            raise TinycError(f"input '{value.name}' takes {value.dtype} and has no scale to quantize reals", where)
+        scale, zero = value.quant.per_tensor
+        array = quantize_array(array, scale, zero, lo, hi)
+    if array.min() < lo or array.max() > hi:
+        raise TinycError(f"input '{value.name}' has values outside {value.dtype} [{lo}, {hi}]", where)
+    return array.astype(NUMPY_DTYPE[value.dtype])
