@@ -1,7 +1,8 @@
 """What the compiler knows about a C kernel, and how a step of the generated library calls it.
 
-A kernel is one header in runtime_c/ that holds one `static` function of the same name. An operator
-lists its kernels best first; `select` takes the first whose conditions hold on the board.
+A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a function
+that writes such a function for one layer (`Kernel.specialize`): shapes as constants, loops unrolled. An
+operator lists its kernels best first; `select` takes the first whose conditions hold on the board.
 
 Two kinds of call:
 
@@ -105,10 +106,23 @@ def no_scratch(site: Site, params: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Special:
+    """A C function written for one layer. Layers with the same name and text share it.
+
+    name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
+    definition, contract in a comment above. includes: headers of runtime_c/ that it needs.
+    """
+
+    name: str
+    text: str
+    includes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A C function, where it may be used, what it costs in scratch, and how to call it.
 
-    name: the C function, and `runtime_c/<name>.h`. isa: features that the core must have (`dsp`).
+    name: the C function, and `runtime_c/<name>.h`; with `specialize`, of the family of functions. isa: features that the core must have (`dsp`).
     when: conditions on the node. scratch: bytes, 16-byte aligned in the arena. inplace: inputs whose
     bytes may be the output's bytes (same start), because every element is read before it is written.
     """
@@ -120,7 +134,9 @@ class Kernel:
     scratch: Callable[[Site, Any], int] = no_scratch
     inplace: tuple[int, ...] = ()
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
+    specialize: Callable[[Site, Any], Special] | None = None
 
     @property
-    def header(self) -> str:
-        return f"{self.name}.h"
+    def headers(self) -> tuple[str, ...]:
+        """Headers of runtime_c/ that a call needs; a specialized function brings its own."""
+        return self.includes if self.specialize is not None else (*self.includes, f"{self.name}.h")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tinyc.names import Names, identifier
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
-from tinyc.kernels import Call, Const, In, Out
+from tinyc.kernels import Call, Const, In, Out, Special
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.plan.problem import Plan
@@ -46,6 +46,7 @@ class Step:
     scratch_offset: int
     macs: int
     const_bytes: int  # of the constants that this step is the first to use
+    special: Special | None = None  # the function written for this layer
     bottom_up: bool = False
 
     @property
@@ -53,6 +54,17 @@ class Step:
         """`conv2d + relu`."""
         act = str(getattr(self.node.attrs, "act", ""))
         return f"{self.node.op} + {act}" if act else self.node.op
+
+    @property
+    def function(self) -> str:
+        """The C function that the step calls."""
+        return self.special.name if self.special else self.choice.kernel.name
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of its inputs, outputs and scratch together."""
+        tensors = [place for place in (*self.inputs, *self.outputs) if place and place.offset is not None]
+        return sum(place.value.size_bytes for place in tensors) + self.choice.scratch_bytes
 
     def place(self, arg: In | Out) -> Place:
         """Where an argument of the call lies; only tensors in the arena are passed as In."""
@@ -81,11 +93,21 @@ class Program:
         return next(symbol.name for symbol in self.symbols if _holds(symbol.const, const))
 
     @property
+    def specials(self) -> tuple[Special, ...]:
+        """The functions written for layers of this model, each once."""
+        found: dict[str, Special] = {}
+        for step in self.steps:
+            if step.special and found.setdefault(step.special.name, step.special) != step.special:
+                raise ValueError(f"two different functions are called {step.special.name}")
+        return tuple(found.values())
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """Kernel headers in use, in the order in which steps need them."""
         found: dict[str, None] = {}
         for step in self.steps:
-            found.update(dict.fromkeys((*step.choice.kernel.includes, step.choice.kernel.header)))
+            found.update(dict.fromkeys(step.choice.kernel.headers))
+            found.update(dict.fromkeys(step.special.includes if step.special else ()))
             if step.call.rows is not None:
                 found["tc_rows.h"] = None
         return tuple(found)
@@ -128,7 +150,8 @@ def call_consts(call: Call) -> tuple[Const, ...]:
 
 
 def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan, pool: _Pool) -> Step:
-    call = choice.kernel.lower(choice.site, choice.params)
+    kernel = choice.kernel
+    call = kernel.lower(choice.site, choice.params)
     before = pool.total_bytes
     for const in call_consts(call):
         pool.add(const, node.name)
@@ -142,6 +165,7 @@ def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan
         scratch_offset=plan.scratch_offset(node.name) if choice.scratch_bytes else 0,
         macs=all_ops()[node.op].macs(choice.site),
         const_bytes=pool.total_bytes - before,
+        special=kernel.specialize(choice.site, choice.params) if kernel.specialize else None,
     )
 
 

@@ -27,12 +27,13 @@ from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.lower import Program, Step, lower
 from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
 from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
-from tinyc.plan import plan_graph, validate
+from tinyc.plan import plan_graph
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
-from tinyc.run import RunResult, Target, find_target
+from tinyc.run import InferenceCount, RunResult, Target, find_target
 from tinyc.samples import Samples, load_samples, synthetic_samples
 from tinyc.select import select
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
@@ -92,11 +93,11 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
     with progress.stage("load"):
         loaded = load_model(path)
-        check(loaded, "load")
+        check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     with progress.stage("normalize"):
         normal = normalize(loaded)
-        check(normal, "normalize")
+        check(normal, "normalize", all_ops())
     float_graph, calibration, graph = None, None, normal
     if is_float(normal):
         with progress.stage("quantize"):
@@ -109,15 +110,14 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
             float_graph = normal
             graph = normalize(quantize_model(normal, data))
             calibration = Calibration(data.source, data.samples, data.proven)
-            check(graph, "quantize")
+            check(graph, "quantize", all_ops())
     elif options.calibration is not None:
         progress.on_warning("the model is quantized already: --calibration is not used")
     numerics = options.numerics or (Numerics.OURS if float_graph is not None else Numerics.TFLM)
     with progress.stage("select"):
         choices = select(graph, board.isa, numerics)
     with progress.stage("plan"):
-        plan = plan_graph(graph, choices)
-        validate(graph, choices, plan)
+        plan = plan_graph(graph, choices, slide=True)
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem)
         files = emit_library(program, Info(path.name, sha256, board.name))
@@ -170,6 +170,8 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
         ran = target.run(firmware, _input_bytes(graph, samples))
+    if ran.damaged_guards:
+        raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
     compared = compare(graph, ran.outputs, wanted)
     with progress.stage("report"):
         found = _bisect(folder, compiled, board, options, toolchain, target, samples, compared)
@@ -243,6 +245,7 @@ def _report(
     outputs: Outputs,
 ) -> Report:
     program = compiled.program
+    counted = ran.counts[0] if ran.counts else None
     return Report(
         schema=SCHEMA,
         tinyc=__version__,
@@ -259,16 +262,16 @@ def _report(
         arena_lower_bound_bytes=program.arena_lower_bound_bytes,
         stack_bytes=ran.stack_bytes,
         flash=Flash(size.code_bytes, size.const_bytes),
-        instructions=ran.instructions[0] if ran.instructions else None,
-        overhead_instructions=ran.overhead_instructions[0] if ran.instructions else None,
-        layers=tuple(_layer(step, ran) for step in program.steps),
+        instructions=counted.total if counted else None,
+        overhead_instructions=counted.overhead if counted else None,
+        layers=tuple(_layer(step, counted) for step in program.steps),
         verify=verdict,
         calibration=compiled.calibration,
         accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs) if compiled.float_graph is not None else None,
     )
 
 
-def _layer(step: Step, ran: RunResult) -> Layer:
+def _layer(step: Step, counted: InferenceCount | None) -> Layer:
     output = step.outputs[0]
     return Layer(
         step=step.index,
@@ -281,5 +284,5 @@ def _layer(step: Step, ran: RunResult) -> Layer:
         const_bytes=step.const_bytes,
         arena=(output.offset or 0, output.end),
         scratch_bytes=step.choice.scratch_bytes,
-        instructions=ran.step_instructions[0].get(step.index) if ran.instructions else None,
+        instructions=counted.steps.get(step.index, 0) if counted else None,
     )

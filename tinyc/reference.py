@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op, Site
@@ -54,15 +54,16 @@ class Program:
     def __call__(self, inputs: Mapping[str, Array], keep: Keep = ()) -> dict[str, Array]:
         """Outputs by name, and of the other values those named in `keep` ("all": every activation).
 
-        Every input has its value's shape, or one axis 0 of n samples in place of a leading 1; then the
-        results are stacked along axis 0 as well. TinycError for a missing, surplus or misshapen input,
-        or one of another kind of number (an integer graph takes its own integers, not reals).
+        An input has its value's shape, or holds n samples: on an axis more in front, or in place of a
+        leading 1. Then the results are stacked the same way. TinycError for a missing, surplus or
+        misshapen input, or one of another kind of number (an integer graph takes integers, not reals).
         """
-        arrays, samples = self._checked(inputs)
-        if samples is None:
+        arrays = self._typed(inputs)
+        if all(a.shape == self.graph.values[name].shape for name, a in arrays.items()):
             return self._one(arrays, keep)
-        runs = [self._one({name: a[i : i + 1] for name, a in arrays.items()}, keep) for i in range(samples)]
-        return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+        samples, join = self._split(arrays)
+        runs = [self._one(sample, keep) for sample in samples]
+        return {name: join([run[name] for run in runs]) for name in runs[0]}
 
     def _one(self, inputs: Mapping[str, Array], keep: Keep) -> dict[str, Array]:
         known = dict(inputs)
@@ -73,37 +74,37 @@ class Program:
         wanted = dict.fromkeys((*self.graph.outputs, *keep))
         return {name: known[name] for name in wanted}
 
-    def _checked(self, inputs: Mapping[str, Array]) -> tuple[dict[str, Array], int | None]:
+    def _typed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         expected = self.graph.inputs
         if set(inputs) != set(expected):
             raise TinycError(f"the model takes inputs {list(expected)}, got {list(inputs)}")
-        arrays = {name: self._typed(name, np.asarray(inputs[name])) for name in expected}
-        wrong = [name for name, a in arrays.items() if a.shape != self.graph.values[name].shape]
-        if not wrong:
-            return arrays, None
-        counts = {a.shape[0] if a.ndim else 0 for a in arrays.values()}
-        stacked = all(_is_stack(a.shape, self.graph.values[name]) for name, a in arrays.items())
-        if not stacked or len(counts) != 1:
-            value, shape = self.graph.values[wrong[0]], list(arrays[wrong[0]].shape)
-            raise TinycError(f"input '{value.name}' has shape {shape}, expected {list(value.shape)}", value.loc)
-        return arrays, counts.pop()
+        return {name: _typed(np.asarray(inputs[name]), self.dtypes[name], name) for name in expected}
 
-    def _typed(self, name: str, array: Array) -> Array:
-        dtype = self.dtypes[name]
-        if not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise TinycError(
-                f"input '{name}' is {array.dtype}, expected {np.dtype(dtype)}",
-                self.graph.values[name].loc,
-                "an integer model takes quantized inputs: round(x / scale) + zero point",
-            )
-        typed: Array = array.astype(dtype)
-        if array.dtype.kind in "iu" and not np.array_equal(typed, array):
-            raise TinycError(f"input '{name}' has values outside {np.dtype(dtype)}", self.graph.values[name].loc)
-        return typed
+    def _split(self, arrays: Mapping[str, Array]) -> tuple[list[dict[str, Array]], Callable[..., Array]]:
+        """The samples, and what puts their results together again."""
+        shapes = {name: self.graph.values[name].shape for name in arrays}
+        for name, a in arrays.items():
+            if a.ndim == 0 or len(a) == 0 or shapes[name] not in (a.shape[1:], (1, *a.shape[1:])):
+                message = f"input '{name}' has shape {list(a.shape)}, expected {list(shapes[name])}"
+                raise TinycError(message, self.graph.values[name].loc)
+        counts = {len(a) for a in arrays.values()}
+        if len(counts) > 1:
+            raise TinycError(f"the inputs hold different numbers of samples: {sorted(counts)}")
+        count = counts.pop()
+        samples = [{name: a[i].reshape(shapes[name]) for name, a in arrays.items()} for i in range(count)]
+        replaced = all(a.ndim == len(shapes[name]) for name, a in arrays.items())
+        return samples, np.concatenate if replaced else np.stack
 
 
-def _is_stack(shape: tuple[int, ...], value: Value) -> bool:
-    return len(shape) > 0 and shape[0] > 0 and value.shape[:1] == (1,) and shape[1:] == value.shape[1:]
+def _typed(array: Array, dtype: type, name: str) -> Array:
+    if not np.can_cast(array.dtype, dtype, "same_kind"):
+        message = f"input '{name}' is {array.dtype}, expected {np.dtype(dtype)}"
+        hint = "an integer model takes quantized inputs: round(x / scale) + zero point"
+        raise TinycError(message, hint=hint)
+    typed: Array = array.astype(dtype)
+    if array.dtype.kind in "iu" and not np.array_equal(typed, array):
+        raise TinycError(f"input '{name}' has values outside {np.dtype(dtype)}")
+    return typed
 
 
 def prepare_int(graph: Graph, numerics: Numerics) -> Program:
@@ -134,7 +135,7 @@ def prepare_float(graph: Graph) -> Program:
 
 
 def dequantized(array: Array, quant: Quant | None) -> Array:
-    """scale * (q - zero) in float32; floats, and integers without quantization (shapes, axes), as they are."""
+    """scale * (q - zero) in float32; floats and integers without quantization as they are."""
     if quant is None or array.dtype.kind == "f":
         return array
     shape = [1] * array.ndim
@@ -156,10 +157,10 @@ def operator(node: Node) -> Op:
 def run_int(
     graph: Graph, inputs: Mapping[str, Array], numerics: Numerics, *, keep: Keep = ()
 ) -> dict[str, Array]:
-    """Outputs (and kept values) of the integer graph; see `Program.__call__`. For many samples: `prepare_int`."""
+    """Outputs (and kept values) of the integer graph: `prepare_int` and `Program.__call__` at once."""
     return prepare_int(graph, numerics)(inputs, keep)
 
 
 def run_float(graph: Graph, inputs: Mapping[str, Array], *, keep: Keep = ()) -> dict[str, Array]:
-    """Outputs (and kept values) in float32; see `Program.__call__`. For many samples: `prepare_float`."""
+    """Outputs (and kept values) in float32: `prepare_float` and `Program.__call__` at once."""
     return prepare_float(graph)(inputs, keep)

@@ -11,10 +11,13 @@ import pytest
 from tinyc.ir.graph import Array
 
 
+_ARENA_BYTES = 4_000_000
+
+
 def run_tflm(model: bytes, *inputs: Array) -> list[Array]:
     """Outputs of TensorFlow Lite Micro's reference kernels; skips the test if `tflite-micro` is not installed."""
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="needs `tflite-micro`")
-    interpreter = runtime.Interpreter.from_bytes(model)
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=_ARENA_BYTES)
     for i, array in enumerate(inputs):
         interpreter.set_input(array, i)
     interpreter.invoke()

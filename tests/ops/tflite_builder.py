@@ -110,9 +110,7 @@ def _buffer(b: flatbuffers.Builder, data: Array | None) -> int:
         tflite.BufferStart(b)
         return int(tflite.BufferEnd(b))
     raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
-    tflite.BufferStartDataVector(b, 0)  # only to say that a vector begins: its length comes below
-    b.nested = False
-    b.StartVector(1, len(raw), 16)  # constants of every type are read in place, so they need their alignment
+    b.StartVector(1, len(raw), 16)  # runtimes read constants in place, so they need their alignment
     b.head -= len(raw)
     b.Bytes[b.Head() : b.Head() + len(raw)] = raw.tobytes()
     vector = b.EndVector()

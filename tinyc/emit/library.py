@@ -96,6 +96,8 @@ def emit_library(program: Program, info: Info) -> dict[str, str]:
         f"{program.name}.c": env.get_template("model.c.j2").render(context),
         f"{program.name}_weights.h": env.get_template("weights.h.j2").render(context),
     }
+    if program.specials:
+        files[f"{program.name}_kernels.h"] = env.get_template("kernels.h.j2").render(context)
     return files | _kernel_files(program)
 
 
@@ -177,7 +179,7 @@ def _row_loop(program: Program, step: Step, rows: Rows) -> Iterator[str]:
 def _kernel_call(program: Program, step: Step, rows: str = "", advance: str = "") -> str:
     """The call; in a row call `rows` stands for the input and `advance` leads to the output row."""
     args = [_argument(program, step, arg, rows, advance) for arg in step.call.args]
-    return f"{step.choice.kernel.name}({', '.join(args)});"
+    return f"{step.function}({', '.join(args)});"
 
 
 def _local(step: Step, arg: In | Out) -> str:

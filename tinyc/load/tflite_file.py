@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Array
@@ -28,6 +29,7 @@ MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published mode
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 _MAX_NAME = 200
+_BUILTIN_CODE = 10  # vtable slot of OperatorCode.builtin_code, the fourth field
 _DAMAGED_HINT = "download or export the file again; it is truncated or was changed after the export"
 
 
@@ -176,8 +178,11 @@ def _data(buffer: Any, content: bytes) -> npt.NDArray[np.uint8] | None:
 
 
 def _code(code: Any) -> str:
-    # Files from before 2020 have the number in an int8 only; later ones put 127 there for new operators.
-    number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
+    # Files from before 2020 have the number in an int8 only; later ones have 127, the number or 0 there.
+    # The package's own BuiltinCode() ignores the wide field for numbers below 127, so it is read here.
+    slot = code._tab.Offset(_BUILTIN_CODE)
+    wide = code._tab.Get(Int32Flags, slot + code._tab.Pos) if slot else 0
+    number = max(code.DeprecatedBuiltinCode(), wide)
     if number == tflite.BuiltinOperator.CUSTOM:
         custom = code.CustomCode()
         return f"CUSTOM {_text(custom or b'?')}"

@@ -11,6 +11,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Shape, Value
 from tinyc.load.tflite_file import MAX_ELEMENTS, Options
 from tinyc.load.tflite_graph import Step, dtype_of, elements
+from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.clip import Clip
@@ -21,12 +22,14 @@ from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 
@@ -262,3 +265,18 @@ def strided_slice(s: Step) -> None:
     if not -len(x) <= begin[0] < len(x):
         raise TinycError(f"element {begin[0]} of a list of {len(x)}", s.where)
     s.builder.fold(s.operator.outputs[0], np.asarray(x[begin[0]]))
+
+
+@imports("ADD")
+def add(s: Step) -> None:
+    s.emit("add", (s.value(0), s.value(1)), Add(fused(s.options("AddOptions"))))
+
+
+@imports("SUB")
+def sub(s: Step) -> None:
+    s.emit("sub", (s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
+
+
+@imports("MUL")
+def mul(s: Step) -> None:
+    s.emit("mul", (s.value(0), s.value(1)), Mul(fused(s.options("MulOptions"))))

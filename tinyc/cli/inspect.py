@@ -1,0 +1,58 @@
+"""`tinyc inspect`: what a model file holds, and what keeps it from being compiled."""
+
+from __future__ import annotations
+
+import typer
+
+from tinyc.cli.options import ColorOption, Json, Model, Verbose
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.inspection import Inspection, TensorFacts, inspect_model
+
+
+def command(model: Model, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
+    """Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing."""
+    with guarded(color, json, verbose) as out:
+        found = inspect_model(model)
+        out.json(found.to_json())
+        if found.problems:
+            _show_problems(out, found)
+            raise typer.Exit(1)
+        _show(out, found, verbose)
+
+
+def _show(out: Output, found: Inspection, verbose: bool) -> None:
+    for kind, tensors in (("input", found.inputs), ("output", found.outputs)):
+        for tensor in tensors:
+            out.result(f"{kind} '{tensor.name}' {_shape(tensor)} {_quant(tensor)}")
+    rows = table("", "#", "operator", "output", "quantization", "MACs", "constants", "layer", right=("#", "MACs", "constants"))
+    for node in found.nodes:
+        rows.add_row(
+            str(node.index),
+            node.op,
+            _shape(node.outputs[0]),
+            _quant(node.outputs[0]),
+            f"{node.macs:,}" if node.macs else "-",
+            f"{node.const_bytes:,}" if node.const_bytes else "-",
+            node.name if not verbose else "; ".join(node.origin),
+        )
+    out.result("", rows, "")
+    out.result(f"{plural(len(found.nodes), 'operator')}, {found.macs:,} MACs, {found.const_bytes:,} bytes of constants")
+
+
+def _show_problems(out: Output, found: Inspection) -> None:
+    out.result(f"{found.model} cannot be compiled: {plural(len(found.problems), 'problem')}")
+    for problem in found.problems:
+        out.result(f"  {problem.where or found.model}: {problem.message}")
+        if problem.hint:
+            out.result(f"    hint: {problem.hint}")
+
+
+def _shape(tensor: TensorFacts) -> str:
+    return "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def _quant(tensor: TensorFacts) -> str:
+    if tensor.scale is not None:
+        zero = tensor.zero_point or 0
+        return f"{tensor.dtype} {tensor.scale:.5g} * (q {'-' if zero > 0 else '+'} {abs(zero)})"
+    return f"{tensor.dtype}, {plural(tensor.scales, 'scale')}" if tensor.scales else tensor.dtype

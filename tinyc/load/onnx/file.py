@@ -1,0 +1,320 @@
+"""An .onnx file as plain Python values: nodes in run order, inputs, outputs, initializers; bounds checked.
+
+Format: onnx.proto (IR version 3 and later), parsed by the `onnx` package. Protobuf guarantees only that
+fields have their types; what they mean is checked here and when a node is imported.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, TensorProto, numpy_helper
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.graph import Array
+
+MIN_OPSET = 7
+MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
+MAX_RANK = 8
+_MAX_LIST = 64  # numbers in one attribute: pads of MAX_RANK axes and the like
+
+_DAMAGED = "export or download the model again; it is truncated or was changed after the export"
+
+# Element types that are read, with the typed field that holds them when raw_data does not.
+_FIELDS: Mapping[int, tuple[int, str]] = {
+    TensorProto.FLOAT: (4, "float_data"),
+    TensorProto.DOUBLE: (8, "double_data"),
+    TensorProto.FLOAT16: (2, "int32_data"),
+    TensorProto.BFLOAT16: (2, "int32_data"),
+    TensorProto.INT8: (1, "int32_data"),
+    TensorProto.UINT8: (1, "int32_data"),
+    TensorProto.INT16: (2, "int32_data"),
+    TensorProto.UINT16: (2, "int32_data"),
+    TensorProto.INT32: (4, "int32_data"),
+    TensorProto.INT64: (8, "int64_data"),
+    TensorProto.BOOL: (1, "int32_data"),
+}
+FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """One node. `""` among the inputs or outputs stands for an absent optional one."""
+
+    index: int
+    op: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, AttributeProto]
+    proto: onnx.NodeProto
+    where: Loc
+
+    def _attribute(self, name: str, type_: int) -> AttributeProto | None:
+        found = self.attributes.get(name)
+        if found is not None and found.type != type_:
+            expected = AttributeProto.AttributeType.Name(type_)
+            raise TinycError(f"attribute '{name}' is not of type {expected}", self.where, _DAMAGED)
+        return found
+
+    def int_(self, name: str, default: int) -> int:
+        found = self._attribute(name, AttributeProto.INT)
+        return default if found is None else int(found.i)
+
+    def float_(self, name: str, default: float) -> float:
+        found = self._attribute(name, AttributeProto.FLOAT)
+        value = default if found is None else float(found.f)
+        if math.isnan(value):
+            raise TinycError(f"attribute '{name}' is NaN", self.where)
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        found = self._attribute(name, AttributeProto.STRING)
+        return default if found is None else found.s.decode("utf-8", "replace")
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, None if the attribute is absent."""
+        found = self._attribute(name, AttributeProto.INTS)
+        if found is None:
+            return None
+        if len(found.ints) > _MAX_LIST:
+            raise TinycError(f"attribute '{name}' lists {len(found.ints)} numbers", self.where, _DAMAGED)
+        return tuple(int(i) for i in found.ints)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxInput:
+    """A model input; dims[k] is None where the file leaves a dimension open, `symbols[k]` its name there."""
+
+    name: str
+    elem_type: int
+    dims: tuple[int | None, ...]
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFile:
+    """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder."""
+
+    file: str
+    folder: Path
+    opset: int
+    nodes: tuple[OnnxNode, ...]
+    inputs: tuple[OnnxInput, ...]
+    outputs: tuple[str, ...]
+    initializers: Mapping[str, TensorProto]
+
+
+def read_onnx(path: Path, content: bytes) -> OnnxFile:
+    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact ONNX model.
+
+    Shapes, types and attributes of the nodes may still be nonsense; every tensor has one producer and
+    there are no cycles. Initializers stay encoded until `decode`.
+    """
+    where = Loc(path.name)
+    model = parse(content, where)
+    graph = model.graph
+    initializers = _named("initializer", [(t.name, t) for t in graph.initializer], where)
+    if graph.sparse_initializer:
+        raise TinycError("the model has sparse initializers, which tinyc does not read", where)
+    inputs = tuple(_input(i, where) for i in graph.input if i.name not in initializers)
+    _named("input", [(i.name, i) for i in inputs], where)
+    outputs = tuple(output.name for output in graph.output)
+    _named("output", [(name, name) for name in outputs], where)
+    if not inputs or not outputs:
+        raise TinycError(f"the model has no {'outputs' if inputs else 'inputs'}", where)
+    nodes = [_node(i, n, path.name) for i, n in enumerate(graph.node)]
+    known = {*initializers, *(i.name for i in inputs)}
+    ordered = _needed(_in_run_order(nodes, known, where), outputs)
+    made = {name for node in nodes for name in node.outputs}
+    for name in outputs:
+        if name not in made:
+            raise TinycError(f"output '{name}' is not computed by any node", where)
+    return OnnxFile(path.name, path.parent, _opset(model, where), ordered, inputs, outputs, initializers)
+
+
+def parse(content: bytes, where: Loc) -> onnx.ModelProto:
+    """The protobuf message; TinycError if the bytes are none or hold no graph."""
+    try:
+        model = onnx.ModelProto.FromString(content)
+    except (DecodeError, ValueError, RecursionError, MemoryError) as e:
+        raise TinycError("this is not an ONNX model, or it is damaged", where, _DAMAGED) from e
+    if not model.graph.node or not model.opset_import:
+        raise TinycError("this is not an ONNX model: it has no graph or no operator set", where, _DAMAGED)
+    return model
+
+
+def _opset(model: onnx.ModelProto, where: Loc) -> int:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    newest = onnx.defs.onnx_opset_version()
+    if not versions:
+        domains = ", ".join(sorted({o.domain for o in model.opset_import}))
+        raise TinycError(f"the model uses no standard ONNX operators, only those of {domains}", where)
+    if not MIN_OPSET <= versions[0] <= newest:
+        raise TinycError(
+            f"the model uses operator set {versions[0]}; tinyc reads {MIN_OPSET} to {newest}",
+            where,
+            "export with opset 13 to 20, use onnx.version_converter, or install a newer `onnx` package",
+        )
+    return int(versions[0])
+
+
+def _named[T](what: str, items: Sequence[tuple[str, T]], where: Loc) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, item in items:
+        if not name:
+            raise TinycError(f"an {what} has no name", where, _DAMAGED)
+        if name in found:
+            raise TinycError(f"two {what}s are called '{name}'", where, _DAMAGED)
+        found[name] = item
+    return found
+
+
+def _input(info: onnx.ValueInfoProto, where: Loc) -> OnnxInput:
+    if info.type.WhichOneof("value") != "tensor_type":
+        raise TinycError(f"input '{info.name}' is not a tensor", where)
+    type_ = info.type.tensor_type
+    if not type_.HasField("shape"):
+        raise TinycError(
+            f"input '{info.name}' has no shape", where, "export the model with a fixed input shape"
+        )
+    dims = type_.shape.dim
+    if len(dims) > MAX_RANK:
+        raise TinycError(f"input '{info.name}' has {len(dims)} dimensions; at most {MAX_RANK}", where)
+    known = tuple(int(d.dim_value) if d.WhichOneof("value") == "dim_value" else None for d in dims)
+    return OnnxInput(info.name, type_.elem_type, known, tuple(d.dim_param for d in dims))
+
+
+def _node(index: int, proto: onnx.NodeProto, file: str) -> OnnxNode:
+    name = proto.name or next(iter(proto.output), "")
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    where = Loc(file, index, name, proto.op_type)
+    attributes = {a.name: a for a in proto.attribute}
+    inputs, outputs = tuple(proto.input), tuple(proto.output)
+    return OnnxNode(index, proto.op_type, domain, name, inputs, outputs, attributes, proto, where)
+
+
+def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> list[OnnxNode]:
+    """The nodes sorted so that each runs after those it reads; the file's own order where that is legal."""
+    producer: dict[str, int] = {}
+    for node in nodes:
+        for name in filter(None, node.outputs):
+            if name in producer or name in known:
+                raise TinycError(f"'{name}' is made twice", node.where, _DAMAGED)
+            producer[name] = node.index
+    for node in nodes:
+        for name in filter(None, node.inputs):
+            if name not in producer and name not in known:
+                raise TinycError(
+                    f"the node reads '{name}', which is neither an input, an initializer nor computed",
+                    node.where,
+                    _DAMAGED,
+                )
+    waiting = [{producer[name] for name in node.inputs if name in producer} for node in nodes]
+    readers: dict[int, list[int]] = {}
+    for index, before in enumerate(waiting):
+        for other in before:
+            readers.setdefault(other, []).append(index)
+    ready = [index for index, before in enumerate(waiting) if not before]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(nodes[index])
+        for reader in readers.get(index, ()):
+            waiting[reader].discard(index)
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    if len(order) < len(nodes):
+        stuck = next(node for node in nodes if waiting[node.index])
+        raise TinycError("the graph has a cycle: this node needs its own result", stuck.where, _DAMAGED)
+    return order
+
+
+def _needed(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> tuple[OnnxNode, ...]:
+    """The nodes that the outputs depend on."""
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if wanted & set(filter(None, node.outputs)):
+            wanted |= set(node.inputs)
+            kept.append(node)
+    return tuple(reversed(kept))
+
+
+def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
+    """The tensor as an array: every kind of float as float32, integers and booleans as they are.
+
+    TinycError for other element types, sizes that do not match the data, and external data that is
+    missing or lies outside `folder`.
+    """
+    type_ = int(tensor.data_type)
+    if type_ not in _FIELDS:
+        known = type_ in TensorProto.DataType.values()
+        name = TensorProto.DataType.Name(type_) if known else f"number {type_}"
+        raise TinycError(f"tensor '{tensor.name}' has element type {name}, which tinyc does not read", where)
+    shape = tuple(int(d) for d in tensor.dims)
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+        raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
+    count = math.prod(shape)
+    item_bytes, field = _FIELDS[type_]
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raw: bytes | None = _external(tensor, count * item_bytes, folder, where)
+    else:
+        raw = tensor.raw_data if tensor.HasField("raw_data") else None
+        held = len(raw) // item_bytes if raw is not None else len(getattr(tensor, field))
+        if held != count or (raw is not None and len(raw) % item_bytes):
+            raise TinycError(
+                f"tensor '{tensor.name}' of shape {list(shape)} needs {count} elements, the file holds {held}",
+                where,
+                _DAMAGED,
+            )
+    inline = TensorProto(data_type=type_, dims=shape, name=tensor.name)
+    if raw is not None:
+        inline.raw_data = raw
+    else:
+        getattr(inline, field).extend(getattr(tensor, field))
+    try:
+        array: Array = numpy_helper.to_array(inline)
+    except (ValueError, TypeError, OverflowError) as e:
+        raise TinycError(f"tensor '{tensor.name}' cannot be decoded", where, _DAMAGED) from e
+    with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, which is refused where it matters
+        return array.astype(np.float32) if type_ in FLOATS else array
+
+
+def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes:
+    """The `size` bytes of a tensor that are kept in a file beside the model."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    hint = "keep the external data file in the folder of the model, under the name it had at the export"
+    if not location or "\0" in location:
+        raise TinycError(f"tensor '{tensor.name}' has external data, but no file name", where, _DAMAGED)
+    base = folder.resolve()
+    try:
+        file = (base / location).resolve()
+        if not file.is_relative_to(base):
+            raise TinycError(
+                f"tensor '{tensor.name}' refers to '{location}', outside the model's folder", where, hint
+            )
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+        if offset < 0 or length != size:
+            raise TinycError(f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED)
+        if not file.is_file():
+            raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint)
+        with file.open("rb") as f:
+            f.seek(offset)
+            data = f.read(size)
+    except ValueError as e:
+        raise TinycError(f"tensor '{tensor.name}' has a bad external data entry", where, _DAMAGED) from e
+    except OSError as e:
+        raise TinycError(f"external data '{location}' cannot be read: {e.strerror}", where, hint) from e
+    if len(data) != size:
+        raise TinycError(f"external data '{location}' ends before tensor '{tensor.name}' does", where, hint)
+    return data
