@@ -40,9 +40,43 @@ static inline int32_t tc_requantize_double(int32_t acc, int32_t mult, int32_t sh
     return (int32_t)((t + half) >> right);
 }
 
-/* The rule is the layer's: `rounds` is 1 (single) or 2 (double). A literal folds the choice away. */
+/* The nearest integer, halves to even, limited to [-2^21, 2^21]. Reads the bits of v, so that no float operation
+ * follows the one that computed v: a compiler could contract the two. */
+static inline int32_t tc_round_half_even(float v)
+{
+    union { float f; int32_t i; } bits;
+    bits.f = v;
+    int32_t exponent = (bits.i >> 23) & 255;
+    int32_t mantissa = (bits.i & 0x7fffff) | 0x800000;
+    int32_t y = 0; /* |v| < 1/2 */
+    if (exponent >= 127 + 21) {
+        y = 1 << 21;
+    } else if (exponent >= 127 - 1) { /* mantissa * 2^-cut, cut in [3, 24] */
+        int32_t cut = 127 + 23 - exponent;
+        y = (mantissa + (1 << (cut - 1)) - 1 + ((mantissa >> cut) & 1)) >> cut;
+    }
+    return bits.i < 0 ? -y : y;
+}
+
+/* A float from its bits: no C type mixes integers and floats in one table. */
+static inline float tc_float_of(int32_t bits)
+{
+    union { int32_t i; float f; } both;
+    both.i = bits;
+    return both.f;
+}
+
+/* acc * scale in float32, rounded to nearest, halves to even, limited to [-2^21, 2^21]. */
+static inline int32_t tc_requantize_float(int32_t acc, int32_t scale_bits)
+{
+    return tc_round_half_even((float)acc * tc_float_of(scale_bits));
+}
+
+/* The rule is the layer's: `rounds` is 1 (single), 2 (double) or 3 (float: mult holds the float's bits).
+ * A literal folds the choice away. */
 static inline int32_t tc_requantize(int32_t acc, int32_t mult, int32_t shift, int32_t rounds)
 {
+    if (rounds == 3) return tc_requantize_float(acc, mult);
     return rounds == 2 ? tc_requantize_double(acc, mult, shift) : tc_requantize_single(acc, mult, shift);
 }
 

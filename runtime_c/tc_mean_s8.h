@@ -2,7 +2,8 @@
  *
  *   y[o][i] = clamp(requantize(sum over k of (x[o][k][i] - x_zero), mult, shift) + y_zero, -128, 127)
  *
- * mult and shift contain 1/n; mult may lie in [2^29, 2^31). y [outer][inner], may not overlap x.
+ * mult and shift contain 1/n; mult may lie in [2^29, 2^31). rounds 3: mult holds the bits of a float32 factor,
+ * and y_zero is added in float32 before rounding. y [outer][inner], may not overlap x.
  * The sum cannot overflow: the compiler bounds n. No scratch.
  */
 #ifndef TC_MEAN_S8_H
@@ -24,7 +25,13 @@ static void tc_mean_s8(const tc_mean_s8_t *p, const int8_t *x, int8_t *y)
             for (int32_t k = 0; k < p->n; k++) {
                 sum += x[k * p->inner + i];
             }
-            sum = tc_requantize(sum, p->mult, p->shift, p->rounds) + p->y_zero;
+            if (p->rounds == 3) {
+                /* volatile: multiplication and addition each round, never contracted to one */
+                const volatile float product = (float)sum * tc_float_of(p->mult);
+                sum = tc_round_half_even(product + (float)p->y_zero);
+            } else {
+                sum = tc_requantize(sum, p->mult, p->shift, p->rounds) + p->y_zero;
+            }
             *y++ = (int8_t)tc_clamp(sum, -128, 127);
         }
     }

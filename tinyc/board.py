@@ -1,4 +1,4 @@
-"""Board: what a target is (core, memories, flags, emulators), read from boards/*.toml or the user's own file."""
+"""Board: what a target is (core, memories, flags, emulators), read from a TOML file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyc.errors import Loc, TinycError
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memories that firmware may use: addresses and bytes. stack_bytes is taken from RAM, at its start."""
+    """The memories that firmware may use: addresses and bytes. The stack is the first part of the RAM."""
 
     flash_origin: int
     flash_bytes: int
@@ -89,6 +89,7 @@ class Board:
 
 
 STARTUPS = ("cortex-m", "host")
+FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
 
 
@@ -176,21 +177,23 @@ class _Table:
             raise self.error(key, f"must be a table, [{path}]")
         return _Table(value, path, self._text, self.file)
 
-    def keys(self) -> tuple[str, ...]:
-        return tuple(self._data)
+    def has(self, key: str) -> bool:
+        return key in self._data
 
     def finish(self) -> None:
         """Refuse keys that nobody asked for: a misspelt key would be ignored silently."""
         for key in self._data:
             if key not in self._read:
                 close = difflib.get_close_matches(key, self._read, n=1)
-                raise self.error(key, "is not a key of a board file" + (f"; did you mean '{close[0]}'?" if close else ""))
+                guess = f"; did you mean '{close[0]}'?" if close else ""
+                raise self.error(key, f"is not a key of a board file{guess}")
 
     def error(self, key: str, what: str) -> TinycError:
         name = f"{self._section}.{key}" if self._section else key
         line = self._line(key)
         where = f"{self.file}:{line}" if line else self.file
-        return TinycError(f"'{name}' {what}", Loc(where), hint="docs/boards.md describes the keys of a board file")
+        hint = "docs/boards.md describes the keys of a board file"
+        return TinycError(f"'{name}' {what}", Loc(where), hint)
 
     def _value(self, key: str, default: Any) -> Any:
         self._read.add(key)
@@ -199,7 +202,7 @@ class _Table:
         return self._data.get(key, default)
 
     def _line(self, key: str) -> int | None:
-        """Line of the key, or of its table's header when the key is not written; None when neither is found."""
+        """Line of the key, or of its table's header when the key is missing; None when neither is found."""
         header = None
         section = ""
         for number, line in enumerate(self._text.splitlines(), 1):
@@ -279,10 +282,10 @@ def _cflags(table: _Table, startup: str) -> Mapping[str, tuple[str, ...]]:
         if startup != "host":
             raise table.error("cflags", "is missing")
         return {}
-    result = {family: cflags.strings(family) for family in ("gcc", "zig") if family in cflags.keys()}
+    result = {family: cflags.strings(family) for family in FAMILIES if cflags.has(family)}
     cflags.finish()
     if not result:
-        raise table.error("cflags", "needs the flags of at least one compiler, gcc or zig")
+        raise table.error("cflags", "needs the flags of at least one compiler: gcc, zig")
     return result
 
 

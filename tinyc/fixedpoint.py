@@ -36,7 +36,8 @@ _mul = saturating_rounding_doubling_high_mul
 
 
 def _shift_left_saturating(x: Raw, bits: int) -> Raw:
-    return np.clip(x << bits, _INT32_MIN, _INT32_MAX)
+    shifted: Raw = np.clip(x << bits, _INT32_MIN, _INT32_MAX)
+    return shifted
 
 
 def exp_on_negative_values(a: npt.ArrayLike, integer_bits: int) -> Raw:

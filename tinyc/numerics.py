@@ -1,10 +1,12 @@
 """Fixed-point arithmetic of the integer path; the Python twin of runtime_c/tc_math.h.
 
 A real factor is written as mult * 2^(shift - 31) with mult in [2^30, 2^31): shift > 0 is a left
-shift. Two rules turn an int32 accumulator into an output, and they differ by one step now and then:
+shift. Three rules turn an int32 accumulator into an output, and they differ by one step now and then:
 
 * `Rounding.DOUBLE`: doubling high multiply, then rounding shift (TensorFlow Lite Micro, CMSIS-NN);
-* `Rounding.SINGLE`: one 64-bit product, one rounding shift (desktop LiteRT's default path).
+* `Rounding.SINGLE`: one 64-bit product, one rounding shift (models that tinyc quantizes);
+* `Rounding.FLOAT`: one float32 product, rounded to nearest, halves to even (XNNPACK's convolutions and
+  fully connected layers, and so desktop LiteRT's default path).
 """
 
 from __future__ import annotations
@@ -26,6 +28,12 @@ class Rounding(Enum):
 
     SINGLE = "single"
     DOUBLE = "double"
+    FLOAT = "float"
+
+    @property
+    def code(self) -> int:
+        """The argument `rounds` of tc_requantize in runtime_c/tc_math.h."""
+        return {Rounding.SINGLE: 1, Rounding.DOUBLE: 2, Rounding.FLOAT: 3}[self]
 
 
 class Numerics(Enum):
@@ -93,14 +101,23 @@ def requantize(
 ) -> npt.NDArray[np.int64]:
     """acc * mult * 2^(shift - 31), rounded by the given rule; broadcasts; int64, not yet clamped.
 
-    acc must fit int32, also after a left shift by `shift` > 0 (the compiler bounds it).
+    acc must fit int32, also after a left shift by `shift` > 0 (the compiler bounds it). FLOAT: the factor
+    mult * 2^(shift - 31) must be a float32; results stay within 2^21 of 0, beyond every clamp to 16 bits.
     """
     acc, mult, shift = np.asarray(acc, np.int64), np.asarray(mult, np.int64), np.asarray(shift, np.int64)
     if rounding is Rounding.SINGLE:
         total = 31 - shift
         return (acc * mult + (np.int64(1) << (total - 1))) >> total
+    if rounding is Rounding.FLOAT:
+        y = acc.astype(np.float32) * float_factor(mult, shift)
+        return np.clip(np.rint(y), -(2**21), 2**21).astype(np.int64)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(acc << left, mult), right)
+
+
+def float_factor(mult: npt.ArrayLike, shift: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """mult * 2^(shift - 31) as float32."""
+    return np.ldexp(np.asarray(mult, np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
 
 
 def round_half_away(x: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -31,6 +31,6 @@ def boards_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Where tinyc keeps what it builds for itself (compiler caches, emulator plugins); TINYC_CACHE overrides."""
+    """Where tinyc keeps what it builds for itself (plugins, compiler caches): TINYC_CACHE, if set."""
     chosen = os.environ.get("TINYC_CACHE")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("tinyc"))

@@ -129,21 +129,13 @@ def _int_step(graph: Graph, node: Node, numerics: Numerics) -> Step:
 
 def prepare_float(graph: Graph) -> Program:
     """The graph in float32; constants of an integer graph become the reals they stand for."""
-    consts = {name: dequantized(array, graph.values[name].quant) for name, array in graph.consts.items()}
+    consts = {name: _reals(array, graph.values[name].quant) for name, array in graph.consts.items()}
     steps = tuple(Step(node, operator(node).float_ref, node.attrs, consts) for node in graph.nodes)
     return Program(graph, steps, dict.fromkeys(graph.inputs, np.float32))
 
 
-def dequantized(array: Array, quant: Quant | None) -> Array:
-    """scale * (q - zero) in float32; floats and integers without quantization as they are."""
-    if quant is None or array.dtype.kind == "f":
-        return array
-    shape = [1] * array.ndim
-    if quant.axis is not None:
-        shape[quant.axis] = -1
-    scale = np.reshape(quant.scale, shape if quant.axis is not None else ())
-    zero = np.reshape(quant.zero, shape if quant.axis is not None else ())
-    return np.asarray(scale * (array.astype(np.float64) - zero), np.float32)
+def _reals(array: Array, quant: Quant | None) -> Array:
+    return array if quant is None else quant.dequantize(array)
 
 
 def operator(node: Node) -> Op:

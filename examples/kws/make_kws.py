@@ -51,8 +51,8 @@ UNKNOWN_TRAINED = words(
 )
 UNKNOWN_NEW = words("backward learn follow visual dawn yell nose loft step rice cold pup")
 
-# A variant is a speaker: pitch, formants and voicing. Variants with the same formants count as one speaker and
-# are never on both sides. Held-out speakers have their first three formants between 85 % and 140 % of the
+# A variant is a speaker: pitch, formants and voicing. Variants with the same formants count as one speaker,
+# never on both sides. Held-out speakers have their first three formants between 85 % and 140 % of the
 # standard voice; what lies outside sounds hardly human and is only trained on. Accents are those espeak-ng
 # names by voice file: with an alias such as "en-gb" it drops the variant and says nothing.
 TRAIN_SPEAKERS = words(
@@ -64,7 +64,7 @@ TEST_SPEAKERS = words("m4 m8 f3 Andrea steph anika paul victor sandro pedro benj
 TRAIN_ACCENTS = words("en en-us en-029 en-gb-scotland en-gb-x-rp en-gb-x-gbclan")
 TEST_ACCENTS = (*TRAIN_ACCENTS, *words("en-gb-x-gbcwmd en-us-nyc"))
 
-SNR_DB = (5.0, 10.0, 15.0, 20.0, 30.0)
+SNR_DB = (8.0, 12.0, 16.0, 20.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +206,11 @@ def clip_of(label: str, split: Split, noises: Sequence[Noise], rng: np.random.Ge
 def features(audio: Audio) -> Features:
     """MFCC of one clip: [FRAMES, COEFFS] float32, multiples of FEATURE_STEP.
 
-    40 ms windows every 20 ms, pre-emphasis 0.97, 40 mel bands from 20 Hz to 4 kHz, natural logarithm,
+    40 ms windows every 20 ms, pre-emphasis 0.97, 40 mel bands from 20 Hz to 7.6 kHz, natural logarithm,
     orthonormal DCT, coefficients 0 to 9, no liftering.
     """
     window = {"winlen": 0.04, "winstep": 0.02, "nfft": 1024, "preemph": 0.97}
-    bands = {"nfilt": 40, "lowfreq": 20, "highfreq": 4000}
+    bands = {"nfilt": 40, "lowfreq": 20, "highfreq": 7600}
     coefficients = mfcc(audio, RATE_HZ, numcep=COEFFS, ceplifter=0, appendEnergy=False, **window, **bands)
     return np.asarray(np.round(coefficients / FEATURE_STEP) * FEATURE_STEP, np.float32)
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 
 from tinyc.ir.graph import Array
-
 
 _ARENA_BYTES = 4_000_000
 
 
 def run_tflm(model: bytes, *inputs: Array) -> list[Array]:
-    """Outputs of TensorFlow Lite Micro's reference kernels; skips the test if `tflite-micro` is not installed."""
+    """Outputs of TensorFlow Lite Micro's reference kernels; skips the test where it is not installed."""
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="needs `tflite-micro`")
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=_ARENA_BYTES)
     for i, array in enumerate(inputs):
@@ -37,8 +36,6 @@ def run_litert(model: bytes, *inputs: Array) -> list[Array]:
 
 
 def _output_count(model: bytes) -> int:
-    import tflite
-
     return int(tflite.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength())
 
 
@@ -52,8 +49,3 @@ def every_pair() -> tuple[Array, Array]:
 def every_byte() -> Array:
     """An int8 array [1, 256] that holds every value."""
     return np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
-
-
-def as_tuple(values: Sequence[int]) -> tuple[int, ...]:
-    """Plain ints, for shapes that come from numpy."""
-    return tuple(int(v) for v in values)

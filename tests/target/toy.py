@@ -1,7 +1,8 @@
 """A hand-made library in the form that tinyc generates, for tests of building and running.
 
-Two inputs and two outputs of int8, three steps: y = saturate(3x + 5), a 9x7 matrix product with 64-bit requantization, and
-a division (a helper function on cores without the instruction). `Fault` adds one defect to step 1.
+Two inputs and two outputs of int8, three steps: y = saturate(3x + 5), a 9x7 matrix product with 64-bit
+requantization, and a division (a helper function on cores without the instruction). `Fault` adds one
+defect to step 1.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def reference(tensors: Sequence[bytes]) -> Expected:
     x0 = [b - 256 if b > 127 else b for b in tensors[0]]
     x1 = [b - 256 if b > 127 else b for b in tensors[1]]
     mid = [_clamp(3 * x + 5) for x in x0]
-    out0 = [_clamp(_requantize(mid[i] + sum(w * x for w, x in zip(row, x1, strict=True)))) for i, row in enumerate(weights())]
+    out0 = [
+        _clamp(_requantize(mid[i] + sum(w * x for w, x in zip(row, x1, strict=True))))
+        for i, row in enumerate(weights())
+    ]
     out1 = [_clamp(_divide(mid[i] * 100, 1 + (out0[i] & 15))) for i in range(C)]
     pack = [bytes(v & 255 for v in values) for values in (mid, out0, out1)]
     return Expected((pack[1], pack[2]), dict(enumerate(pack)))

@@ -112,9 +112,17 @@ def compile_firmware(
     """
     if sanitize and not board.is_host:
         raise TinycError(f"sanitizers run on the host only, not on {board.name}")
+    if sanitize and toolchain.family == "zig":
+        raise TinycError("zig has no address sanitizer", hint="`apt install gcc` or `apt install clang`")
     out_dir.mkdir(parents=True, exist_ok=True)
     library = compile_library(
-        library_dir, model, toolchain, optimize, out_dir / f"{model}.o", dump_steps=dump_steps, sanitize=sanitize
+        library_dir,
+        model,
+        toolchain,
+        optimize,
+        out_dir / f"{model}.o",
+        dump_steps=dump_steps,
+        sanitize=sanitize,
     )
     _write_glue(library_dir, model, board, out_dir, dump_steps)
     elf = out_dir / f"{model}.elf"
@@ -139,8 +147,9 @@ def read_info(elf: Elf) -> FirmwareInfo:
 
 
 def _flags(toolchain: Toolchain, optimize: Optimize, sanitize: bool) -> list[str]:
-    flags = [*CODE_FLAGS, OPTIMIZE_FLAGS[optimize], *WARNING_FLAGS, *FAMILY_FLAGS[toolchain.family]]
-    return [*flags, *SANITIZE_FLAGS] if sanitize else flags
+    flags = [*CODE_FLAGS, OPTIMIZE_FLAGS[optimize], *FAMILY_FLAGS[toolchain.family]]
+    # gcc warns of things that are not there in code that the sanitizers have blown up.
+    return [*flags, *SANITIZE_FLAGS] if sanitize else [*flags, *WARNING_FLAGS]
 
 
 def _harness_sources(board: Board) -> list[Path]:
@@ -224,5 +233,3 @@ def _render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template(template).render(**values)
-
-

@@ -31,7 +31,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Bytes that are loaded: `load` is where they lie in the image (flash), `address` where the program sees them."""
+    """Bytes that are loaded: `load` is where they lie (flash), `address` where the program sees them."""
 
     load: int
     address: int
@@ -76,7 +76,7 @@ class Elf:
         """Initialised bytes at a program address. Raises TinycError when they are not in the file."""
         for segment in self.segments:
             start = address - segment.address
-            if 0 <= start and start + size <= len(segment.data):
+            if start >= 0 and start + size <= len(segment.data):
                 return segment.data[start : start + size]
         raise TinycError(f"the firmware has no data at 0x{address:08x}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,37 +37,36 @@ def library_size(library_object: Path, toolchain: Toolchain, board: Board, out_d
     Raises TinycError when the library has variables (.data or .bss): the contract is that it has none.
     """
     roots = [s.name for s in read_elf(library_object).symbols if s.is_function and s.is_global]
+    folder = paths.templates_dir() / "firmware"
     probe = out_dir / "library.elf"
+    flags = [
+        "-std=c99",
+        "-O2",
+        "-ffunction-sections",
+        "-fno-unwind-tables",
+        "-fno-asynchronous-unwind-tables",
+    ]
+    flags += [*WARNING_FLAGS, *HARNESS_FLAGS[toolchain.family]]
+    link = ["-nostartfiles", "-Wl,--gc-sections", f"-Wl,-T,{folder / 'library.ld'}", f"-Wl,-e,{roots[0]}"]
+    link += [f"-Wl,-u,{name}" for name in roots]
+    link += ["-static", "-nostdlib"] if board.is_host else runtime_flags(toolchain)
     toolchain.run(
-        [
-            *("-std=c99", "-O2", "-ffunction-sections", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"),
-            *(*WARNING_FLAGS, *HARNESS_FLAGS[toolchain.family], "-nostartfiles"),
-            *(["-static", "-nostdlib"] if board.is_host else []),
-            library_object,
-            paths.templates_dir() / "firmware" / "memory.c",
-            *(f"-Wl,-u,{name}" for name in roots),
-            *(f"-Wl,-e,{roots[0]}", "-Wl,--gc-sections", f"-Wl,-T,{paths.templates_dir() / 'firmware' / 'library.ld'}"),
-            *([] if board.is_host else runtime_flags(toolchain)),
-            *("-o", probe),
-        ],
+        [*flags, library_object, folder / "memory.c", *link, "-o", probe],
         f"linking {library_object.name} to measure it",
     )
     return _measure(read_elf(probe))
 
 
-MEMORY_FUNCTIONS = frozenset(
-    ["memcpy", "memmove", "memset"]
-    + [f"__aeabi_{name}{width}" for name in ("memcpy", "memmove", "memset", "memclr") for width in ("", "4", "8")]
-)
+_MEMORY_FUNCTION = re.compile(r"(__aeabi_)?mem(cpy|move|set|clr)[48]?")
 
 
 def _measure(elf: Elf) -> LibrarySize:
     for section in elf.sections:
         if section.writable and section.size > 0:
-            raise TinycError(f"the library has {section.size} bytes of variables ({section.name}); it must have none")
+            raise TinycError(f"the library has {section.size} bytes of variables ({section.name})")
     code = sum(s.size for s in elf.sections if s.executable)
     const = sum(s.size for s in elf.sections if not s.executable and not s.writable and not s.is_note)
-    memory = {s.address: s.size for s in elf.symbols if s.name in MEMORY_FUNCTIONS and s.is_function}
+    memory = {s.address: s.size for s in elf.symbols if s.is_function and _MEMORY_FUNCTION.fullmatch(s.name)}
     memory_bytes = sum(memory.values())
     return LibrarySize(code - memory_bytes, const, memory_bytes)
 

@@ -47,12 +47,20 @@ class Toolchain:
         command = [*self.command, *self.target_flags, *map(str, arguments)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", env=self._environment(), timeout=COMPILE_SECONDS
+                command,
+                check=False,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=self._environment(),
+                timeout=COMPILE_SECONDS,
             )
         except subprocess.TimeoutExpired as error:
             raise TinycError(f"{self.name} did not finish in {COMPILE_SECONDS} s: {what}") from error
         except OSError as error:
-            raise TinycError(f"{self.name} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
+            raise TinycError(
+                f"{self.name} cannot be started: {error.strerror}", hint="run `tinyc doctor`"
+            ) from error
         if done.returncode != 0:
             raise compiler_error(self.name, what, command, done.stderr + done.stdout)
 
@@ -89,13 +97,16 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
         wanted = next((name for name in names if prefer in (name, name.removeprefix("arm-none-eabi-"))), None)
         if wanted is None:
             raise TinycError(
-                f"'{prefer}' is not a compiler for {board.name}", hint=f"it can be built with: {', '.join(names)}"
+                f"'{prefer}' is not a compiler for {board.name}",
+                hint=f"it can be built with: {', '.join(names)}",
             )
         names = (wanted,)
     for name in names:
         if (found := _find(name, board)) is not None:
             return found
-    raise TinycError(f"no compiler for {board.name} is installed: {' or '.join(names)}", hint=_install_hint(names))
+    raise TinycError(
+        f"no compiler for {board.name} is installed: {' or '.join(names)}", hint=_install_hint(names)
+    )
 
 
 def host_compiler() -> Toolchain | None:
@@ -143,7 +154,7 @@ def _zig_program() -> str | None:
 def _version(program: str, family: Family) -> str | None:
     argument = {"gcc": "-dumpfullversion", "clang": "--version", "zig": "version"}[family]
     try:
-        done = subprocess.run([program, argument], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, argument], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     number = re.search(r"\d+(\.\d+)+", done.stdout)

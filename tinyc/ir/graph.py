@@ -54,6 +54,15 @@ class Quant:
             raise ValueError(f"expected one scale, found {len(self.scale)} on axis {self.axis}")
         return self.scale[0], self.zero[0]
 
+    def dequantize(self, array: Array) -> Array:
+        """The reals that an integer array stands for, computed in float64, as float32."""
+        along = [1] * array.ndim
+        if self.axis is not None:
+            along[self.axis] = -1
+        shape = along if self.axis is not None else []
+        scale, zero = np.reshape(self.scale, shape), np.reshape(self.zero, shape)
+        return np.asarray(scale * (array.astype(np.float64) - zero), np.float32)
+
 
 @dataclass(frozen=True, slots=True)
 class Value:

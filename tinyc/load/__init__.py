@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tinyc.errors import Loc, TinycError
@@ -10,7 +11,11 @@ from tinyc.load.problems import read_bytes
 
 _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
     (b"\x89HDF", "a Keras HDF5 model", "convert it with tf.lite.TFLiteConverter, or with tf2onnx"),
-    (b"PK\x03\x04", "a zip archive (.keras or PyTorch)", "convert Keras with TFLiteConverter, PyTorch with torch.onnx.export"),
+    (
+        b"PK\x03\x04",
+        "a zip archive (.keras or PyTorch)",
+        "convert Keras with TFLiteConverter, PyTorch with torch.onnx.export",
+    ),
     (b"\x80\x02", "a Python pickle (PyTorch)", "export the model with torch.onnx.export"),
     (b"version https://git-lfs", "a Git LFS pointer, not the model itself", "run `git lfs pull`"),
     (b"<", "a web page or XML", "download the raw file"),
@@ -23,29 +28,28 @@ def load_model(path: Path) -> Graph:
     TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
     the operators that tinyc cannot import.
     """
-    if _kind(path) == "tflite":
-        from tinyc.load.tflite import load_tflite  # here: each loader needs its own large package
-
-        return load_tflite(path)
-    from tinyc.load.onnx import load_onnx
-
-    return load_onnx(path)
+    load, _ = _loader(_kind(path))
+    return load(path)
 
 
 def unsupported(path: Path) -> list[TinycError]:
-    """What keeps the model from being imported, one entry per operator where known; [] if nothing does.
+    """What keeps the model from being imported, one entry per operator; [] if nothing does.
 
-    Raises TinycError only if the file cannot be read as a model at all (TFLite), never for operators.
+    Raises TinycError only if the file cannot be read as a model at all.
     """
-    if _kind(path) == "tflite":
-        from tinyc.load.tflite import unsupported_tflite
+    _, problems = _loader(_kind(path))
+    return problems(path)
 
-        return unsupported_tflite(path)
-    try:
-        load_model(path)
-    except TinycError as e:
-        return [e]
-    return []
+
+def _loader(kind: str) -> tuple[Callable[[Path], Graph], Callable[[Path], list[TinycError]]]:
+    # Imported when needed: each loader brings a large package that the other does without.
+    if kind == "tflite":
+        from tinyc.load.tflite import load_tflite, unsupported_tflite  # noqa: PLC0415
+
+        return load_tflite, unsupported_tflite
+    from tinyc.load.onnx import load_onnx, unsupported_onnx  # noqa: PLC0415
+
+    return load_onnx, unsupported_onnx
 
 
 def _kind(path: Path) -> str:

@@ -9,8 +9,8 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.problems import combined, read_bytes
 from tinyc.load.tflite_file import Operator, Tensor, read_tflite
-from tinyc.load.tflite_graph import Builder, FollowUp, Step, poison
-from tinyc.load.tflite_ops import IMPORTERS
+from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
+from tinyc.load.tflite_ops import IMPORTERS, Importer
 from tinyc.ops import all_ops
 
 
@@ -45,7 +45,7 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     for operator in file.operators:
         try:
             _importer(operator)(Step(builder, operator))
-        except FollowUp:
+        except FollowUpError:
             poison(builder, operator)
         except TinycError as e:
             problems.append(e.located(operator.where))
@@ -55,7 +55,7 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     return builder, problems
 
 
-def _importer(operator: Operator):  # type: ignore[no-untyped-def]
+def _importer(operator: Operator) -> Importer:
     if operator.code not in IMPORTERS:
         raise TinycError(
             f"operator {operator.code} is not supported",

@@ -148,7 +148,9 @@ def _each(owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> li
     with reading(f"the list of {vector}", where):
         count = getattr(owner, f"{vector}Length")()
     if count > MAX_ITEMS:
-        raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT)
+        raise TinycError(
+            f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT
+        )
     found = []
     for i in range(count):
         with reading(f"{vector}[{i}]", where):
@@ -227,17 +229,24 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
     here = Loc(where.file, index, "", code)
     _in_range(tuple(i for i in inputs if i != -1), tensors, "an input", here)
     _in_range(outputs, tensors, "an output", here)
+    if len(set(outputs)) < len(outputs):
+        raise TinycError("the operator has the same output twice", here, _DAMAGED_HINT)
     if outputs:
         here = Loc(where.file, index, tensors[outputs[0]].name, code)
     options = None
     if options_type != "NONE" and table is not None and hasattr(tflite, options_type):
         options = getattr(tflite, options_type)()
-        options.Init(table.Bytes, table.Pos)
+        with reading("the operator's options", here):
+            options.Init(table.Bytes, table.Pos)
     return Operator(index, code, inputs, outputs, options_type, Options(options, here), here)
 
 
-def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:
+def _in_range(
+    indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc
+) -> tuple[int, ...]:
     for i in indices:
         if not 0 <= i < len(tensors):
-            raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT)
+            raise TinycError(
+                f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT
+            )
     return indices

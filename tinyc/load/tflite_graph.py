@@ -15,6 +15,7 @@ from tinyc.load.tflite_file import MAX_ELEMENTS, Operator, Options, Tensor, TFLi
 from tinyc.ops import all_ops
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
+ANY_DTYPE = frozenset({"reshape", "transpose", "concat", "pad", "quantize", "requantize", "dequantize"})
 
 DTYPES: dict[str, DType] = {
     "FLOAT32": "f32",
@@ -28,11 +29,14 @@ DTYPES: dict[str, DType] = {
 }
 
 
-class FollowUp(Exception):
+class FollowUpError(Exception):
     """An operator reads what an unsupported one should have computed: no problem of its own."""
 
 
 def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
+    """The tensor's dtype; float16 constants are widened to f32. TinycError for one that tinyc lacks."""
+    if tensor.type == "FLOAT16" and tensor.data is not None:
+        return "f32"
     if tensor.type not in DTYPES:
         hint = "supported are float32, int4, int8, uint8, int16, int32, int64 and bool"
         raise TinycError(f"tensor '{tensor.name}' has type {tensor.type}", where, hint)
@@ -57,20 +61,20 @@ def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | N
 
 
 def array_of(tensor: Tensor, dtype: DType, where: Loc | None) -> Array:
-    """The constant's elements in its shape; int4 unpacked to one per byte. A view of the file where possible."""
+    """The constant's elements in its shape, int4 unpacked; a view of the file where possible."""
     if tensor.data is None:
         raise TinycError(f"tensor '{tensor.name}' must be a constant, but has no data", where)
     count = elements(tensor, where)
-    item = np.dtype(NUMPY_DTYPE[dtype])
+    item = np.dtype(np.float16 if tensor.type == "FLOAT16" else NUMPY_DTYPE[dtype])
     expected = (count + 1) // 2 if dtype == "s4" else count * item.itemsize
     if len(tensor.data) != expected:
         raise TinycError(
-            f"tensor '{tensor.name}' of shape {list(tensor.shape)} needs {expected} bytes, has {len(tensor.data)}",
+            f"tensor '{tensor.name}' {list(tensor.shape)} has {len(tensor.data)} bytes, not {expected}",
             where,
             "the file is damaged; export it again",
         )
     flat = _int4(tensor.data, count) if dtype == "s4" else tensor.data.view(item.newbyteorder("<"))
-    return read_only(flat.astype(item, copy=False).reshape(tensor.shape))
+    return read_only(flat.astype(NUMPY_DTYPE[dtype], copy=False).reshape(tensor.shape))
 
 
 def _int4(packed: Array, count: int) -> Array:
@@ -203,7 +207,7 @@ class Step:
             dtype = dtype_of(tensor, self.where)
             return self.builder.share(tensor, array, quant_of(tensor, dtype), dtype)
         if tensor.index in self.builder.broken:
-            raise FollowUp
+            raise FollowUpError
         if tensor.refused:
             raise TinycError(f"tensor '{tensor.name}' {tensor.refused}", self.where)
         raise TinycError(f"tensor '{tensor.name}' is read before any operator computes it", self.where)
@@ -229,20 +233,30 @@ class Step:
         tensor = self.tensor(index)
         if array is None:
             if tensor.index in self.builder.broken:
-                raise FollowUp
+                raise FollowUpError
             raise TinycError(f"input {index} '{tensor.name}' must be a constant", self.where)
         if array.dtype.kind not in "iu" or array.size > MAX_LIST:
             raise TinycError(f"input {index} '{tensor.name}' must be a short list of integers", self.where)
         return tuple(int(i) for i in array.reshape(-1))
 
-    def weights(self, index: int, axis: int, shape: Shape | None = None) -> Value:
-        """Constant weights, symmetric if quantized, reshaped if asked. `axis`: output channel, after that."""
+    def weights(self, index: int, x: Value, axis: int, shape: Shape | None = None) -> Value:
+        """Constant weights for input `x`, symmetric if quantized, reshaped if asked.
+
+        `axis`: the output channel, counted after the reshape.
+        """
         tensor, array = self.tensor(index), self.constant(index)
         if array is None:
             if tensor.index in self.builder.broken:
-                raise FollowUp
+                raise FollowUpError
             raise TinycError(f"weights '{tensor.name}' are computed at run time", self.where)
+        self._check_dtypes("a weighted layer", (x,))
         dtype = dtype_of(tensor, self.where)
+        if dtype not in (("f32",) if x.dtype == "f32" else ("s8", "s4")):
+            raise TinycError(
+                f"weights '{tensor.name}' are {dtype}, but the input '{x.name}' is {x.dtype}",
+                self.where,
+                "dynamic-range models have integer weights only; quantize the activations too",
+            )
         quant = quant_of(tensor, dtype, axis)
         if quant is not None and any(quant.zero):
             raise TinycError(
@@ -282,6 +296,7 @@ class Step:
 
     def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""
+        self.out_tensor()  # every operator has one
         made = outputs or tuple(self.declared(i) for i in range(len(self.operator.outputs)))
         if len(made) != len(self.operator.outputs):
             raise TinycError(f"{len(self.operator.outputs)} outputs where {len(made)} belong", self.where)
@@ -293,11 +308,24 @@ class Step:
         """Add a node that computes the given new values."""
         names = tuple("" if value is None else value.name for value in inputs)
         node = Node(outputs[0].name, op, names, tuple(v.name for v in outputs), attrs, (self.where,))
+        if op not in ANY_DTYPE:
+            self._check_dtypes(op, (*inputs, *outputs))
         known = {value.name: value for value in (*inputs, *outputs) if value is not None}
         check_types(node, known, all_ops())
         self.builder.nodes.append(node)
         for value in outputs:
             self.builder.values[value.name] = value
+
+    def _check_dtypes(self, op: str, values: Sequence[Value | None]) -> None:
+        for value in values:
+            if value is None or value.name in self.builder.consts:
+                continue
+            if value.dtype not in ("f32", "s8"):
+                raise TinycError(
+                    f"{op} on {value.dtype} activations ('{value.name}')",
+                    self.where,
+                    "tinyc computes in int8 or float32; convert the model with int8 quantization",
+                )
 
 
 def poison(builder: Builder, operator: Operator) -> None:
@@ -309,4 +337,3 @@ def poison(builder: Builder, operator: Operator) -> None:
             builder.define(index, builder.declare(builder.file.tensors[index], operator.where))
         except TinycError:
             builder.broken.add(index)
-

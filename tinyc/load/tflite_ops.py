@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import NUMPY_DTYPE, Shape, Value
+from tinyc.ir.graph import NUMPY_DTYPE, Value
 from tinyc.load.tflite_file import MAX_ELEMENTS, Options
 from tinyc.load.tflite_graph import Step, dtype_of, elements
 from tinyc.ops.add import Add
@@ -20,6 +20,8 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
@@ -66,7 +68,9 @@ def geometry(options: Options, x: Value, kernel: Pair, dilated: bool = False) ->
     stride = Pair(options["StrideH"], options["StrideW"])
     dilation = Pair(options["DilationHFactor"], options["DilationWFactor"]) if dilated else Pair(1, 1)
     if min(*stride, *dilation, *kernel) < 1:
-        raise TinycError(f"kernel {kernel}, stride {stride}, dilation {dilation} must be positive", options.where)
+        raise TinycError(
+            f"kernel {kernel}, stride {stride}, dilation {dilation} must be positive", options.where
+        )
     if options["Padding"] != _SAME:
         return stride, Padding(0, 0, 0, 0), dilation
     _, in_h, in_w, in_c = x.shape
@@ -84,7 +88,8 @@ def _same(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]
 
 @imports("CONV_2D")
 def conv_2d(s: Step) -> None:
-    o, x, w = s.options("Conv2DOptions"), s.image(0), s.weights(1, axis=0)
+    o, x = s.options("Conv2DOptions"), s.image(0)
+    w = s.weights(1, x, axis=0)
     _weights_of(s, w, 4)
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[1:3]), dilated=True)
     groups = max(x.shape[3] // w.shape[3], 1)
@@ -97,7 +102,7 @@ def depthwise_conv_2d(s: Step) -> None:
     shape = s.tensor(1).shape
     if len(shape) != 4 or shape[0] != 1:
         raise TinycError(f"depthwise weights have shape {list(shape)}, expected [1, height, width, channels]")
-    w = s.weights(1, axis=2, shape=shape[1:])
+    w = s.weights(1, x, axis=2, shape=shape[1:])
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[:2]), dilated=True)
     attrs = DepthwiseConv2D(stride, pad, dilation, fused(o))
     s.emit("depthwise_conv2d", (x, w, s.bias(2, x, w)), attrs)
@@ -105,7 +110,8 @@ def depthwise_conv_2d(s: Step) -> None:
 
 @imports("FULLY_CONNECTED")
 def fully_connected(s: Step) -> None:
-    o, x, w = s.options("FullyConnectedOptions"), s.value(0), s.weights(1, axis=0)
+    o, x = s.options("FullyConnectedOptions"), s.value(0)
+    w = s.weights(1, x, axis=0)
     _weights_of(s, w, 2)
     if o["WeightsFormat"] != 0:
         raise TinycError("the weights are shuffled for a desktop kernel")
@@ -180,7 +186,7 @@ def reshape(s: Step) -> None:
     x = s.constant(0)
     shape = s.out_tensor().shape
     if x is not None and x.size == elements(s.out_tensor(), s.where):
-        s.builder.fold(s.operator.outputs[0], x.reshape(shape))
+        s.builder.fold(s.out_tensor().index, x.reshape(shape))
     else:
         s.emit("reshape", (s.value(0),), Reshape(shape))
 
@@ -234,14 +240,20 @@ def quantize(s: Step) -> None:
 
 @imports("DEQUANTIZE")
 def dequantize(s: Step) -> None:
-    s.emit("dequantize", (s.value(0),), Dequantize())
+    """A constant (float16 weights, mostly) is dequantized when the model is loaded."""
+    x = s.constant(0)
+    if x is not None:
+        quant = s.value(0).quant
+        s.builder.fold(s.out_tensor().index, x if quant is None else quant.dequantize(x))
+    else:
+        s.emit("dequantize", (s.value(0),), Dequantize())
 
 
 @imports("SHAPE")
 def shape_of(s: Step) -> None:
     """Shapes are known when the model is loaded, so what is computed from them is constant."""
     dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
-    s.builder.fold(s.operator.outputs[0], np.array(s.value(0).shape, dtype))
+    s.builder.fold(s.out_tensor().index, np.array(s.value(0).shape, dtype))
 
 
 @imports("PACK")
@@ -251,7 +263,7 @@ def pack(s: Step) -> None:
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or not known or any(part.shape != () for part in known):
         raise TinycError("PACK is supported for constant scalars only", s.where)
-    s.builder.fold(s.operator.outputs[0], np.stack(known))
+    s.builder.fold(s.out_tensor().index, np.stack(known))
 
 
 @imports("STRIDED_SLICE")
@@ -264,7 +276,7 @@ def strided_slice(s: Step) -> None:
         raise TinycError("STRIDED_SLICE is supported for one element of a constant list only", s.where)
     if not -len(x) <= begin[0] < len(x):
         raise TinycError(f"element {begin[0]} of a list of {len(x)}", s.where)
-    s.builder.fold(s.operator.outputs[0], np.asarray(x[begin[0]]))
+    s.builder.fold(s.out_tensor().index, np.asarray(x[begin[0]]))
 
 
 @imports("ADD")
@@ -280,3 +292,16 @@ def sub(s: Step) -> None:
 @imports("MUL")
 def mul(s: Step) -> None:
     s.emit("mul", (s.value(0), s.value(1)), Mul(fused(s.options("MulOptions"))))
+
+
+@imports("HARD_SWISH")
+def hard_swish(s: Step) -> None:
+    s.emit("hard_swish", (s.value(0),), HardSwish())
+
+
+@imports("LEAKY_RELU")
+def leaky_relu(s: Step) -> None:
+    alpha = float(s.options("LeakyReluOptions")["Alpha"])
+    if not math.isfinite(alpha):
+        raise TinycError(f"LEAKY_RELU with alpha {alpha}", s.where)
+    s.emit("leaky_relu", (s.value(0),), LeakyRelu(alpha))

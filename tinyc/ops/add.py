@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tinyc.ir.graph import Array
@@ -10,10 +12,9 @@ from tinyc.ops.binary import Binary, infer
 from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
 
 
+@dataclass(frozen=True, slots=True)
 class Add(Binary):
     """The fused activation `act`."""
-
-    __slots__ = ()
 
 
 def float_ref(a: Add, x0: Array, x1: Array) -> tuple[Array, ...]:

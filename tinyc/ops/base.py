@@ -88,6 +88,11 @@ class Site:
     def rounding(self) -> Rounding:
         return self.numerics.rounding
 
+    @property
+    def builtin_rounding(self) -> Rounding:
+        """The rule of operators that desktop LiteRT does not hand to XNNPACK: its own kernels round twice."""
+        return Rounding.SINGLE if self.numerics is Numerics.OURS else Rounding.DOUBLE
+
     def has(self, index: int) -> bool:
         """Whether optional input `index` is there."""
         return index < len(self.node.inputs) and self.node.inputs[index] != ""

@@ -20,9 +20,7 @@ class BatchNorm:
     epsilon: float = 1e-5
 
 
-def infer(
-    a: BatchNorm, x: Value, gamma: Value, beta: Value, mean: Value, variance: Value
-) -> Sequence[Type]:
+def infer(a: BatchNorm, x: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> Sequence[Type]:
     for value in (gamma, beta, mean, variance):
         if value.shape != x.shape[-1:]:
             raise TinycError(f"batch_norm of {list(x.shape)}: '{value.name}' has shape {list(value.shape)}")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Shape, Value
-from tinyc.kernels import Arg, Const, In, Out, Params
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params
 from tinyc.ops.base import Act, Site, Type
+from tinyc.ops.movement import tensor_argument
 
 LOOPS = 4
 
@@ -79,10 +83,7 @@ def loop_fields(site: Site) -> dict[str, int | float | str | Const]:
 
 def arguments(site: Site) -> tuple[Arg, ...]:
     """(parameters, input 0, input 1, output); a constant input is passed as such."""
-    inputs = (
-        Const(site.const(i), f"{list(site.x(i).shape)}", "x") if site.is_const(i) else In(i) for i in (0, 1)
-    )
-    return (Params(), *inputs, Out())
+    return (Params(), tensor_argument(site, 0), tensor_argument(site, 1), Out())
 
 
 def is_s8(site: Site) -> bool:
@@ -106,3 +107,25 @@ def moving_input(site: Site) -> int | None:
         if site.is_const(1 - k) and site.x(1 - k).elements == 1 and not site.is_const(k):
             return k
     return None
+
+
+class Integers(Protocol):
+    """What `prepare` of add, sub and mul returns."""
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        """int8 outputs of int8 inputs that broadcast."""
+
+
+def lower_table(site: Site, p: Integers) -> Call:
+    """tc_lut_s8: with one constant number the operator is a function of one byte."""
+    index = moving_input(site)
+    if index is None:
+        raise TinycError(f"{site.node.op} of two tensors is no table", site.node.where)
+    order = np.arange(256, dtype=np.uint8).view(np.int8)
+    number = site.const(1 - index).reshape(())
+    table = p.run(order, number) if index == 0 else p.run(number, order)
+    lut = Const(table, "[256] by the input's unsigned byte", "lut")
+    return Call((lut, In(index), Out(), site.y().elements))
+
+
+NUMBER_KERNEL = Kernel("tc_lut_s8", lower_table, when=(one_byte_input,), inplace=(0, 1))

@@ -1,4 +1,8 @@
-"""clip: y = min(max(x, lo), hi); also relu (0, inf) and relu6 (0, 6). Rescales where the quantizations differ."""
+"""clip: y = min(max(x, lo), hi); also relu (0, inf) and relu6 (0, 6).
+
+Where the quantizations of input and output differ the integers are rescaled first, as TensorFlow Lite's
+RELU does. (TensorFlow Lite Micro's RELU6 alone takes them as equal; that is not reproduced.)
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ def prepare(site: Site) -> Table:
 
     def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         if x.quant != y.quant:
-            q = rescale(q, site.scale_zero(x), site.scale_zero(y), site.rounding)
+            q = rescale(q, site.scale_zero(x), site.scale_zero(y), site.builtin_rounding)
         return np.clip(q, lo, hi)
 
     return make_table(x, y, function)

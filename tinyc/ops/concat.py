@@ -10,9 +10,9 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Kernel, Out, Params, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis
+from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis, tensor_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ def lower_concat(site: Site, p: Concat) -> Call:
         "count": count,
         "run_bytes": Const(np.array(run_bytes, np.int32), "[count]", "runs"),
     }
-    inputs: list[Arg] = [
-        Const(site.const(i), f"{list(site.x(i).shape)}", "x") if site.is_const(i) else In(i) for i in range(count)
-    ]
+    inputs = (tensor_argument(site, i) for i in range(count))
     return Call((Params(), Out(), *inputs), Struct("tc_concat_t", fields))
 
 

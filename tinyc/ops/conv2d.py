@@ -14,7 +14,6 @@ from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.windows import (
     ConvParams,
     Window,
-    channel_factors,
     check_bias,
     check_image,
     conv_params,
@@ -66,7 +65,7 @@ def float_ref(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> tuple[Ar
 
 
 def prepare(site: Site) -> ConvParams:
-    return conv_params(site, 0, channel_factors(site), site.attrs.act)
+    return conv_params(site, 0)
 
 
 def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
-from tinyc.ops.windows import ConvParams, channel_factors, check_bias, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +44,8 @@ def float_ref(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> 
     return (a.act.clip(y),)
 
 
-def factors(site: Site) -> npt.NDArray[np.float64]:
-    """x.scale * w.scale / y.scale. With one weight scale, the first product is rounded to float32.
-
-    So TensorFlow Lite does (`GetQuantizedConvolutionMultipler`), but in float64 with a scale per output.
-    """
-    exact = channel_factors(site)
-    if exact.size > 1:
-        return exact
-    w = site.x(1).quant
-    assert w is not None  # channel_factors has looked
-    x_scale, _ = site.scale_zero(site.x(0))
-    y_scale, _ = site.scale_zero(site.y())
-    product = np.float32(x_scale) * np.float32(w.scale[0])
-    return np.array([np.float64(product) / np.float64(y_scale)])
-
-
 def prepare(site: Site) -> ConvParams:
-    return conv_params(site, 0, factors(site), site.attrs.act)
+    return conv_params(site, 0)
 
 
 def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:

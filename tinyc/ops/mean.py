@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type
 
 
@@ -26,7 +26,8 @@ class MeanParams:
     """Integers of y = clamp(requantize(sum(x) - n * x_zero, mult, shift) + y_zero); 1/n is in the multiplier.
 
     mult may lie below 2^30 (but not below 2^29): TensorFlow Lite divides the multiplier of the scales by n
-    as an integer, with floor(log2(n)) bits of headroom.
+    as an integer, with floor(log2(n)) bits of headroom. Rounding.FLOAT (XNNPACK): the factor is a float32
+    and y_zero is added, in float32, before the result is rounded.
     """
 
     attrs: Mean
@@ -63,6 +64,9 @@ def prepare(site: Site) -> MeanParams:
     n = math.prod(x.shape[axis] for axis in reduced_axes(site.attrs, len(x.shape)))
     if n * 256 >= 2**31:
         raise TinycError(f"mean over {n} elements can overflow its int32 sum", site.node.where)
+    if site.numerics is Numerics.LITERT:
+        factor = np.float32(x_scale) / np.float32(y_scale) / np.float32(n)
+        return MeanParams(site.attrs, n, *quantize_multiplier(float(factor)), x_zero, y_zero, Rounding.FLOAT)
     mult, shift = quantize_multiplier(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 32, 31 + shift)
     return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, site.rounding)
@@ -70,7 +74,11 @@ def prepare(site: Site) -> MeanParams:
 
 def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:
     total = x.sum(axis=reduced_axes(p.attrs, x.ndim), keepdims=p.attrs.keep_dims, dtype=np.int64)
-    y = requantize(total - p.n * p.x_zero, p.mult, p.shift, p.rounding) + p.y_zero
+    total = total - p.n * p.x_zero
+    if p.rounding is Rounding.FLOAT:
+        y = np.rint(total.astype(np.float32) * float_factor(p.mult, p.shift) + np.float32(p.y_zero))
+    else:
+        y = requantize(total, p.mult, p.shift, p.rounding) + p.y_zero
     return (np.clip(y, -128, 127).astype(np.int8),)
 
 
@@ -99,15 +107,16 @@ def lower(site: Site, p: MeanParams) -> Call:
     """tc_mean_s8: the whole tensor."""
     parts = split(p.attrs, site.x().shape)
     assert parts is not None  # `adjacent` is a condition of the kernel
+    is_float = p.rounding is Rounding.FLOAT
     fields: dict[str, int] = {
         "outer": parts[0],
         "n": parts[1],
         "inner": parts[2],
         "x_zero": p.x_zero,
-        "mult": p.mult,
-        "shift": p.shift,
+        "mult": int(float_factor(p.mult, p.shift).view(np.int32)) if is_float else p.mult,
+        "shift": 0 if is_float else p.shift,
         "y_zero": p.y_zero,
-        "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
+        "rounds": p.rounding.code,
     }
     return Call((Params(), In(0), Out()), Struct("tc_mean_s8_t", fields))
 

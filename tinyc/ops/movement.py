@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.kernels import Arg, Const, In
 from tinyc.ops.base import Site
 
 
@@ -23,6 +24,14 @@ def need_one_quant(site: Site) -> None:
                 site.node.where,
                 "the operator moves bytes; a requantize before it makes the inputs alike",
             )
+
+
+def tensor_argument(site: Site, index: int) -> Arg:
+    """Input `index` as an argument of a kernel call, whether it is computed or constant."""
+    if not site.is_const(index):
+        return In(index)
+    shape = ",".join(map(str, site.x(index).shape))
+    return Const(site.const(index), f"[{shape}]", "x")
 
 
 def normal_axis(axis: int, rank: int, op: str) -> int:

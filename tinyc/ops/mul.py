@@ -8,28 +8,26 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, In, Kernel, Out, Struct
+from tinyc.kernels import Call, Const, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site
 from tinyc.ops.binary import (
+    NUMBER_KERNEL,
     Binary,
     arguments,
     few_loops,
     infer,
     is_s8,
     loop_fields,
-    moving_input,
-    one_byte_input,
 )
 
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
 _LARGEST_PRODUCT = 255 * 255
 
 
+@dataclass(frozen=True, slots=True)
 class Mul(Binary):
     """The fused activation `act`."""
-
-    __slots__ = ()
 
 
 def float_ref(a: Mul, x0: Array, x1: Array) -> tuple[Array, ...]:
@@ -56,18 +54,21 @@ class Product:
 
     def run(self, x0: Array, x1: Array) -> Array:
         product = (x0.astype(np.int64) - self.x0_zero) * (x1.astype(np.int64) - self.x1_zero)
-        return np.clip(self.scaled(product) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        y: Array = np.clip(self.scaled(product) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        return y
 
     def scaled(self, product: Array) -> Array:
         if self.factor is not None:
-            return np.rint(product.astype(np.float32) * self.factor).astype(np.int64)
+            rounded: Array = np.rint(product.astype(np.float32) * self.factor)
+            return rounded.astype(np.int64)
         return requantize(product, self.mult, self.shift, self.rounding)
 
 
 def prepare(site: Site) -> Product:
     if not is_s8(site):
         raise TinycError(
-            f"mul of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8", site.node.where
+            f"mul of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8",
+            site.node.where,
         )
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     y_scale, y_zero = site.scale_zero(site.y())
@@ -76,13 +77,11 @@ def prepare(site: Site) -> Product:
         raise TinycError(f"mul scales its products by {factor:g}; at most 16384 fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)
     lo, hi = site.attrs.act.range_of(site.y())
-    rounding = site.rounding
     by_float = None
     if site.numerics is Numerics.LITERT:
         single = np.float32(scale0) * np.float32(scale1) / np.float32(y_scale)
         by_float = single if _XNN_MIN_SCALE <= single < _XNN_MAX_SCALE else None
-        rounding = Rounding.DOUBLE
-    return Product(zero0, zero1, mult, shift, rounding, y_zero, lo, hi, by_float)
+    return Product(zero0, zero1, mult, shift, site.builtin_rounding, y_zero, lo, hi, by_float)
 
 
 def int_ref(p: Product, x0: Array, x1: Array) -> tuple[Array, ...]:
@@ -121,17 +120,6 @@ def lower_float(site: Site, p: Product) -> Call:
     return Call(arguments(site), Struct("tc_mul_f32_s8_t", fields))
 
 
-def lower_table(site: Site, p: Product) -> Call:
-    """tc_lut_s8: with one constant number the product is a function of one byte."""
-    index = moving_input(site)
-    if index is None:
-        raise TinycError("two moving inputs make no table", site.node.where)
-    order = np.arange(256, dtype=np.uint8).view(np.int8)
-    number = site.const(1 - index).reshape(())
-    lut = p.run(order, number) if index == 0 else p.run(number, order)
-    return Call((Const(lut, "[256] by the input's unsigned byte", "lut"), In(index), Out(), site.y().elements))
-
-
 OP = Op(
     name="mul",
     attrs=Mul,
@@ -142,7 +130,7 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_lut_s8", lower_table, when=(one_byte_input,), inplace=(0, 1)),
+        NUMBER_KERNEL,
         Kernel("tc_mul_s8", lower_integer, when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
         Kernel("tc_mul_f32_s8", lower_float, when=(is_s8, few_loops, is_float), inplace=(0, 1)),
     ),

@@ -28,7 +28,7 @@ def float_ref(a: Quantize, x: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class QuantizeParams:
-    """half_even: LiteRT multiplies by 1/scale and rounds halves to even; else divide, halves away from zero."""
+    """half_even: multiply by 1/scale, halves to even (LiteRT); else divide, halves away from zero."""
 
     scale: np.float32
     zero: int

@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Kept, Op, Site, Type
-from tinyc.ops.tables import TABLE_KERNEL, Table, is_byte_to_byte, look_up, make_table, rescale
+from tinyc.ops.tables import (
+    TABLE_KERNEL,
+    XNN_MAX_RATIO,
+    XNN_MIN_RATIO,
+    Table,
+    is_byte_to_byte,
+    look_up,
+    make_table,
+    rescale,
+    xnn_scale,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +54,21 @@ class Wide:
 def prepare(site: Site) -> Table | Wide:
     x, y = site.scale_zero(site.x(0)), site.scale_zero(site.y())
     if is_byte_to_byte(site):
-        return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.rounding))
+        if site.numerics is Numerics.LITERT and XNN_MIN_RATIO <= x[0] / y[0] <= XNN_MAX_RATIO:
+            return make_table(site.x(0), site.y(), lambda q: _xnn_convert(q, x, y))
+        return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.builtin_rounding))
     factor = float(np.float64(x[0]) / np.float64(y[0]))
     if factor >= 2.0**14:
         raise TinycError(f"requantize by a factor of {factor:g}; at most 16384 fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)
-    return Wide(mult, shift, site.rounding, x[1], y[1], site.y().dtype)
+    return Wide(mult, shift, site.builtin_rounding, x[1], y[1], site.y().dtype)
+
+
+def _xnn_convert(
+    q: npt.NDArray[np.int64], x: tuple[float, int], y: tuple[float, int]
+) -> npt.NDArray[np.int64]:
+    """XNNPACK's qs8 vcvt, which desktop LiteRT uses: the ratio of the scales in steps of 1/256."""
+    return xnn_scale(q - x[1], np.float32(x[0]) / np.float32(y[0])) + y[1]
 
 
 def int_ref(p: Table | Wide, x: Array) -> tuple[Array, ...]:

@@ -137,7 +137,7 @@ def _sizes(site: Site) -> dict[str, int]:
 
 def lower_fixed(site: Site, p: FixedSoftmax) -> Call:
     """tc_softmax_s8: fixed point."""
-    fields = {
+    fields: dict[str, int | float | str | Const] = {
         "exps": Const(p.exps, "[steps below the maximum] Q0.31", "exp"),
         "exp_count": len(p.exps),
         **_sizes(site),
@@ -147,7 +147,7 @@ def lower_fixed(site: Site, p: FixedSoftmax) -> Call:
 
 def lower_float(site: Site, p: FloatSoftmax) -> Call:
     """tc_softmax_f32_s8: float32 inside."""
-    fields = {
+    fields: dict[str, int | float | str | Const] = {
         "exps": Const(p.exps, "[256] by steps below the maximum", "exp"),
         **_sizes(site),
         "y_scale": float(p.y_scale),

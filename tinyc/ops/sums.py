@@ -8,6 +8,7 @@ and proves it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,15 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import INT_RANGE, Array
-from tinyc.kernels import Call, Const, In, Kernel, Out, Struct
+from tinyc.ir.graph import Array
+from tinyc.kernels import Call, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Site
-from tinyc.ops.binary import arguments, few_loops, is_s8, loop_fields, moving_input, one_byte_input
+from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_s8, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
 _XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
-_WINDOW = 24  # how far from the rounded real coefficients the search looks
+_REACHES = (1, 4, 16)  # how far from the rounded real coefficients the search looks, nearest first
+_FREE = 2**60  # no bound
+_SHIFTS = 4  # how many shifts it tries, from the largest that fits int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,16 @@ class Linear:
 
     def run(self, x0: Array, x1: Array) -> Array:
         acc = self.a * x0.astype(np.int64) + self.b * x1.astype(np.int64) + self.c
-        return np.clip((acc >> self.shift) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        y: Array = np.clip((acc >> self.shift) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        return y
 
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """y = clamp(requantize(t0 + sign*t1, mult, shift) + y_zero), t<k> = requantize((x<k> - zero<k>) << 20, ...)."""
+    """y = clamp(requantize(t0 + sign * t1, mult, shift) + y_zero, y_min, y_max).
+
+    t<k> = requantize((x<k> - x<k>_zero) << 20, x<k>_mult, x<k>_shift), all by the same rounding.
+    """
 
     x0_zero: int
     x1_zero: int
@@ -64,8 +71,9 @@ class Rescaled:
     def run(self, x0: Array, x1: Array) -> Array:
         t0 = self._term(x0, self.x0_zero, self.x0_mult, self.x0_shift)
         t1 = self._term(x1, self.x1_zero, self.x1_mult, self.x1_shift)
-        y = requantize(t0 + self.sign * t1, self.mult, self.shift, self.rounding) + self.y_zero
-        return np.clip(y, self.y_min, self.y_max).astype(np.int8)
+        total = requantize(t0 + self.sign * t1, self.mult, self.shift, self.rounding) + self.y_zero
+        y: Array = np.clip(total, self.y_min, self.y_max).astype(np.int8)
+        return y
 
     def _term(self, x: Array, zero: int, mult: int, shift: int) -> npt.NDArray[np.int64]:
         return requantize((x.astype(np.int64) - zero) << _LEFT_SHIFT, mult, shift, self.rounding)
@@ -107,10 +115,13 @@ def _prepare_rescaled(site: Site, sign: int) -> Rescaled:
     common = 2 * max(scale0, scale1)
     factors = (scale0 / common, scale1 / common, common / (2.0**_LEFT_SHIFT * y_scale))
     if factors[2] >= 1:
-        raise TinycError(f"{site.node.op}: output scale {y_scale:g} is too small for inputs at {common / 2:g}", site.node.where)
+        raise TinycError(
+            f"{site.node.op}: output scale {y_scale:g} is too small beside input scale {common / 2:g}",
+            site.node.where,
+        )
     (m0, s0), (m1, s1), (m, s) = map(quantize_multiplier, factors)
     lo, hi = site.attrs.act.range_of(site.y())
-    return Rescaled(zero0, zero1, m0, s0, m1, s1, sign, m, s, y_zero, lo, hi, site.rounding)
+    return Rescaled(zero0, zero1, m0, s0, m1, s1, sign, m, s, y_zero, lo, hi, site.builtin_rounding)
 
 
 def int_ref(p: Sum, x0: Array, x1: Array) -> tuple[Array, ...]:
@@ -129,10 +140,12 @@ def linear_form(p: Sum) -> Linear | None:
     x = np.arange(-128, 128)
     target = p.run(x[:, None], x[None, :]).astype(np.int64)
     real0, real1 = _real_ratios(p)
-    for shift in range(_largest_shift(p, real0, real1), 9, -1):
-        found = _search(p, target, real0, real1, shift)
-        if found is not None:
-            return found
+    largest = _largest_shift(p, real0, real1)
+    for reach in _REACHES:
+        for shift in range(largest, largest - _SHIFTS, -1):
+            found = _search(p, target, real0, real1, shift, reach)
+            if found is not None:
+                return found
     return None
 
 
@@ -146,37 +159,42 @@ def _real_ratios(p: Rescaled) -> tuple[float, float]:
 
 
 def _largest_shift(p: Rescaled, real0: float, real1: float) -> int:
-    """The most fraction bits with which every sum stays below 2^31, whatever the inputs."""
-    reach = (abs(real0) + abs(real1)) * 256 + abs(p.y_zero) + 2
-    return min(30, int(np.floor(31 - np.log2(reach))))
+    """The most fraction bits with which every sum surely stays below 2^31, whatever the inputs."""
+    most = (abs(real0) + abs(real1)) * 256 + abs(p.y_zero) + 2
+    return min(30, math.floor(31 - math.log2(most)))
 
 
 def _search(
-    p: Rescaled, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int
+    p: Rescaled, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int
 ) -> Linear | None:
+    """The best (a, b, c) for this shift with a and b at most `reach` from the rounded real ones, or None."""
     x = np.arange(-128, 128)
     one = 1 << shift
     a0, b0 = round(real0 * one), round(real1 * one)
     # c must satisfy target*one <= a*x0 + b*x1 + c < (target+1)*one wherever the clamp leaves the value alone.
     base = a0 * x[:, None] + b0 * x[None, :]
-    least = np.where(target > p.y_min, target * one - base, -(2**62))
-    most = np.where(target < p.y_max, (target + 1) * one - 1 - base, 2**62)
-    slack = 2 * 128 * 2 * _WINDOW  # twice what the window can move a sum
-    near = (least >= least.max() - slack) | (most <= most.min() + slack)
-    i0, i1 = np.nonzero(near)
-    window = np.arange(-_WINDOW, _WINDOW + 1)
-    move = window[:, None, None] * x[i0] + window[None, :, None] * x[i1]
-    low = (least[near] - move).max(axis=2)
-    high = (most[near] - move).min(axis=2)
-    room = high - low
-    best = np.unravel_index(int(np.argmax(room)), room.shape)
-    if room[best] < 0:
+    least = np.where(target > p.y_min, target * one - base, -_FREE)
+    most = np.where(target < p.y_max, (target + 1) * one - 1 - base, _FREE)
+    slack = 2 * 2 * 128 * reach  # twice what the neighbourhood can move a sum
+    i0, i1 = np.nonzero((least >= least.max() - slack) | (most <= most.min() + slack))
+    least, most, x0, x1 = least[i0, i1], most[i0, i1], x[i0], x[i1]
+    near = range(-reach, reach + 1)
+    room, da, db = max(_room(least, most, da * x0 + db * x1, da, db) for da in near for db in near)
+    if room < 0:
         return None
-    a, b = a0 + int(window[best[0]]), b0 + int(window[best[1]])
-    c = int(low[best] + room[best] // 2)
-    found = Linear(a, b, c, shift, 0, p.y_min, p.y_max)
-    reach = max(abs(a) * 128 + abs(b) * 128 + abs(c), 1)
-    return found if reach < 2**31 and np.array_equal(found.run(x[:, None], x[None, :]), target) else None
+    a, b = a0 + da, b0 + db
+    bound = 2**31 - 1 - (abs(a) + abs(b)) * 128  # on |c|, so that no sum leaves int32
+    low = max(int((least - da * x0 - db * x1).max()), -bound)
+    high = min(int((most - da * x0 - db * x1).min()), bound)
+    found = Linear(a, b, (low + high) // 2, shift, 0, p.y_min, p.y_max)
+    return found if low <= high and np.array_equal(found.run(x[:, None], x[None, :]), target) else None
+
+
+def _room(
+    least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], move: npt.NDArray[np.int64], da: int, db: int
+) -> tuple[int, int, int]:
+    """(how many further values c may take, da, db); negative when there is none."""
+    return int((most - move).min() - (least - move).max()), da, db
 
 
 def has_linear_form(site: Site) -> bool:
@@ -224,19 +242,8 @@ def is_rescaled(site: Site) -> bool:
     return is_s8(site) and isinstance(_prepare(site), Rescaled)
 
 
-def lower_table(site: Site, p: Sum) -> Call:
-    """tc_lut_s8: with one constant number the sum is a function of one byte."""
-    index = moving_input(site)
-    if index is None:
-        raise TinycError("two moving inputs make no table", site.node.where)
-    order = np.arange(256, dtype=np.uint8).view(np.int8)
-    number = site.const(1 - index).reshape(())
-    lut = p.run(order, number) if index == 0 else p.run(number, order)
-    return Call((Const(lut, "[256] by the input's unsigned byte", "lut"), In(index), Out(), site.y().elements))
-
-
 KERNELS = (
-    Kernel("tc_lut_s8", lower_table, when=(one_byte_input,), inplace=(0, 1)),
+    NUMBER_KERNEL,
     Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
 )

@@ -15,6 +15,7 @@ from tinyc.kernels import Call, Const, In, Kernel, Out
 from tinyc.numerics import Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ops.base import Site, Type
 
+XNN_MIN_RATIO, XNN_MAX_RATIO = 2.0**-8, 2.0**7  # factors that `xnn_scale` is used for
 _BYTE = {"s8": np.int8, "u8": np.uint8}
 
 
@@ -59,7 +60,7 @@ def need_bytes(site: Site) -> None:
     """Raise TinycError unless input and output are 8-bit integers."""
     if not is_byte_to_byte(site):
         raise TinycError(
-            f"{site.node.op} from {site.x(0).dtype} to {site.y().dtype}: the integer operator takes 8-bit tensors",
+            f"{site.node.op} from {site.x(0).dtype} to {site.y().dtype}: the integer operator takes 8 bits",
             site.node.where,
         )
 
@@ -108,3 +109,8 @@ def float_table(site: Site, function: Callable[[float], float]) -> Table:
         return (round_half_away(result * (np.float32(1) / np.float32(y_scale))) + y_zero).astype(np.int64)
 
     return make_table(x, y, integers)
+
+
+def xnn_scale(centred: npt.NDArray[np.int64], factor: np.float32) -> npt.NDArray[np.int64]:
+    """centred * factor as XNNPACK's qs8 vcvt and vlrelu compute it: the factor in steps of 1/256."""
+    return (centred * int(np.rint(np.float32(256) * factor)) + 128) >> 8

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
 from tinyc.kernels import Call, Const, In, Out, Params, Rows, Struct
-from tinyc.numerics import Rounding, quantize_multipliers, requantize
+from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
 from tinyc.ops.base import Act, Padding, Pair, Site, Type
 
 Int64s = npt.NDArray[np.int64]
@@ -110,20 +110,28 @@ class ConvParams:
         """The fields that every portable weighted kernel's parameter struct has in common."""
         return {
             "bias": Const(self.bias, "[out_c]", "bias"),
-            "mult": Const(self.mult, "[out_c]", "mult"),
-            "shift": Const(self.shift.astype(np.int8), "[out_c]", "shift"),
+            **self._factor_fields(),
             "y_zero": self.y_zero,
             "y_min": self.y_min,
             "y_max": self.y_max,
-            "rounds": 2 if self.rounding is Rounding.DOUBLE else 1,
+            "rounds": self.rounding.code,
+        }
+
+    def _factor_fields(self) -> dict[str, Const]:
+        mult, shift, layout = self.mult, self.shift, "[out_c]"
+        if self.rounding is Rounding.FLOAT:
+            mult, shift = float_factor(mult, shift).view(np.int32), np.zeros_like(shift)
+            layout = "[out_c] bits of float32"
+        return {
+            "mult": Const(mult, layout, "mult"),
+            "shift": Const(shift.astype(np.int8), "[out_c]", "shift"),
         }
 
 
-def conv_params(site: Site, out_axis: int, factors: npt.NDArray[np.float64], act: Act) -> ConvParams:
+def conv_params(site: Site, out_axis: int) -> ConvParams:
     """The shared integers of `site` (inputs x, w, b?), whose weights have the output channel on `out_axis`.
 
-    `factors`: x.scale * w.scale[o] / y.scale as float64[O], by the caller because runtimes differ in
-    the precision of the product. Raises TinycError if an accumulator could leave int32.
+    Raises TinycError if the weights have a zero point or an accumulator could leave int32.
     """
     x, w, y = site.x(0), site.const(1), site.y()
     _, x_zero = site.scale_zero(x)
@@ -132,16 +140,19 @@ def conv_params(site: Site, out_axis: int, factors: npt.NDArray[np.float64], act
     taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
     bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
     folded = bias - x_zero * taps.sum(axis=1)
-    mult, shift = quantize_multipliers(np.broadcast_to(factors, (out_c,)))
+    rounding = Rounding.FLOAT if site.numerics is Numerics.LITERT else site.rounding
+    mult, shift = quantize_multipliers(np.broadcast_to(_factors(site), (out_c,)))
     _check_range(site, taps, folded, shift)
-    lo, hi = act.range_of(y)
-    return ConvParams(
-        site.attrs, w, folded.astype(np.int32), mult, shift, x_zero, y_zero, lo, hi, site.rounding
-    )
+    lo, hi = site.attrs.act.range_of(y)
+    return ConvParams(site.attrs, w, folded.astype(np.int32), mult, shift, x_zero, y_zero, lo, hi, rounding)
 
 
-def channel_factors(site: Site) -> npt.NDArray[np.float64]:
-    """x.scale * w.scale[o] / y.scale in float64, as TFLite's convolutions compute it. Length O or 1."""
+def _factors(site: Site) -> npt.NDArray[np.float64]:
+    """x.scale * w.scale[o] / y.scale, length O or 1.
+
+    TensorFlow Lite Micro computes it in float64 (its current version also for fully connected layers with
+    one weight scale), XNNPACK in float32 at every step.
+    """
     x_scale, _ = site.scale_zero(site.x(0))
     y_scale, _ = site.scale_zero(site.y())
     w = site.x(1).quant
@@ -149,6 +160,9 @@ def channel_factors(site: Site) -> npt.NDArray[np.float64]:
         raise TinycError(
             f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where
         )
+    if site.numerics is Numerics.LITERT:
+        product = np.float32(x_scale) * np.asarray(w.scale, np.float32)
+        return (product / np.float32(y_scale)).astype(np.float64)
     return np.float64(x_scale) * np.asarray(w.scale, np.float64) / np.float64(y_scale)
 
 

@@ -1,4 +1,4 @@
-"""What every machine that runs firmware takes and gives: Target, RunResult, and how replies become results."""
+"""What every machine that runs firmware takes and gives: Target, RunResult, and how replies become one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ class RunError(TinycError):
     """A run that did not come to its end: `step` is the model's step where it was, None when not known."""
 
     def __init__(
-        self, message: str, step: int | None = None, where: Loc | None = None, hint: str = "", exit_code: int = 1
+        self,
+        message: str,
+        step: int | None = None,
+        where: Loc | None = None,
+        hint: str = "",
+        exit_code: int = 1,
     ) -> None:
         super().__init__(message, where, hint, exit_code)
         self.step = step
@@ -163,7 +168,9 @@ class Conversation:
 
     def _add_result(self, result: protocol.Result) -> None:
         if result.status != 0:
-            raise RunError(f"{self._firmware.model}_run returned {result.status} in inference {result.inference}")
+            raise RunError(
+                f"{self._firmware.model}_run returned {result.status} in inference {result.inference}"
+            )
         self._results.append(result)
         if self._on_progress is not None:
             self._on_progress(self.done, self._expected)
@@ -194,27 +201,32 @@ def _split(data: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:
 
 def _damage(result: protocol.Result) -> list[str]:
     sides = (("below", 1), ("above", 2))
-    return [f"inference {result.inference}: bytes {side} the arena" for side, bit in sides if result.guards & bit]
+    return [
+        f"inference {result.inference}: bytes {side} the arena" for side, bit in sides if result.guards & bit
+    ]
 
 
-def place_name(firmware: Firmware, step: int | None, address: int | None) -> str:
-    """Where execution was: `in step 3, tc_conv2d_s8+0x1c`. step None: outside the model, OVERHEAD: between steps."""
+def place_name(firmware: Firmware, step: int | None, address: int | None, exact: bool = True) -> str:
+    """Where execution was: `in step 3, tc_conv2d_s8+0x1c`; without the offset when the address is not exact.
+
+    step None: outside the model, OVERHEAD: between steps.
+    """
     parts = []
     if step is not None:
         parts.append(f"in {firmware.model}_run" if step == OVERHEAD else f"in step {step}")
     function = firmware.read_elf().function_at(address) if address is not None else None
     if function is not None and address is not None:
-        parts.append(f"{function.name}+0x{address - function.address:x}")
+        parts.append(function.name + (f"+0x{address - function.address:x}" if exact else ""))
     elif address is not None:
         parts.append(f"at 0x{address:08x}")
     return ", ".join(parts) or "outside the model"
 
 
 def fault_error(
-    firmware: Firmware, reason: str, step: int | None, address: int | None, inference: int
+    firmware: Firmware, reason: str, step: int | None, address: int | None, inference: int, exact: bool = True
 ) -> RunError:
     """The error for firmware that faulted at `address` (None: not known) on behalf of a step."""
-    place = place_name(firmware, step, address)
+    place = place_name(firmware, step, address, exact)
     return RunError(
         f"the firmware faulted {place}: {reason} (inference {inference})",
         step=step if step != OVERHEAD else None,

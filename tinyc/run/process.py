@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -27,7 +27,13 @@ class Ended:
 
 
 def follow(
-    command: Sequence[str], folder: Path, talk: Conversation, stall_seconds: float, *, pipes: bool = False
+    command: Sequence[str],
+    folder: Path,
+    talk: Conversation,
+    stall_seconds: float,
+    *,
+    pipes: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """Runs the command in `folder`, where it finds requests.bin and leaves replies.bin, until it ends.
 
@@ -42,9 +48,13 @@ def follow(
         stdout = files.enter_context(replies.open("wb")) if pipes else subprocess.DEVNULL
         stderr = files.enter_context(errors.open("wb"))
         try:
-            process = subprocess.Popen(command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr)
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment
+            )
         except OSError as error:
-            raise TinycError(f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
+            raise TinycError(
+                f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`"
+            ) from error
         reading = files.enter_context(replies.open("rb"))
         try:
             _wait(process, reading, talk, stall_seconds)
@@ -56,7 +66,9 @@ def follow(
     return Ended(process.returncode, errors.read_text(errors="replace"))
 
 
-def _wait(process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversation, stall_seconds: float) -> None:
+def _wait(
+    process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversation, stall_seconds: float
+) -> None:
     last_sign = time.monotonic()
     wait = 0.001
     while True:
@@ -69,4 +81,6 @@ def _wait(process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversatio
             talk.feed(data)
             last_sign = time.monotonic()
         elif time.monotonic() - last_sign > stall_seconds:
-            raise RunError(f"the firmware gave no answer for {stall_seconds:.0f} s; inference {talk.done} was stopped")
+            raise RunError(
+                f"the firmware gave no answer for {stall_seconds:.0f} s; inference {talk.done} was stopped"
+            )

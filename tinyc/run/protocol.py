@@ -153,25 +153,26 @@ def parse_fault(payload: bytes) -> Fault:
 _CFSR = (
     (0, "instruction fetch from memory that must not be executed"),
     (1, "access that the memory protection refuses"),
-    (4, "no room to save the registers: the stack overflowed"),
     (8, "instruction fetch from memory that is not there"),
     (9, "access to memory that is not there"),
     (10, "access to memory that is not there"),
-    (12, "no room to save the registers: the stack overflowed"),
     (16, "undefined instruction"),
     (17, "jump to an address without the Thumb bit"),
     (19, "floating-point instruction with the FPU off"),
-    (20, "stack overflow"),
     (24, "unaligned access"),
     (25, "division by zero"),
 )
+_MMFAR_VALID, _BFAR_VALID = 7, 15
 
 
 def fault_reason(fault: Fault) -> str:
-    """What went wrong, in words, with the address where the core gives one."""
-    reasons = list(dict.fromkeys(text for bit, text in _CFSR if fault.cfsr >> bit & 1))
-    if fault.cfsr >> 7 & 1:
-        reasons.append(f"at 0x{fault.mmfar:08x}")
-    elif fault.cfsr >> 15 & 1:
-        reasons.append(f"at 0x{fault.bfar:08x}")
-    return " ".join(reasons) or f"exception {fault.exception}"
+    """What went wrong, in words, with the address where the core gives one (Armv6-M gives nothing)."""
+    if fault.pc is None:
+        return f"the stack overflowed (stack pointer 0x{fault.sp:08x})"
+    reasons = [text for bit, text in _CFSR if fault.cfsr >> bit & 1] or ["hard fault"]
+    reason = ", ".join(dict.fromkeys(reasons))
+    if fault.cfsr >> _MMFAR_VALID & 1:
+        reason += f" at 0x{fault.mmfar:08x}"
+    elif fault.cfsr >> _BFAR_VALID & 1:
+        reason += f" at 0x{fault.bfar:08x}"
+    return reason

@@ -105,7 +105,7 @@ def _probe(name: str) -> tuple[str, str, Path | None] | None:
     if program is None:
         return None
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, "--version"], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = re.search(r"\d+(\.\d+)+", done.stdout)
@@ -135,7 +135,7 @@ def _accepts(program: str, plugin: Path) -> bool:
         (Path(name) / _CONFIG).write_text(empty.config(Path(_REPORT)))
         command = [program, "-M", "none", "-display", "none", "-monitor", "stdio", *_plugin_arguments(plugin)]
         try:
-            subprocess.run(command, cwd=name, input=b"quit\n", capture_output=True, timeout=60)
+            subprocess.run(command, cwd=name, input=b"quit\n", check=False, capture_output=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             return False
         return (Path(name) / _REPORT).is_file()

@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,9 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
         os.close(handle)
         try:
             # Not compiled in place: another process may look for the file at the same time.
-            compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer")
+            compiler.run(
+                ["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer"
+            )
             os.replace(name, library)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -50,7 +52,8 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class TracePlan:
-    """The addresses that a tracer watches. steps: (number, address), in slots 1, 2, ...; slot 0 is the run function."""
+    """The addresses that a tracer watches. Slot 0 is the run function, slots 1, 2, ... the steps in `steps`,
+    which are (number, address)."""
 
     run_start: int
     run_end: int
@@ -87,7 +90,9 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
     steps = elf.step_functions(firmware.model)
     missing = sorted(set(range(firmware.info.steps)) - set(steps))
     if missing:
-        raise TinycError(f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong")
+        raise TinycError(
+            f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong"
+        )
     return TracePlan(
         run.address,
         run.address + run.size,
@@ -120,7 +125,7 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
     return TraceReport(
         stopped=rows["stopped"][0][0] != 0,
         step=plan.step_of(rows["slot"][0][0]),
-        counts=Counts(inferences, tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))),
+        counts=Counts(inferences, ordered(blocks)),
     )
 
 
@@ -129,16 +134,25 @@ def _inference(plan: TracePlan, totals: list[int]) -> InferenceCount:
     return InferenceCount(totals[0], steps)
 
 
-def executions_by_address(blocks: tuple[BlockCount, ...], elf: Elf) -> Mapping[int, int]:
-    """How often every single instruction was executed: address -> times, over all steps and inferences.
+def ordered(blocks: Iterable[BlockCount]) -> tuple[BlockCount, ...]:
+    """Blocks by step, address and size, so that two machines give the same sequence."""
+    return tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))
 
-    For Thumb code: a first half-word from 0xE800 on begins an instruction of four bytes.
-    """
+
+def instruction_starts(code: bytes) -> tuple[int, ...]:
+    """Offsets of the instructions in Thumb code: a first half-word of 0xE800 or more begins a long one."""
+    starts = []
+    at = 0
+    while at < len(code):
+        starts.append(at)
+        at += 4 if code[at + 1] >= 0xE8 else 2
+    return tuple(starts)
+
+
+def executions_by_address(blocks: Iterable[BlockCount], elf: Elf) -> Mapping[int, int]:
+    """How often every single instruction was executed: address -> times, over all steps and inferences."""
     counts: Counter[int] = Counter()
     for block in blocks:
-        code = elf.read(block.address, block.size_bytes)
-        at = 0
-        while at < block.size_bytes:
-            counts[block.address + at] += block.executions
-            at += 4 if code[at + 1] >= 0xE8 else 2
+        for offset in instruction_starts(elf.read(block.address, block.size_bytes)):
+            counts[block.address + offset] += block.executions
     return counts

@@ -1,4 +1,4 @@
-"""UnicornTarget: firmware on the unicorn CPU emulator, which pip installs. Semihosting is played by Python."""
+"""UnicornTarget: firmware on the unicorn CPU emulator, which pip installs; Python plays the semihosting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,9 +33,18 @@ from tinyc.run.base import (
     limit_error,
 )
 from tinyc.run.process import REPLIES, REQUESTS
-from tinyc.run.trace import OUTSIDE, TracePlan, TraceReport, build_trace_library, plan_trace, read_report
+from tinyc.run.trace import (
+    OUTSIDE,
+    TracePlan,
+    TraceReport,
+    build_trace_library,
+    instruction_starts,
+    ordered,
+    plan_trace,
+    read_report,
+)
 
-# Not UC_MODE_MCLASS: it makes every core a Cortex-M33. The model goes to the constructor, where it still counts.
+# Not UC_MODE_MCLASS: it makes every core a Cortex-M33. The model goes to the constructor: later is too late.
 CPUS = {
     "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
     "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
@@ -49,9 +58,15 @@ NEVER_REACHED = 0xDFFF_FFF0  # below the system space, from which a core never e
 BKPT_EXCEPTION = 7
 SEMIHOSTING = b"\xab\xbe"  # bkpt 0xab
 
-_EXCEPTIONS = {1: "undefined instruction", 3: "instruction fetch refused", 4: "data access refused",
-               17: "jump to an address without the Thumb bit", 18: "coprocessor instruction with no coprocessor",
-               22: "unaligned access"}  # fmt: skip
+# Exception numbers of QEMU's Arm target, from which unicorn is made.
+_EXCEPTIONS = {
+    1: "undefined instruction",
+    3: "instruction fetch refused",
+    4: "data access refused",
+    17: "jump to an address without the Thumb bit",
+    18: "coprocessor instruction with no coprocessor",
+    22: "unaligned access",
+}
 
 
 def find_unicorn(board: Board) -> UnicornTarget | None:
@@ -68,7 +83,7 @@ def find_unicorn(board: Board) -> UnicornTarget | None:
 
 
 def _module(name: str = "unicorn") -> Any:
-    """unicorn or a part of it; loaded when needed, because it is not on every computer, and it has no types."""
+    """unicorn or a part of it. Loaded when needed: it is not on every computer, and it has no types."""
     return importlib.import_module(name)
 
 
@@ -113,7 +128,9 @@ class UnicornTarget:
         if report.stopped:
             raise limit_error(firmware, instruction_limit, report.step, talk.done)
         if core.fault is not None:
-            raise fault_error(firmware, core.fault.reason, report.step, core.fault.address, talk.done)
+            raise fault_error(
+                firmware, core.fault.reason, report.step, core.fault.address, talk.done, exact=False
+            )
         if files.exit_code != 0:
             raise RunError(f"the firmware ended with status {files.exit_code} in inference {talk.done}")
         return talk.finish(self.machine, report.counts)
@@ -131,14 +148,19 @@ class _Core:
     def __init__(self, cpu: str, memory: Memory, elf: Elf) -> None:
         unicorn = self._uc = _module()
         arm_const = self._arm = _module("unicorn.arm_const")
-        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu]))
+        self.engine = unicorn.Uc(
+            unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu])
+        )
         self.flash = _flash_image(memory, elf)
         self.flash_origin = memory.flash_origin
         self.fault: _Fault | None = None
         self.failure: Exception | None = None
+        self._stack_end = memory.ram_origin
         self._bad_address: int | None = None
         self._on_semihosting: Callable[[int, int], int | None] = lambda operation, arguments: None
-        self.engine.mem_map(memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
+        self.engine.mem_map(
+            memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
+        )
         self.engine.mem_map(memory.ram_origin, memory.ram_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_map(SYSTEM_SPACE, PAGE, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_write(memory.flash_origin, self.flash)
@@ -165,11 +187,18 @@ class _Core:
         self.engine.emu_stop()
 
     def _set_fault(self, reason: str) -> None:
-        if self.fault is None and self.failure is None:
-            at = f" at 0x{self._bad_address:08x}" if self._bad_address is not None else ""
-            self.fault = _Fault(reason + at, self.engine.reg_read(self._arm.UC_ARM_REG_PC))
+        if self.fault is not None or self.failure is not None:
+            return
+        if self._bad_address is not None:
+            reason += f" at 0x{self._bad_address:08x}"
+            if self._stack_end - PAGE <= self._bad_address < self._stack_end:
+                reason = f"the stack overflowed: {reason}"
+        # After a refused access unicorn gives the start of the basic block, not the instruction.
+        self.fault = _Fault(reason, self.engine.reg_read(self._arm.UC_ARM_REG_PC))
 
-    def _on_bad_access(self, engine: Any, access: int, address: int, size: int, value: int, data: Any) -> bool:
+    def _on_bad_access(
+        self, engine: Any, access: int, address: int, size: int, value: int, data: Any
+    ) -> bool:
         self._bad_address = address
         return False
 
@@ -218,9 +247,11 @@ class _Semihosting:
 
     def call(self, operation: int, arguments: int) -> int | None:
         """Arm semihosting: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6, SYS_EXIT_EXTENDED 0x20."""
-        first, second, third = struct.unpack("<III", self._core.read(arguments, 12))
+        words: tuple[int, int, int] = struct.unpack("<III", self._core.read(arguments, 12))
+        first, second, third = words
         if operation == 1:
-            return self._handles.get(self._core.read(first, third).decode("latin-1"), -1)
+            name = self._core.read(first, third).decode("latin-1")
+            return self._handles.get(name, -1)
         if operation == 5 and first == 2:
             self._talk.feed(self._core.read(second, third))
             return 0
@@ -249,7 +280,7 @@ def _make_tracer(core: _Core, plan: TracePlan, native: bool) -> _Tracer:
 
 
 def _engine_library() -> ctypes.CDLL | None:
-    """unicorn's own shared library, loaded a second time for functions that its Python module does not offer."""
+    """unicorn's own shared library, for calls that its Python module does not offer."""
     try:
         return ctypes.CDLL(_module("unicorn.unicorn_py3.unicorn").uclib._name)
     except (ImportError, AttributeError, OSError):
@@ -275,7 +306,11 @@ class _NativeTracer:
         stop = ctypes.cast(self._engine_library.uc_emu_stop, ctypes.c_void_p)
         flash = self._core.flash
         opened = self._trace.trace_open(
-            str(config).encode(), flash, ctypes.c_uint64(self._core.flash_origin), ctypes.c_uint64(len(flash)), stop
+            str(config).encode(),
+            flash,
+            ctypes.c_uint64(self._core.flash_origin),
+            ctypes.c_uint64(len(flash)),
+            stop,
         )
         if opened != 1:
             raise TinycError("the instruction counter cannot read its configuration")
@@ -309,72 +344,59 @@ class _NativeTracer:
         return Path(self._folder.name) / "trace.txt"
 
 
-@dataclass(slots=True)
 class _PythonTracer:
     """The same counting in Python, for a computer without a C compiler."""
 
-    core: _Core
-    plan: TracePlan
-    slot: int = OUTSIDE
-    since_mark: int = 0
-    stopped: bool = False
-    totals: list[Counter[int]] = field(default_factory=list)
-    executions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # slot, address, bytes
-    lengths: dict[tuple[int, int], int] = field(default_factory=dict)  # address, bytes -> instructions
+    def __init__(self, core: _Core, plan: TracePlan) -> None:
+        self._core = core
+        self._plan = plan
+        self._steps = {start: slot for slot, (_, start) in enumerate(plan.steps, 1)}
+        self._slot = OUTSIDE
+        self._since_mark = 0
+        self._stopped = False
+        self._totals: list[Counter[int]] = []
+        self._executions: Counter[tuple[int, int, int]] = Counter()  # slot, address, bytes
+        self._lengths: dict[tuple[int, int], int] = {}  # address, bytes -> instructions
 
     def start(self) -> None:
-        self.core.engine.hook_add(_module().UC_HOOK_BLOCK, self._on_block)
+        self._core.engine.hook_add(_module().UC_HOOK_BLOCK, self._on_block)
 
     def finish(self) -> TraceReport:
-        numbers = self.plan.numbers
+        numbers = self._plan.numbers
         inferences = tuple(
             InferenceCount(total[0], {number: total[slot] for slot, number in enumerate(numbers) if slot})
-            for total in self.totals
+            for total in self._totals
         )
         blocks = (
-            BlockCount(numbers[slot], address, size, self.lengths[address, size], count)
-            for (slot, address, size), count in self.executions.items()
+            BlockCount(numbers[slot], address, size, self._lengths[address, size], count)
+            for (slot, address, size), count in self._executions.items()
         )
-        ordered = tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))
-        return TraceReport(self.stopped, self.plan.step_of(self.slot), Counts(inferences, ordered))
+        return TraceReport(self._stopped, self._plan.step_of(self._slot), Counts(inferences, ordered(blocks)))
 
     def _on_block(self, engine: Any, address: int, size: int, data: Any) -> None:
-        length = self.lengths.get((address, size))
+        length = self._lengths.get((address, size))
         if length is None:
-            length = self.lengths[address, size] = self._instructions(address, size)
+            code = self._core.flash[address - self._core.flash_origin :][:size]
+            length = self._lengths[address, size] = len(instruction_starts(code))
         self._set_slot(address)
-        if self.slot != OUTSIDE:
-            self.executions[self.slot, address, size] += 1
-            self.totals[-1][self.slot] += length
-        self.since_mark += length
-        if self.since_mark > self.plan.limit:
-            self.stopped = True
-            self.core.stop()
+        if self._slot != OUTSIDE:
+            self._executions[self._slot, address, size] += 1
+            self._totals[-1][self._slot] += length
+        self._since_mark += length
+        if self._since_mark > self._plan.limit:
+            self._stopped = True
+            self._core.stop()
 
     def _set_slot(self, address: int) -> None:
-        if self.slot == OUTSIDE:
-            if address == self.plan.run_start:
-                self.totals.append(Counter())
-                self.since_mark = 0
-                self.slot = 0
-        elif address == self.plan.run_return:
-            self.since_mark = 0
-            self.slot = OUTSIDE
-        elif self.plan.run_start <= address < self.plan.run_end:
-            self.slot = 0
+        if self._slot == OUTSIDE:
+            if address == self._plan.run_start:
+                self._totals.append(Counter())
+                self._since_mark = 0
+                self._slot = 0
+        elif address == self._plan.run_return:
+            self._since_mark = 0
+            self._slot = OUTSIDE
+        elif self._plan.run_start <= address < self._plan.run_end:
+            self._slot = 0
         else:
-            self.slot = self._slots.get(address, self.slot)
-
-    @property
-    def _slots(self) -> dict[int, int]:
-        return {start: slot for slot, (_, start) in enumerate(self.plan.steps, 1)}
-
-    def _instructions(self, address: int, size: int) -> int:
-        code = self.core.flash
-        at = address - self.core.flash_origin
-        end = at + size
-        count = 0
-        while at < end:
-            at += 4 if code[at + 1] >= 0xE8 else 2
-            count += 1
-        return count
+            self._slot = self._steps.get(address, self._slot)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import onnx
@@ -19,6 +20,8 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Array
+
+T = TypeVar("T")
 
 MIN_OPSET = 7
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
@@ -167,7 +170,7 @@ def _opset(model: onnx.ModelProto, where: Loc) -> int:
     return int(versions[0])
 
 
-def _named[T](what: str, items: Sequence[tuple[str, T]], where: Loc) -> dict[str, T]:
+def _named(what: str, items: Sequence[tuple[str, T]], where: Loc) -> dict[str, T]:
     found: dict[str, T] = {}
     for name, item in items:
         if not name:
@@ -262,7 +265,9 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         raise TinycError(f"tensor '{tensor.name}' has element type {name}, which tinyc does not read", where)
     shape = tuple(int(d) for d in tensor.dims)
     if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
-        raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
+        raise TinycError(
+            f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED
+        )
     count = math.prod(shape)
     item_bytes, field = _FIELDS[type_]
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -285,7 +290,9 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         array: Array = numpy_helper.to_array(inline)
     except (ValueError, TypeError, OverflowError) as e:
         raise TinycError(f"tensor '{tensor.name}' cannot be decoded", where, _DAMAGED) from e
-    with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, which is refused where it matters
+    with np.errstate(
+        over="ignore"
+    ):  # a double beyond float32 becomes infinite, which is refused where it matters
         return array.astype(np.float32) if type_ in FLOATS else array
 
 
@@ -305,9 +312,13 @@ def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes
             )
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
         if offset < 0 or length != size:
-            raise TinycError(f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED)
+            raise TinycError(
+                f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED
+            )
         if not file.is_file():
-            raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint)
+            raise TinycError(
+                f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint
+            )
         with file.open("rb") as f:
             f.seek(offset)
             data = f.read(size)

@@ -1,0 +1,527 @@
+/* The DSP extension of Armv7E-M and Armv8-M (Cortex-M4, M7, M33, M35P, M55, M85) for int8 layers.
+ *
+ * First the instructions, then what the weighted kernels share: unpacking int8 into pairs of int16, dot products of
+ * packed weights, and the way from accumulators to int8. Other machines run plain C twins with equal results, so that
+ * every kernel can be tested on the host.
+ *
+ * Packed weights ("A over B"). Weights stay one byte each. A word holds two taps of two output channels A and B: each
+ * half of it is the number 256 * a + b. So SMLAD with the raw word adds 256 * A + B to an accumulator T, SMLAD with
+ * SXTB16 of the word adds B to another, and A = (T - B) / 256 in the end: one unpacking instruction for four weights.
+ * Exact when all weights lie in [-127, 127] and |sum of x * a| < 2^23 in one call; everything else may wrap.
+ *
+ * Taps go by fours ("units") in the order (0, 2), (1, 3), since that is how SXTB16 unpacks a word of int8.
+ */
+#ifndef TC_DSP_H
+#define TC_DSP_H
+
+#include "tc_math.h"
+
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#define TC_DSP_ASM 1
+#else
+#define TC_DSP_ASM 0
+#endif
+
+#if !defined(__GNUC__)
+#define TC_UNUSED
+#elif defined(__clang__)
+#define TC_UNUSED __attribute__((unused))
+#define TC_NAKED __attribute__((naked, noinline, unused))
+#else
+#define TC_UNUSED __attribute__((unused))
+#define TC_NAKED __attribute__((naked, noipa, unused)) /* noipa: callers must not guess what it clobbers */
+#endif
+
+/* ---- instructions; a packed word is [hi16 : lo16] ---- */
+
+#if TC_DSP_ASM
+
+#define TC_DSP_3(name, op)                                                         \
+    static inline int32_t name(int32_t x, int32_t y, int32_t acc)                  \
+    {                                                                              \
+        int32_t r;                                                                 \
+        __asm__(op " %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(y), "r"(acc));        \
+        return r;                                                                  \
+    }
+TC_DSP_3(tc_smlad, "smlad")
+TC_DSP_3(tc_smlabb, "smlabb")
+TC_DSP_3(tc_smlabt, "smlabt")
+TC_DSP_3(tc_smlatb, "smlatb")
+TC_DSP_3(tc_smlatt, "smlatt")
+TC_DSP_3(tc_smmla, "smmla")
+TC_DSP_3(tc_smmlar, "smmlar")
+#undef TC_DSP_3
+
+#define TC_DSP_1(name, text)                                                       \
+    static inline int32_t name(int32_t x)                                          \
+    {                                                                              \
+        int32_t r;                                                                 \
+        __asm__(text : "=r"(r) : "r"(x));                                          \
+        return r;                                                                  \
+    }
+TC_DSP_1(tc_sxtb16, "sxtb16 %0, %1")
+TC_DSP_1(tc_sxtb16_ror8, "sxtb16 %0, %1, ror #8")
+TC_DSP_1(tc_ssat8, "ssat %0, #8, %1")
+#undef TC_DSP_1
+
+#define TC_DSP_2(name, text)                                                       \
+    static inline int32_t name(int32_t x, int32_t y)                               \
+    {                                                                              \
+        int32_t r;                                                                 \
+        __asm__(text : "=r"(r) : "r"(x), "r"(y));                                  \
+        return r;                                                                  \
+    }
+TC_DSP_2(tc_pkhbt, "pkhbt %0, %1, %2, lsl #16")
+TC_DSP_2(tc_pkhtb, "pkhtb %0, %1, %2, asr #16")
+#undef TC_DSP_2
+
+/* Four int8 in memory order, any address. */
+static inline int32_t tc_load4(const int8_t *p)
+{
+    int32_t word;
+    __builtin_memcpy(&word, p, 4);
+    return word;
+}
+
+#else
+
+static inline int32_t tc_lo16(int32_t x)
+{
+    return (int16_t)(uint16_t)x;
+}
+
+static inline int32_t tc_hi16(int32_t x)
+{
+    return x >> 16;
+}
+
+static inline int32_t tc_wrap(int64_t x) /* modulo 2^32 */
+{
+    return (int32_t)(uint32_t)(uint64_t)x;
+}
+
+static inline int32_t tc_halves(int32_t hi, int32_t lo)
+{
+    return (int32_t)((uint32_t)hi << 16 | ((uint32_t)lo & 0xffff));
+}
+
+/* acc + both products of halves */
+static inline int32_t tc_smlad(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((int64_t)tc_lo16(x) * tc_lo16(y) + (int64_t)tc_hi16(x) * tc_hi16(y) + acc);
+}
+
+/* acc + one product of halves: bottom or top of x, bottom or top of y */
+static inline int32_t tc_smlabb(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((int64_t)tc_lo16(x) * tc_lo16(y) + acc);
+}
+static inline int32_t tc_smlabt(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((int64_t)tc_lo16(x) * tc_hi16(y) + acc);
+}
+static inline int32_t tc_smlatb(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((int64_t)tc_hi16(x) * tc_lo16(y) + acc);
+}
+static inline int32_t tc_smlatt(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((int64_t)tc_hi16(x) * tc_hi16(y) + acc);
+}
+
+/* acc + (x * y >> 32), and the same with the product rounded */
+static inline int32_t tc_smmla(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((((int64_t)x * y) >> 32) + acc);
+}
+static inline int32_t tc_smmlar(int32_t x, int32_t y, int32_t acc)
+{
+    return tc_wrap((((int64_t)x * y + 0x80000000LL) >> 32) + acc);
+}
+
+/* bytes 0 and 2 as int16; bytes 1 and 3 */
+static inline int32_t tc_sxtb16(int32_t x)
+{
+    return tc_halves((int8_t)(uint8_t)(x >> 16), (int8_t)(uint8_t)x);
+}
+static inline int32_t tc_sxtb16_ror8(int32_t x)
+{
+    return tc_halves((int8_t)(uint8_t)(x >> 24), (int8_t)(uint8_t)(x >> 8));
+}
+
+static inline int32_t tc_ssat8(int32_t x)
+{
+    return tc_clamp(x, -128, 127);
+}
+
+/* [lo of y : lo of x]; [hi of x : hi of y] */
+static inline int32_t tc_pkhbt(int32_t x, int32_t y)
+{
+    return tc_halves(tc_lo16(y), x);
+}
+static inline int32_t tc_pkhtb(int32_t x, int32_t y)
+{
+    return tc_halves(tc_hi16(x), tc_hi16(y));
+}
+
+static inline int32_t tc_load4(const int8_t *p)
+{
+    return (int32_t)((uint32_t)(uint8_t)p[0] | (uint32_t)(uint8_t)p[1] << 8 | (uint32_t)(uint8_t)p[2] << 16 |
+                     (uint32_t)(uint8_t)p[3] << 24);
+}
+
+#endif
+
+/* The n < 4 int8 at p as a word, 0 beyond. */
+static inline int32_t tc_load_tail(const int8_t *p, int32_t n)
+{
+    uint32_t word = 0;
+    for (int32_t i = 0; i < n; i++) {
+        word |= (uint32_t)(uint8_t)p[i] << (8 * i);
+    }
+    return (int32_t)word;
+}
+
+/* ---- unpacking ---- */
+
+/* n int8 of two pixels a and b -> for each four taps the words a(0,2) b(0,2) a(1,3) b(1,3). Returns the end of xs. */
+static inline int32_t *tc_dsp_unpack_2(const int8_t *a, const int8_t *b, int32_t n, int32_t *xs)
+{
+    for (; n >= 4; n -= 4, a += 4, b += 4, xs += 4) {
+        const int32_t va = tc_load4(a), vb = tc_load4(b);
+        xs[0] = tc_sxtb16(va);
+        xs[1] = tc_sxtb16(vb);
+        xs[2] = tc_sxtb16_ror8(va);
+        xs[3] = tc_sxtb16_ror8(vb);
+    }
+    if (n > 0) {
+        const int32_t va = tc_load_tail(a, n), vb = tc_load_tail(b, n);
+        xs[0] = tc_sxtb16(va);
+        xs[1] = tc_sxtb16(vb);
+        xs[2] = tc_sxtb16_ror8(va);
+        xs[3] = tc_sxtb16_ror8(vb);
+        xs += 4;
+    }
+    return xs;
+}
+
+/* n int8 -> for each four taps the words (0,2) (1,3). */
+static inline void tc_dsp_unpack_1(const int8_t *x, int32_t n, int32_t *xs)
+{
+    for (; n >= 4; n -= 4, x += 4, xs += 2) {
+        const int32_t v = tc_load4(x);
+        xs[0] = tc_sxtb16(v);
+        xs[1] = tc_sxtb16_ror8(v);
+    }
+    if (n > 0) {
+        const int32_t v = tc_load_tail(x, n);
+        xs[0] = tc_sxtb16(v);
+        xs[1] = tc_sxtb16_ror8(v);
+    }
+}
+
+/* ---- dot products ---- */
+
+/* Two pixels by four output channels.
+ *
+ *   acc[2*o + p] = bias[o] + sum over 4 * units taps of x of pixel p * w of channel o,   o < 4, p < 2
+ *
+ * x: as tc_dsp_unpack_2 makes it. w: per unit the words AB(0,2) CD(0,2) AB(1,3) CD(1,3) of the channels A B C D, packed
+ * A over B. units >= 1. Inner loop: 24 instructions for 32 MAC, four units per turn; the first turn starts in its middle
+ * when units is not a multiple of four.
+ */
+#if TC_DSP_ASM
+
+#define TC_DOT_2X4_STEP                                                            \
+    "ldrd   r2, r3, [r0], #8     \n" /* x of pixels 0 and 1 */                     \
+    "ldrd   r12, lr, [r1], #8    \n" /* AB, CD */                                  \
+    "smlad  r4, r2, r12, r4      \n"                                               \
+    "smlad  r5, r3, r12, r5      \n"                                               \
+    "smlad  r8, r2, lr, r8       \n"                                               \
+    "smlad  r9, r3, lr, r9       \n"                                               \
+    "sxtb16 r12, r12             \n"                                               \
+    "sxtb16 lr, lr               \n"                                               \
+    "smlad  r6, r2, r12, r6      \n"                                               \
+    "smlad  r7, r3, r12, r7      \n"                                               \
+    "smlad  r10, r2, lr, r10     \n"                                               \
+    "smlad  r11, r3, lr, r11     \n"
+
+static TC_NAKED void tc_dsp_dot_2x4(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED, int32_t units TC_UNUSED,
+                                    const int32_t *bias TC_UNUSED, int32_t *acc TC_UNUSED)
+{
+    __asm__ volatile(
+        ".syntax unified              \n"
+        "push   {r3-r11, lr}          \n"
+        "add    r12, r0, r2, lsl #4   \n" /* end of x */
+        "push   {r0, r12}             \n" /* [sp] filler, [sp+4] end of x, [sp+8] bias, [sp+48] acc */
+        "rsb    r2, r2, #0            \n"
+        "and    r2, r2, #3            \n"
+        "add    r2, r2, r2, lsl #1    \n" /* units to skip, times 96 bytes */
+        "ldr    r6, [r3, #4]          \n"
+        "ldr    r10, [r3, #12]        \n"
+        "mov    r4, r6                \n"
+        "mov    r5, r6                \n"
+        "mov    r7, r6                \n"
+        "mov    r8, r10               \n"
+        "mov    r9, r10               \n"
+        "mov    r11, r10              \n"
+        "adr    r12, 1f               \n"
+        "add    r12, r12, r2, lsl #5  \n"
+        "orr    r12, r12, #1          \n"
+        "bx     r12                   \n"
+        ".balign 4                    \n"
+        "1:                           \n"
+        TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP
+        TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP
+        "ldr    r2, [sp, #4]          \n"
+        "cmp    r0, r2                \n"
+        "bne.w  1b                    \n"
+        "ldrd   r2, r3, [sp, #8]      \n" /* bias; r3 is not needed */
+        "ldr    r12, [r2]             \n"
+        "ldr    lr, [r2, #8]          \n"
+        "sub    r4, r4, r6            \n"
+        "sub    r5, r5, r7            \n"
+        "sub    r8, r8, r10           \n"
+        "sub    r9, r9, r11           \n"
+        "add    r4, r12, r4, asr #8   \n"
+        "add    r5, r12, r5, asr #8   \n"
+        "add    r8, lr, r8, asr #8    \n"
+        "add    r9, lr, r9, asr #8    \n"
+        "ldr    r2, [sp, #48]         \n"
+        "stm    r2, {r4-r11}          \n"
+        "add    sp, sp, #12           \n"
+        "pop    {r4-r11, pc}          \n");
+}
+#undef TC_DOT_2X4_STEP
+
+#else
+
+static inline void tc_dsp_dot_2x4(const int32_t *x, const int32_t *w, int32_t units, const int32_t *bias, int32_t *acc)
+{
+    for (int32_t pair = 0; pair < 2; pair++) {
+        for (int32_t p = 0; p < 2; p++) {
+            int32_t b = bias[2 * pair + 1], t = b;
+            for (int32_t i = 0; i < 2 * units; i++) {
+                t = tc_smlad(x[2 * i + p], w[2 * i + pair], t);
+                b = tc_smlad(x[2 * i + p], tc_sxtb16(w[2 * i + pair]), b);
+            }
+            acc[4 * pair + p] = bias[2 * pair] + (tc_wrap((int64_t)t - b) >> 8);
+            acc[4 * pair + 2 + p] = b;
+        }
+    }
+}
+
+#endif
+
+/* One pixel by eight output channels.
+ *
+ *   acc[o] = bias[o] + sum over 4 * units taps of x * w of channel o,   o < 8
+ *
+ * x: as tc_dsp_unpack_1 makes it. w: per unit the words AB CD EF GH (0,2), then AB CD EF GH (1,3). units >= 1.
+ * Inner loop: 29 instructions for 32 MAC, two units per turn.
+ */
+#if TC_DSP_ASM
+
+#define TC_DOT_1X8_STEP(x)                                                         \
+    "ldrd   r12, lr, [r1], #8    \n"                                               \
+    "smlad  r4, " x ", r12, r4   \n"                                               \
+    "smlad  r6, " x ", lr, r6    \n"                                               \
+    "sxtb16 r12, r12             \n"                                               \
+    "sxtb16 lr, lr               \n"                                               \
+    "smlad  r5, " x ", r12, r5   \n"                                               \
+    "smlad  r7, " x ", lr, r7    \n"                                               \
+    "ldrd   r12, lr, [r1], #8    \n"                                               \
+    "smlad  r8, " x ", r12, r8   \n"                                               \
+    "smlad  r10, " x ", lr, r10  \n"                                               \
+    "sxtb16 r12, r12             \n"                                               \
+    "sxtb16 lr, lr               \n"                                               \
+    "smlad  r9, " x ", r12, r9   \n"                                               \
+    "smlad  r11, " x ", lr, r11  \n"
+
+static TC_NAKED void tc_dsp_dot_1x8(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED, int32_t units TC_UNUSED,
+                                    const int32_t *bias TC_UNUSED, int32_t *acc TC_UNUSED)
+{
+    __asm__ volatile(
+        ".syntax unified              \n"
+        "push   {r3-r11, lr}          \n"
+        "add    r12, r0, r2, lsl #3   \n" /* end of x */
+        "push   {r0, r12}             \n" /* [sp] filler, [sp+4] end of x, [sp+8] bias, [sp+48] acc */
+        "ldr    r5, [r3, #4]          \n"
+        "ldr    r7, [r3, #12]         \n"
+        "ldr    r9, [r3, #20]         \n"
+        "ldr    r11, [r3, #28]        \n"
+        "mov    r4, r5                \n"
+        "mov    r6, r7                \n"
+        "mov    r8, r9                \n"
+        "mov    r10, r11              \n"
+        "lsls   r2, r2, #31           \n"
+        "bne.w  2f                    \n" /* odd: start with the second unit of a turn */
+        ".balign 4                    \n"
+        "1:                           \n"
+        "ldrd   r2, r3, [r0], #8      \n"
+        TC_DOT_1X8_STEP("r2") TC_DOT_1X8_STEP("r3")
+        "2:                           \n"
+        "ldrd   r2, r3, [r0], #8      \n"
+        TC_DOT_1X8_STEP("r2") TC_DOT_1X8_STEP("r3")
+        "ldr    r2, [sp, #4]          \n"
+        "cmp    r0, r2                \n"
+        "bne.w  1b                    \n"
+        "ldr    r2, [sp, #8]          \n"
+        "sub    r4, r4, r5            \n"
+        "sub    r6, r6, r7            \n"
+        "sub    r8, r8, r9            \n"
+        "sub    r10, r10, r11         \n"
+        "ldr    r0, [r2]              \n"
+        "ldr    r1, [r2, #8]          \n"
+        "ldr    r3, [r2, #16]         \n"
+        "ldr    r12, [r2, #24]        \n"
+        "add    r4, r0, r4, asr #8    \n"
+        "add    r6, r1, r6, asr #8    \n"
+        "add    r8, r3, r8, asr #8    \n"
+        "add    r10, r12, r10, asr #8 \n"
+        "ldr    r2, [sp, #48]         \n"
+        "stm    r2, {r4-r11}          \n"
+        "add    sp, sp, #12           \n"
+        "pop    {r4-r11, pc}          \n");
+}
+#undef TC_DOT_1X8_STEP
+
+#else
+
+static inline void tc_dsp_dot_1x8(const int32_t *x, const int32_t *w, int32_t units, const int32_t *bias, int32_t *acc)
+{
+    for (int32_t pair = 0; pair < 4; pair++) {
+        int32_t b = bias[2 * pair + 1], t = b;
+        for (int32_t i = 0; i < 2 * units; i++) {
+            t = tc_smlad(x[i], w[4 * i + pair], t);
+            b = tc_smlad(x[i], tc_sxtb16(w[4 * i + pair]), b);
+        }
+        acc[2 * pair] = bias[2 * pair] + (tc_wrap((int64_t)t - b) >> 8);
+        acc[2 * pair + 1] = b;
+    }
+}
+
+#endif
+
+/* ---- from accumulators to int8 ---- */
+
+/* The output side of a weighted layer.
+ *
+ * finish says how an accumulator becomes y; all ways are exact, the compiler proves that the layer may take one:
+ *   0  any layer: tc_requantize(acc, mult, shift, rounds) + y_zero, clamped to [y_min, y_max]
+ *   1  single rounding:  (SMMLA(2 acc, mult, c) >> shift), saturated to int8
+ *   2  double rounding where nothing below y_zero can be seen (fused ReLU): the same with SMMLAR
+ *   3  double rounding:  the same with SMMLAR and 1 subtracted for acc < 0
+ * In 1 to 3, shift is a right shift in [1, 22], c = 2^(shift-1) + y_zero * 2^shift, |acc| < 2^30; `clamp` tells whether
+ * [y_min, y_max] is less than int8.
+ */
+typedef struct {
+    const int32_t *bias;  /* [out_c] */
+    const int32_t *scale; /* [out_c][2]: mult, c */
+    const int8_t *shift;  /* [out_c] */
+    int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
+} tc_dsp_out_t;
+
+/* One output by way 1, 2 or 3. */
+static inline int32_t tc_dsp_scale(int32_t acc, int32_t mult, int32_t c, int32_t shift, int32_t finish)
+{
+    const int32_t twice = acc * 2;
+    const int32_t t = finish == 1 ? tc_smmla(twice, mult, c) : tc_smmlar(twice, mult, c);
+    return tc_ssat8((finish == 3 ? t + (acc >> 31) : t) >> shift);
+}
+
+/* n channels of `pixels` (1 or 2) pixels. acc[2*o + p]; y: first of the channels in the first pixel. */
+static inline void tc_dsp_finish_way(const int32_t *acc, const int32_t *scale, const int8_t *shift, int32_t n,
+                                     int8_t *y, int8_t *y1, int32_t finish)
+{
+    for (int32_t o = 0; o < n; o++) {
+        const int32_t mult = scale[2 * o], c = scale[2 * o + 1], s = shift[o];
+        y1[o] = (int8_t)tc_dsp_scale(acc[2 * o + 1], mult, c, s, finish);
+        y[o] = (int8_t)tc_dsp_scale(acc[2 * o], mult, c, s, finish); /* second: y and y1 are one for one pixel */
+    }
+}
+
+static inline void tc_dsp_finish(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int32_t pixels,
+                                 int8_t *y)
+{
+    const int32_t *scale = p->scale + 2 * first;
+    const int8_t *shift = p->shift + first;
+    int8_t *y1 = y + (pixels - 1) * p->out_c;
+
+    if (p->finish == 1) {
+        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 1);
+    } else if (p->finish == 2) {
+        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 2);
+    } else if (p->finish == 3) {
+        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 3);
+    } else {
+        for (int32_t o = 0; o < n; o++) {
+            const int32_t v1 = tc_requantize(acc[2 * o + 1], scale[2 * o], shift[o], p->rounds) + p->y_zero;
+            const int32_t v = tc_requantize(acc[2 * o], scale[2 * o], shift[o], p->rounds) + p->y_zero;
+            y1[o] = (int8_t)tc_ssat8(v1);
+            y[o] = (int8_t)tc_ssat8(v);
+        }
+    }
+    if (p->clamp) {
+        for (int32_t o = 0; o < n; o++) {
+            y1[o] = (int8_t)tc_clamp(y1[o], p->y_min, p->y_max);
+            y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
+        }
+    }
+}
+
+/* ---- a matrix of packed weights times one or two pixels ---- */
+
+/* w: for every four channels `units` times four words for tc_dsp_dot_2x4, then for each remaining channel `units` words
+ * of plain int8. One dot product takes at most `chunk` units, so that its sums stay below 2^23. */
+typedef struct {
+    tc_dsp_out_t out;
+    const int32_t *w;
+    int32_t units, chunk;
+} tc_dsp_matrix_t;
+
+/* acc as tc_dsp_dot_2x4, in chunks. */
+static inline void tc_dsp_dot_chunks(const tc_dsp_matrix_t *p, const int32_t *xs, const int32_t *w,
+                                     const int32_t *bias, int32_t *acc)
+{
+    static const int32_t zeros[4];
+    int32_t part[8], units = p->units;
+    tc_dsp_dot_2x4(xs, w, p->chunk, bias, acc);
+    while ((units -= p->chunk) > 0) {
+        xs += 4 * p->chunk;
+        w += 4 * p->chunk;
+        tc_dsp_dot_2x4(xs, w, units < p->chunk ? units : p->chunk, zeros, part);
+        for (int32_t i = 0; i < 8; i++) {
+            acc[i] += part[i];
+        }
+    }
+}
+
+/* All output channels of `pixels` (1 or 2) pixels whose taps tc_dsp_unpack_2 has put in xs; y [pixels][out_c]. */
+static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs, int32_t pixels, int8_t *y)
+{
+    const int32_t *w = p->w;
+    int32_t acc[8], o = 0;
+
+    for (; o + 4 <= p->out.out_c; o += 4, w += 4 * p->units) {
+        if (p->units <= p->chunk) {
+            tc_dsp_dot_2x4(xs, w, p->units, p->out.bias + o, acc);
+        } else {
+            tc_dsp_dot_chunks(p, xs, w, p->out.bias + o, acc);
+        }
+        tc_dsp_finish(&p->out, o, acc, 4, pixels, y + o);
+    }
+    for (; o < p->out.out_c; o++, w += p->units) {
+        int32_t a = p->out.bias[o], b = a;
+        for (int32_t i = 0; i < p->units; i++) {
+            const int32_t even = tc_sxtb16(w[i]), odd = tc_sxtb16_ror8(w[i]);
+            a = tc_smlad(xs[4 * i], even, tc_smlad(xs[4 * i + 2], odd, a));
+            b = tc_smlad(xs[4 * i + 1], even, tc_smlad(xs[4 * i + 3], odd, b));
+        }
+        acc[0] = a;
+        acc[1] = b;
+        tc_dsp_finish(&p->out, o, acc, 1, pixels, y + o);
+    }
+}
+
+#endif

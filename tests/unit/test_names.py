@@ -1,0 +1,30 @@
+import pytest
+
+from tinyc.names import Names, identifier
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("kws", "kws"),
+        ("My-Model.v2", "my_model_v2"),
+        ("3x3", "m_3x3"),
+        ("", "m"),
+        ("int", "int_model"),
+        ("class", "class_model"),
+        ("réseau", "r_seau"),
+        ("a//b", "a_b"),
+    ],
+)
+def test_identifier(text: str, wanted: str) -> None:
+    assert identifier(text) == wanted
+
+
+def test_names_that_differ_in_punctuation_stay_apart() -> None:
+    names = Names()
+    assert [names.unique("a.b"), names.unique("a/b"), names.unique("a_b_2"), names.unique("a-b")] == [
+        "a_b",
+        "a_b_2",
+        "a_b_2_2",
+        "a_b_3",
+    ]

@@ -1,0 +1,134 @@
+"""What of tinyc's surroundings is there: packages, compilers, emulators, and how to install what is not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from tinyc import paths
+from tinyc.board import Board, list_boards
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.run import find_target
+from tinyc.run.qemu import find_qemu
+
+
+class Kind(Enum):
+    """Groups of findings, in the order in which they are shown."""
+
+    PACKAGE = "Python packages"
+    COMPILER = "compilers"
+    EMULATOR = "emulators"
+    BOARD = "boards"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for.
+
+    version: what is there, empty when it is not. needed: without it something does not work (else there is
+    another way). install: commands, the best first. note: what it is for, or what is wrong with it.
+    """
+
+    kind: Kind
+    name: str
+    version: str
+    needed: bool
+    install: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def found(self) -> bool:
+        return bool(self.version)
+
+    @property
+    def ok(self) -> bool:
+        return self.found or not self.needed
+
+
+def examine() -> tuple[Finding, ...]:
+    """Everything that tinyc uses on this computer, found or not, and which boards can be built and run."""
+    boards = [board for board in list_boards() if not board.is_host]
+    return (*_packages(), *_compilers(boards), *_emulators(boards), *_boards())
+
+
+def _packages() -> list[Finding]:
+    try:
+        requirements = importlib.metadata.requires("tinyc") or []
+    except importlib.metadata.PackageNotFoundError:
+        return [Finding(Kind.PACKAGE, "tinyc", "", False, ("pip install .",), "run from its sources")]
+    own = [r for r in requirements if "extra ==" not in r]
+    names = [match[0] for r in own if (match := re.match(r"[\w.-]+", r))]
+    return [Finding(Kind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
+
+
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+_COMPILERS = (
+    ("arm-none-eabi-gcc", ("apt install gcc-arm-none-eabi",), "builds for Arm boards"),
+    ("zig", ("pip install ziglang",), "builds for every board, from pip alone"),
+    ("gcc", ("apt install gcc",), "builds for the host, and the instruction counter"),
+    ("clang", ("apt install clang",), "builds for the host"),
+)
+
+
+def _compilers(boards: list[Board]) -> list[Finding]:
+    host = next(board for board in list_boards() if board.is_host)
+    findings = []
+    for name, install, note in _COMPILERS:
+        board = boards[0] if name == "arm-none-eabi-gcc" else host
+        try:
+            version = find_toolchain(board, name).version
+        except TinycError:
+            version = ""
+        findings.append(Finding(Kind.COMPILER, name, version, False, install, note))
+    return findings
+
+
+def _emulators(boards: list[Board]) -> list[Finding]:
+    qemu = next((found for board in boards if (found := find_qemu(board)) is not None), None)
+    note = "runs every core"
+    if qemu is not None and qemu.plugin is None:
+        note = f"counts no instructions: it does not take the plugin in {paths.cache_dir()}"
+    return [
+        Finding(
+            Kind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note
+        ),
+        Finding(
+            Kind.EMULATOR,
+            "unicorn",
+            _package_version("unicorn"),
+            False,
+            ("pip install unicorn",),
+            "runs every core but Cortex-M55, from pip alone",
+        ),
+    ]
+
+
+def _boards() -> list[Finding]:
+    """Whether each board can be built and run here. That one cannot is no defect, that none can is one."""
+    tried = [(board, *_try_board(board)) for board in list_boards()]
+    needed = not any(version for board, version, _ in tried if not board.is_host)
+    return [
+        Finding(Kind.BOARD, board.name, version, needed, *(_advice(error) if error else ((), "")))
+        for board, version, error in tried
+    ]
+
+
+def _try_board(board: Board) -> tuple[str, TinycError | None]:
+    try:
+        return f"{find_toolchain(board)}, {find_target(board).machine}", None
+    except TinycError as error:
+        return "", error
+
+
+def _advice(error: TinycError) -> tuple[tuple[str, ...], str]:
+    """The commands that an error's hint quotes, and what it says."""
+    return tuple(re.findall(r"`([^`]+)`", error.hint)), error.message

@@ -1,0 +1,93 @@
+"""A float ONNX file -> Graph. Importers register themselves; the modules below are imported for that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tinyc.errors import TinycError
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph
+from tinyc.load.onnx import convolution, dense, elementwise, normalization, pooling, shaping
+from tinyc.load.onnx.file import OnnxNode, read_onnx
+from tinyc.load.onnx.folding import fold
+from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUp, Importer, Step
+from tinyc.load.problems import combined, read_bytes
+from tinyc.ops import all_ops
+
+__all__ = [
+    "convolution",
+    "dense",
+    "elementwise",
+    "load_onnx",
+    "normalization",
+    "pooling",
+    "shaping",
+    "unsupported_onnx",
+]
+
+_QUANTIZED = "operators of quantized models are not imported"
+
+
+def load_onnx(path: Path) -> Graph:
+    """The main graph of an .onnx file (opset 7 and later), float32, checked. Its name is the file's stem.
+
+    An open first dimension of an input, the batch, becomes 1. Values keep the tensor names and the axis
+    order of the file; see `importing`. TinycError if the file cannot be read or is no intact model, or
+    listing every node that tinyc cannot import, with the reason.
+    """
+    builder, problems = _import(path)
+    if problems:
+        raise combined(problems, path.name)
+    graph = builder.graph(path.stem)
+    check(graph, "load", all_ops())
+    return graph
+
+
+def unsupported_onnx(path: Path) -> list[TinycError]:
+    """What `load_onnx` would complain about, one entry per node; [] if the model can be imported.
+
+    Raises TinycError if the file cannot be read at all.
+    """
+    return _import(path)[1]
+
+
+def _import(path: Path) -> tuple[Builder, list[TinycError]]:
+    builder = Builder(read_onnx(path, read_bytes(path)))
+    for info in builder.file.inputs:
+        builder.add_input(info)
+    problems = []
+    for node in builder.file.nodes:
+        try:
+            if not fold(builder, node):
+                _importer(node)(Step(builder, node))
+                _check_outputs(builder, node)
+        except FollowUp:
+            builder.broken.update(node.outputs)
+        except TinycError as e:
+            problems.append(e.located(node.where))
+            builder.broken.update(node.outputs)
+    return builder, problems
+
+
+def _importer(node: OnnxNode) -> Importer:
+    if not node.domain and node.op in IMPORTERS:
+        return IMPORTERS[node.op]
+    hint = "docs/operators.md lists the operators that tinyc imports"
+    if node.op in ("If", "Loop", "Scan"):
+        hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
+    if (
+        "Quantize" in node.op
+        or "QLinear" in node.op
+        or node.op.startswith("QGemm")
+        or node.op.endswith("Integer")
+    ):
+        hint = "this model is quantized already; give the float .onnx, or the int8 model as .tflite"
+    name = f"{node.domain}.{node.op}" if node.domain else node.op
+    raise TinycError(f"operator {name} is not supported", node.where, hint)
+
+
+def _check_outputs(builder: Builder, node: OnnxNode) -> None:
+    """Only a node's first output is imported; the others (indices, masks, statistics) must be unused."""
+    for name in node.outputs[1:]:
+        if name and name in builder.read:
+            raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)

@@ -1,0 +1,80 @@
+"""Gemm and MatMul with constant weights -> fully_connected."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.add import Add
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.mul import Mul
+from tinyc.ops.transpose import Transpose
+
+
+@imports("Gemm")
+def gemm(s: Step) -> None:
+    """alpha * A * B + beta * C with A or B transposed; B is constant, C may be computed."""
+    x, b = s.value(0), s.weights(1)
+    if len(x.shape) != 2 or b.ndim != 2:
+        raise TinycError(f"Gemm of {list(x.shape)} and {list(b.shape)}: both must be matrices", s.where)
+    if s.node.int_("transA", 0):
+        x = s.transpose(x, (1, 0), "a_transposed")
+    rows = b if s.node.int_("transB", 0) else b.T
+    beta = np.float32(s.node.float_("beta", 1.0))
+    w = s.const(rows * np.float32(s.node.float_("alpha", 1.0)), 1)
+    if not s.has(2):
+        s.emit("fully_connected", [x, w], FullyConnected())
+    elif (c := s.constant(2)) is not None and c.shape[:-1] in ((), (1,), (x.shape[0],)):
+        bias = _row(s, s.weights(2) * beta, x.shape[0], rows.shape[0])
+        s.emit("fully_connected", [x, w, s.const(bias, 2)], FullyConnected())
+    else:
+        _add_matrix(s, s.insert("fully_connected", [x, w], FullyConnected(), "product"), beta)
+
+
+def _row(s: Step, c: Array, batch: int, out_c: int) -> Array:
+    """The bias [O] that C, broadcast to [batch, O], adds to every row."""
+    try:
+        full = np.broadcast_to(c, (batch, out_c))
+    except ValueError as e:
+        raise TinycError(f"C of shape {list(c.shape)} does not fit {out_c} outputs", s.where) from e
+    if not (full == full[:1]).all():
+        raise TinycError("C differs between the rows of the batch", s.where, "export with batch size 1")
+    return np.asarray(full[0])
+
+
+def _add_matrix(s: Step, product: Value, beta: np.float32) -> None:
+    c = s.value(2)
+    if beta != 1:
+        c = s.insert("mul", [c, s.const(np.asarray(beta), 2)], Mul(), "scaled")
+    s.emit("add", [product, c], Add())
+
+
+@imports("MatMul")
+def matmul(s: Step) -> None:
+    """x[..., I] times a constant [I,O], or a constant [O,I] times x[I,N]."""
+    left, right = s.constant(0), s.constant(1)
+    if right is not None:
+        w = s.const(_matrix(s, s.weights(1)).T, 1)
+        x = s.value(0)
+        s.emit("fully_connected", [x, w], FullyConnected(keep_dims=len(x.shape) != 2))
+    elif left is not None:
+        w, x = s.const(_matrix(s, s.weights(0)), 0), s.value(1)
+        if len(x.shape) != 2:
+            raise TinycError(f"a constant times {list(x.shape)}: the second factor must be a matrix", s.where)
+        columns = s.transpose(x, (1, 0), "columns")
+        s.emit(
+            "transpose",
+            [s.insert("fully_connected", [columns, w], FullyConnected(), "rows")],
+            Transpose((1, 0)),
+        )
+    else:
+        raise TinycError("both factors are computed; one of them must be constant", s.where)
+
+
+def _matrix(s: Step, w: Array) -> Array:
+    """w without leading axes of size 1."""
+    if w.ndim < 2 or any(size != 1 for size in w.shape[:-2]):
+        raise TinycError(f"the constant has shape {list(w.shape)}; it must be one matrix", s.where)
+    return w.reshape(w.shape[-2:])

@@ -1,0 +1,175 @@
+"""Operators that treat every element alike: arithmetic, activations, softmax."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.load.onnx.file import FLOATS
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.add import Add
+from tinyc.ops.base import RELU, Act
+from tinyc.ops.clip import Clip
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
+
+_ARITHMETIC = {"Add": ("add", Add()), "Sub": ("sub", Sub()), "Mul": ("mul", Mul())}
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _scalar(s: Step, number: float, what: str) -> Value:
+    return s.builder.add_const(f"{s.node.outputs[0]}:{what}", np.array(number, np.float32))
+
+
+@imports("Add", "Sub", "Mul")
+def arithmetic(s: Step) -> None:
+    """Two tensors, or one and a constant, which becomes the second operand where the order is free."""
+    op, attrs = _ARITHMETIC[s.node.op]
+    if s.node.op == "Sub" and s.constant(1) is not None:
+        s.emit("add", [s.value(0), s.const(-s.weights(1), 1)], Add())
+    elif s.node.op != "Sub" and s.constant(0) is not None:
+        s.emit(op, [s.value(1), s.value(0)], attrs)
+    else:
+        s.emit(op, [s.value(0), s.value(1)], attrs)
+
+
+@imports("Div")
+def divide(s: Step) -> None:
+    if s.constant(1) is None:
+        raise TinycError(
+            "division by a computed tensor is not supported; the divisor must be constant", s.where
+        )
+    divisor = s.weights(1)
+    if not divisor.all():
+        raise TinycError("division by zero", s.where)
+    with np.errstate(over="ignore"):  # infinite: refused by const()
+        s.emit("mul", [s.value(0), s.const(np.float32(1) / divisor, 1)], Mul())
+
+
+@imports("Neg")
+def negate(s: Step) -> None:
+    s.emit("mul", [s.value(0), _scalar(s, -1.0, "minus")], Mul())
+
+
+@imports("Sum")
+def add_all(s: Step) -> None:
+    total = s.value(0)
+    for index in range(1, s.input_count - 1):
+        total = s.insert("add", [total, s.value(index)], Add(), f"sum{index}")
+    if s.input_count == 1:
+        s.emit("reshape", [total], Reshape(total.shape))
+    else:
+        s.emit("add", [total, s.value(s.input_count - 1)], Add())
+
+
+@imports("Relu")
+def relu(s: Step) -> None:
+    s.emit("clip", [s.value(0)], Clip(RELU))
+
+
+@imports("Clip")
+def clip(s: Step) -> None:
+    """Bounds are attributes before opset 11, optional inputs since. With lo > hi everything becomes hi."""
+    if s.opset < 11:
+        lo, hi = s.node.float_("min", -math.inf), s.node.float_("max", math.inf)
+    else:
+        lo, hi = s.scalar(1, -math.inf), s.scalar(2, math.inf)
+    _clip(s, lo, hi)
+
+
+@imports("Max", "Min")
+def bound(s: Step) -> None:
+    """The larger (smaller) of a tensor and a constant number."""
+    if s.input_count != 2 or (s.constant(0) is None and s.constant(1) is None):
+        raise TinycError(
+            f"{s.node.op} of computed tensors is not supported, only with a constant number", s.where
+        )
+    constant = 0 if s.constant(0) is not None else 1
+    number = s.scalar(constant, 0.0)
+    bounds = (number, math.inf) if s.node.op == "Max" else (-math.inf, number)
+    _clip(s, *bounds, index=1 - constant)
+
+
+def _clip(s: Step, lo: float, hi: float, index: int = 0) -> None:
+    # Exporters write "no bound" as the largest float.
+    lo = -math.inf if lo <= -_LARGEST else min(lo, hi)
+    hi = math.inf if hi >= _LARGEST else hi
+    x = s.value(index)
+    if (lo, hi) == (-math.inf, math.inf):
+        s.emit("reshape", [x], Reshape(x.shape))
+    elif math.isinf(lo) and lo > 0 or math.isinf(hi) and hi < 0:
+        raise TinycError(f"clip to [{lo}, {hi}] leaves no finite value", s.where)
+    else:
+        s.emit("clip", [x], Clip(Act(lo, hi)))
+
+
+@imports("Sigmoid")
+def sigmoid(s: Step) -> None:
+    s.emit("sigmoid", [s.value(0)], Sigmoid())
+
+
+@imports("Tanh")
+def tanh(s: Step) -> None:
+    s.emit("tanh", [s.value(0)], Tanh())
+
+
+@imports("HardSigmoid")
+def hard_sigmoid(s: Step) -> None:
+    """clip(alpha * x + beta, 0, 1)."""
+    alpha, beta = s.node.float_("alpha", 0.2), s.node.float_("beta", 0.5)
+    s.emit("clip", [_line(s, alpha, beta)], Clip(Act(0.0, 1.0)))
+
+
+@imports("HardSwish")
+def hard_swish(s: Step) -> None:
+    """x * clip(x / 6 + 1/2, 0, 1)."""
+    gate = s.insert("clip", [_line(s, 1 / 6, 0.5)], Clip(Act(0.0, 1.0)), "gate")
+    s.emit("mul", [s.value(0), gate], Mul())
+
+
+def _line(s: Step, slope: float, offset: float) -> Value:
+    scaled = s.insert("mul", [s.value(0), _scalar(s, slope, "slope")], Mul(), "scaled")
+    return s.insert("add", [scaled, _scalar(s, offset, "offset")], Add(), "line")
+
+
+@imports("Softmax")
+def softmax(s: Step) -> None:
+    """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
+    x = s.value(0)
+    rank = len(x.shape)
+    if s.opset < 13:
+        axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
+        rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
+        y = s.insert("softmax", [rows], Softmax(), "softmax", s.node.outputs[0])
+        s.emit("reshape", [y], Reshape(x.shape))
+        return
+    axis = s.axis(s.node.int_("axis", -1), rank)
+    if axis == rank - 1:
+        s.emit("softmax", [x], Softmax())
+        return
+    last = (*(k for k in range(rank) if k != axis), axis)
+    y = s.insert("softmax", [s.transpose(x, last, "axis_last")], Softmax(), "softmax", s.node.outputs[0])
+    s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
+
+
+@imports("Cast")
+def cast(s: Step) -> None:
+    """Between floats of any width: nothing to do, all are float32 here."""
+    if s.node.int_("to", 0) not in FLOATS:
+        raise TinycError("a cast of computed values to integers is not supported", s.where)
+    identity(s)
+
+
+@imports("Identity", "Dropout")
+def identity(s: Step) -> None:
+    """Dropout does nothing in inference."""
+    x = s.value(0)
+    s.emit("reshape", [x], Reshape(x.shape))

@@ -1,0 +1,123 @@
+"""Constant subgraphs: nodes whose inputs are all known are computed when the model is loaded.
+
+Exporters compute shapes with Shape, Gather, Concat and the like. As every shape is known here, those
+chains are constants, and so are transposed or reshaped weights.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import TypeProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array
+from tinyc.load.onnx.file import MAX_ELEMENTS, OnnxNode, decode
+from tinyc.load.onnx.importing import Builder
+
+# Operators of tensors that give the same result every time; no control flow, nothing random.
+FOLDABLE = frozenset(
+    """
+    Abs Add And ArgMax ArgMin BatchNormalization Cast Ceil Clip Concat ConstantOfShape Conv Cos Div Dropout Equal Erf
+    Exp Expand Flatten Floor Gather GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less LessOrEqual Log
+    MatMul Max Min Mod Mul Neg Not OneHot Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd
+    ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size Slice Softmax Split Sqrt Squeeze Sub Sum Tanh
+    Tile Transpose Unsqueeze Where Xor
+    """.split()
+)
+
+
+def fold(builder: Builder, node: OnnxNode) -> bool:
+    """Compute the node now if its inputs are constants (or only their shapes matter); whether it was."""
+    if node.domain:
+        return False
+    if node.op == "Constant":
+        builder.fold(node.outputs[0], _constant(builder, node))
+        return True
+    if node.op in ("Shape", "Size") and node.inputs and node.inputs[0] in builder.values:
+        builder.fold(node.outputs[0], _shape(node, builder.values[node.inputs[0]].shape))
+        return True
+    if node.op not in FOLDABLE or any(name in builder.broken | builder.values.keys() for name in node.inputs):
+        return False
+    arrays = {name: array for name in node.inputs if name and (array := builder.constant(name)) is not None}
+    if len(arrays) != len(set(filter(None, node.inputs))):
+        return False
+    for name, array in zip(node.outputs, evaluate(node, arrays, builder.file.opset), strict=False):
+        builder.fold(name, array)
+    return True
+
+
+def _constant(builder: Builder, node: OnnxNode) -> Array:
+    known = {"value", "value_float", "value_floats", "value_int", "value_ints"}
+    given = [name for name in node.attributes if name in known]
+    if len(given) != 1:
+        raise TinycError(f"a Constant of {', '.join(node.attributes) or 'nothing'} is not read", node.where)
+    if given[0] == "value":
+        return decode(node.attributes["value"].t, builder.file.folder, node.where)
+    content = onnx.helper.get_attribute_value(node.attributes[given[0]])
+    return np.array(content, np.float32 if "float" in given[0] else np.int64)
+
+
+def _shape(node: OnnxNode, shape: Sequence[int]) -> Array:
+    if node.op == "Size":
+        return np.array(math.prod(shape), np.int64)
+    return np.array(shape[node.int_("start", 0) : node.int_("end", len(shape))], np.int64)
+
+
+def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int) -> list[Array]:
+    """The outputs of a node of constants. TinycError if it cannot be computed or gives something huge."""
+    inputs = [onnx.helper.make_tensor_value_info(n, _type(a), a.shape) for n, a in arrays.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    _check_size(node, arrays, opset)
+    graph = onnx.helper.make_graph([node.proto], "constants", inputs, outputs)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = ReferenceEvaluator(model).run(None, arrays)
+    except Exception as e:  # whatever numpy makes of nonsense: the model's fault, not ours
+        raise TinycError(
+            f"its inputs are constants, but it cannot be computed: {_short(e)}", node.where
+        ) from e
+    if not all(isinstance(r, np.ndarray | np.generic) for r in results):
+        raise TinycError("its inputs are constants, but its result is no tensor", node.where)
+    return [np.asarray(r) for r in results]
+
+
+def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int) -> None:
+    """Infer the sizes of the results before anything of that size is allocated."""
+    types = {name: onnx.helper.make_tensor_type_proto(_type(a), a.shape) for name, a in arrays.items()}
+    data = {name: numpy_helper.from_array(a, name) for name, a in arrays.items() if a.size <= 64}
+    try:
+        schema = onnx.defs.get_schema(node.op, opset, "")
+        opsets = [onnx.helper.make_opsetid("", opset)]
+        inferred = onnx.shape_inference.infer_node_outputs(
+            schema, node.proto, types, data, opset_imports=opsets
+        )
+    except Exception as e:  # the package raises its own types, ValueError and RuntimeError
+        raise TinycError(f"its inputs do not fit the operator: {_short(e)}", node.where) from e
+    for name, type_ in inferred.items():
+        count = _elements(type_)
+        if count is None or count > MAX_ELEMENTS:
+            size = "an unknown size" if count is None else f"{count} elements"
+            raise TinycError(f"constant '{name}' would have {size}", node.where)
+
+
+def _elements(type_: TypeProto) -> int | None:
+    dims = type_.tensor_type.shape.dim
+    if not type_.tensor_type.HasField("shape") or any(d.WhichOneof("value") != "dim_value" for d in dims):
+        return None
+    return math.prod(max(d.dim_value, 0) for d in dims)
+
+
+def _type(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:120] or type(error).__name__

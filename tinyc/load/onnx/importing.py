@@ -1,0 +1,282 @@
+"""What an importer of one ONNX operator works with: its inputs as graph values, and a way to add nodes.
+
+Values keep the tensor names and the axis order of the file (images: NCHW). Operators that the graph
+only knows for NHWC images are wrapped in transposes, which the passes remove.
+
+`Value.loc.name` is the name of the model's tensor that holds the same elements, in whatever order; it
+is empty for values that are no tensor of the model. The quantizer observes ranges by that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from tinyc.errors import Loc, TinycError
+from tinyc.ir.graph import Array, DType, Graph, Node, Shape, Value, read_only
+from tinyc.load.onnx.file import FLOATS, MAX_ELEMENTS, OnnxFile, OnnxInput, OnnxNode, decode
+from tinyc.ops import all_ops
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose
+
+TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
+FROM_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
+_DTYPES: Mapping[type, DType] = {
+    np.float32: "f32",
+    np.int8: "s8",
+    np.uint8: "u8",
+    np.int16: "s16",
+    np.int32: "s32",
+    np.int64: "s64",
+    np.bool_: "bool",
+}
+
+
+class FollowUp(Exception):
+    """A node reads what an unsupported one should have computed: no problem of its own."""
+
+
+class Builder:
+    """The graph under construction, filled node by node."""
+
+    def __init__(self, file: OnnxFile) -> None:
+        self.file = file
+        self.values: dict[str, Value] = {}
+        self.consts: dict[str, Array] = {}
+        self.nodes: list[Node] = []
+        self.broken: set[str] = set()  # outputs of nodes that failed
+        self._arrays: dict[str, Array] = {}  # constants of the file by name, decoded or folded
+        self._names = {*file.initializers, *(i.name for i in file.inputs)}
+        self._names.update(name for node in file.nodes for name in node.outputs)
+        self.read = {*file.outputs, *(name for node in file.nodes for name in node.inputs)}
+
+    def unique(self, name: str) -> str:
+        """The name, or the name with a number if it is taken."""
+        candidate, n = name, 1
+        while candidate in self._names:
+            n += 1
+            candidate = f"{name}#{n}"
+        self._names.add(candidate)
+        return candidate
+
+    def add_input(self, info: OnnxInput) -> None:
+        """Declare a model input; an open first dimension, the batch, becomes 1."""
+        where = Loc(self.file.file, None, info.name)
+        if info.elem_type not in FLOATS:
+            known = info.elem_type in TensorProto.DataType.values()
+            name = TensorProto.DataType.Name(info.elem_type) if known else "an unknown type"
+            raise TinycError(
+                f"input '{info.name}' is {name}; tinyc takes float models from ONNX",
+                where,
+                "export the float model; tinyc quantizes it (int8 models: give the .tflite file)",
+            )
+        open_axes = [axis for axis, size in enumerate(info.dims) if size is None and axis > 0]
+        if open_axes:
+            axis = open_axes[0]
+            symbol = f" ('{info.symbols[axis]}')" if info.symbols[axis] else ""
+            raise TinycError(
+                f"input '{info.name}' has a variable size in dimension {axis}{symbol}",
+                where,
+                "export with a fixed input shape, or fix it with `python -m onnxruntime.tools."
+                "make_dynamic_shape_fixed`; only the first dimension, the batch, may be open (it becomes 1)",
+            )
+        shape = tuple(1 if size is None else size for size in info.dims)
+        if min(shape, default=1) < 1 or Value(info.name, shape, "f32").elements > MAX_ELEMENTS:
+            raise TinycError(f"input '{info.name}' has an impossible shape {list(shape)}", where)
+        self.values[info.name] = Value(info.name, shape, "f32", None, where)
+
+    def constant(self, name: str) -> Array | None:
+        """The elements of a tensor that is known at load time, else None."""
+        if name not in self._arrays and name in self.file.initializers:
+            where = Loc(self.file.file, None, name)
+            self._arrays[name] = decode(self.file.initializers[name], self.file.folder, where)
+        return self._arrays.get(name)
+
+    def fold(self, name: str, array: Array) -> None:
+        """Record that a tensor is constant. Floats of any width become float32."""
+        self._arrays[name] = np.asarray(array, np.float32) if array.dtype.kind == "f" else array
+
+    def add_const(self, name: str, array: Array) -> Value:
+        """A new constant value; float constants must be finite."""
+        where = Loc(self.file.file, None, name)
+        dtype = _DTYPES.get(array.dtype.type)
+        if dtype is None:
+            raise TinycError(f"constant '{name}' has element type {array.dtype}", where)
+        if array.size == 0 or not np.isfinite(array).all():
+            what = "is empty" if array.size == 0 else "contains NaN or infinity"
+            raise TinycError(
+                f"constant '{name}' {what}", where, "the model is damaged, or its training diverged"
+            )
+        value = Value(self.unique(f"{name}:const"), array.shape, dtype, None, where)
+        self.values[value.name] = value
+        self.consts[value.name] = read_only(array)
+        return value
+
+    def graph(self, name: str) -> Graph:
+        for output in self.file.outputs:
+            if output not in self.values:
+                raise TinycError(
+                    f"output '{output}' does not depend on any input", Loc(self.file.file, None, output)
+                )
+        inputs = tuple(i.name for i in self.file.inputs)
+        return Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
+
+
+class Step:
+    """One ONNX node being imported. Indices count the node's own inputs and outputs."""
+
+    def __init__(self, builder: Builder, node: OnnxNode) -> None:
+        self.builder = builder
+        self.node = node
+        self.where = node.where
+        self.opset = builder.file.opset
+
+    def has(self, index: int) -> bool:
+        return index < len(self.node.inputs) and self.node.inputs[index] != ""
+
+    @property
+    def input_count(self) -> int:
+        return len(self.node.inputs)
+
+    def _name(self, index: int) -> str:
+        if not self.has(index):
+            raise TinycError(f"input {index} is missing", self.where)
+        if self.node.inputs[index] in self.builder.broken:
+            raise FollowUp
+        return self.node.inputs[index]
+
+    def constant(self, index: int) -> Array | None:
+        """The elements of an input that is known at load time; None if it is computed."""
+        return self.builder.constant(self._name(index))
+
+    def value(self, index: int) -> Value:
+        """An input, computed or constant."""
+        name = self._name(index)
+        if name in self.builder.values:
+            return self.builder.values[name]
+        array = self.builder.constant(name)
+        assert array is not None  # read_onnx has checked that every tensor has a producer
+        if array.dtype.kind in "iu":
+            raise TinycError(f"input '{name}' is a constant of {array.dtype}; expected floats", self.where)
+        return self.builder.add_const(name, array)
+
+    def numbers(self, index: int) -> tuple[int, ...]:
+        """A constant list of integers (axes, pads, a shape)."""
+        array = self.constant(index)
+        if array is None:
+            raise TinycError(
+                f"input {index} '{self.node.inputs[index]}' is computed from the data; it must be a constant",
+                self.where,
+                "export the model with fixed shapes",
+            )
+        if array.dtype.kind not in "iu" or array.size > 64:
+            raise TinycError(f"input {index} must be a short list of integers", self.where)
+        return tuple(int(i) for i in array.reshape(-1))
+
+    def weights(self, index: int) -> Array:
+        """A constant float input, finite."""
+        array = self.constant(index)
+        name = self.node.inputs[index]
+        if array is None:
+            raise TinycError(f"input {index} '{name}' is computed; the weights must be constants", self.where)
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            what = "contains NaN or infinity" if array.dtype == np.float32 else f"is {array.dtype}, not float"
+            raise TinycError(f"constant '{name}' {what}", self.where)
+        return array
+
+    def scalar(self, index: int, default: float) -> float:
+        """A constant single number, `default` where the input is absent. May be infinite, never NaN."""
+        if not self.has(index):
+            return default
+        array = self.constant(index)
+        if array is None or array.size != 1 or array.dtype.kind not in "fiu":
+            raise TinycError(f"input {index} must be a constant single number", self.where)
+        number = float(array.reshape(()))
+        if np.isnan(number):
+            raise TinycError(f"input {index} is NaN", self.where)
+        return number
+
+    def const(self, array: Array, index: int) -> Value:
+        """A new constant made from input `index` of the node."""
+        return self.builder.add_const(self.node.inputs[index], np.asarray(array, np.float32))
+
+    def insert(
+        self, op: str, inputs: Sequence[Value | None], attrs: Any, suffix: str, tensor: str = ""
+    ) -> Value:
+        """Add a node and its new output `<output of the ONNX node>:<suffix>`, shaped as the operator says.
+
+        `tensor`: the model's tensor whose elements it holds, if it does.
+        """
+        name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
+        return self._add(op, inputs, attrs, name, tensor)
+
+    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any) -> None:
+        """Add the (last) node: it computes the first output of the ONNX node."""
+        self._add(op, inputs, attrs, self.node.outputs[0], self.node.outputs[0])
+
+    def _add(self, op: str, inputs: Sequence[Value | None], attrs: Any, name: str, tensor: str) -> Value:
+        (type_,) = all_ops()[op].infer(attrs, *inputs)
+        loc = Loc(self.where.file, self.where.node, tensor, self.where.op)
+        value = Value(name, type_.shape, type_.dtype, None, loc)
+        if min(value.shape, default=1) < 1 or value.elements > MAX_ELEMENTS:
+            raise TinycError(f"its output would have the shape {list(value.shape)}", self.where)
+        names = tuple("" if x is None else x.name for x in inputs)
+        self.builder.nodes.append(Node(name, op, names, (name,), attrs, (self.where,)))
+        self.builder.values[name] = value
+        return value
+
+    def reshape(self, x: Value, shape: Shape, suffix: str) -> Value:
+        """x under another shape; x itself where that changes nothing."""
+        if x.shape == shape:
+            return x
+        return self.insert("reshape", [x], Reshape(shape), suffix, x.loc.name if x.loc else "")
+
+    def transpose(self, x: Value, perm: tuple[int, ...], suffix: str) -> Value:
+        """x with its axes in another order; x itself where that changes nothing."""
+        if perm == tuple(range(len(x.shape))):
+            return x
+        return self.insert("transpose", [x], Transpose(perm), suffix, x.loc.name if x.loc else "")
+
+    def image(self, index: int) -> Value:
+        """Input `index`, NCHW or NCW with batch 1, as an image [1,H,W,C]; NCW has height 1."""
+        x = self.value(index)
+        if len(x.shape) not in TO_NHWC or x.shape[0] != 1:
+            raise TinycError(
+                f"input '{x.name}' has shape {list(x.shape)}; expected [1, C, H, W] or [1, C, W]",
+                self.where,
+                "export the model with batch size 1" if len(x.shape) in TO_NHWC else "",
+            )
+        y = self.transpose(x, TO_NHWC[len(x.shape)], "x_nhwc")
+        return self.reshape(y, (1, 1, *y.shape[1:]), "x_2d") if len(x.shape) == 3 else y
+
+    def emit_image(self, op: str, inputs: Sequence[Value | None], attrs: Any, *, rank: int) -> None:
+        """Add an NHWC operator whose result the model wants as NCHW (rank 4) or NCW (rank 3)."""
+        tensor = self.node.outputs[0]
+        y = self.insert(op, inputs, attrs, "nhwc", tensor)
+        if rank == 3:
+            y = self.reshape(y, (y.shape[0], *y.shape[2:]), "nwc")
+        self.emit("transpose", [y], Transpose(FROM_NHWC[rank]))
+
+    def axis(self, axis: int, rank: int) -> int:
+        """The axis counted from the front."""
+        if not -rank <= axis < rank:
+            raise TinycError(f"axis {axis} does not fit a tensor of rank {rank}", self.where)
+        return axis % rank
+
+
+Importer = Callable[[Step], None]
+IMPORTERS: dict[str, Importer] = {}
+
+
+def imports(*ops: str) -> Callable[[Importer], Importer]:
+    """Register a function as the importer of ONNX operators of the standard domain."""
+
+    def register(importer: Importer) -> Importer:
+        for op in ops:
+            IMPORTERS[op] = importer
+        return importer
+
+    return register

@@ -1,0 +1,77 @@
+"""Pooling and reductions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Shape
+from tinyc.load.onnx.importing import TO_NHWC, Step, imports
+from tinyc.load.onnx.windows import rounded_up, window
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import Pair
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.windows import Window
+
+
+def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
+    """The node's window as its attributes say, and with the padding that ceil_mode implies."""
+    kernel = s.node.ints("kernel_shape")
+    if kernel is None or len(kernel) != len(s.value(0).shape) - 2:
+        raise TinycError(f"kernel_shape {list(kernel or ())} does not fit the input", s.where)
+    at = window(s, x, kernel)
+    return at, rounded_up(at, x) if s.node.int_("ceil_mode", 0) else at
+
+
+@imports("MaxPool")
+def max_pool(s: Step) -> None:
+    x = s.image(0)
+    _, at = _windows(s, x.shape)
+    s.emit_image("max_pool2d", [x], MaxPool2D(*at), rank=len(s.value(0).shape))
+
+
+@imports("AveragePool")
+def average_pool(s: Step) -> None:
+    x = s.image(0)
+    given, at = _windows(s, x.shape)
+    count_pad = bool(s.node.int_("count_include_pad", 0)) and any(at.pad)
+    if count_pad and at.pad != given.pad:
+        raise TinycError("ceil_mode together with count_include_pad is not supported", s.where)
+    s.emit_image("avg_pool2d", [x], AvgPool2D(*at, count_pad=count_pad), rank=len(s.value(0).shape))
+
+
+@imports("GlobalMaxPool")
+def global_max_pool(s: Step) -> None:
+    x = s.image(0)
+    attrs = MaxPool2D(Pair(x.shape[1], x.shape[2]))
+    s.emit_image("max_pool2d", [x], attrs, rank=len(s.value(0).shape))
+
+
+@imports("GlobalAveragePool")
+def global_average_pool(s: Step) -> None:
+    s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
+
+
+@imports("ReduceMean", "ReduceSum")
+def reduce_mean(s: Step) -> None:
+    """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
+    x = s.value(0)
+    rank = len(x.shape)
+    given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
+    axes = tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
+    keep = bool(s.node.int_("keepdims", 1))
+    if not given and s.node.int_("noop_with_empty_axes", 0):
+        s.emit("reshape", [x], Reshape(x.shape))
+    elif s.node.op == "ReduceSum":
+        count = np.array(math.prod(x.shape[axis] for axis in axes), np.float32)
+        mean = s.insert("mean", [x], Mean(axes, keep), "mean")
+        s.emit("mul", [mean, s.builder.add_const(f"{s.node.outputs[0]}:count", count)], Mul())
+    elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:
+        s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
+    else:
+        s.emit("mean", [x], Mean(axes, keep))

@@ -1,0 +1,120 @@
+"""Operators that only move elements: reshape and its kin, transpose, pad, concat."""
+
+from __future__ import annotations
+
+import math
+
+from tinyc.errors import TinycError
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.concat import Concat
+from tinyc.ops.pad import Pad
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose
+
+
+@imports("Reshape")
+def reshape(s: Step) -> None:
+    """0 copies a size of the input (unless allowzero), one -1 takes what is left."""
+    x, wanted = s.value(0), list(s.numbers(1))
+    for axis, size in enumerate(wanted):
+        if size == 0 and not s.node.int_("allowzero", 0) and axis < len(x.shape):
+            wanted[axis] = x.shape[axis]
+    known = math.prod(size for size in wanted if size != -1)
+    if wanted.count(-1) == 1 and known > 0 and x.elements % known == 0:
+        wanted[wanted.index(-1)] = x.elements // known
+    if min(wanted, default=1) < 1 or math.prod(wanted) != x.elements:
+        raise TinycError(
+            f"cannot reshape {list(x.shape)} to {list(s.numbers(1))}",
+            s.where,
+            "if the batch size is written into the model, export it with batch size 1",
+        )
+    s.emit("reshape", [x], Reshape(tuple(wanted)))
+
+
+@imports("Flatten")
+def flatten(s: Step) -> None:
+    x = s.value(0)
+    axis = s.node.int_("axis", 1)
+    if not -len(x.shape) <= axis <= len(x.shape):
+        raise TinycError(f"axis {axis} does not fit a tensor of rank {len(x.shape)}", s.where)
+    axis += len(x.shape) if axis < 0 else 0
+    s.emit("reshape", [x], Reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))))
+
+
+def _axes(s: Step, rank: int) -> set[int] | None:
+    """Axes from the attribute or (since opset 13) the input; None if neither is there."""
+    given = s.numbers(1) if s.has(1) else s.node.ints("axes")
+    return None if given is None else {s.axis(axis, rank) for axis in given}
+
+
+@imports("Squeeze")
+def squeeze(s: Step) -> None:
+    x = s.value(0)
+    axes = _axes(s, len(x.shape))
+    dropped = {k for k, size in enumerate(x.shape) if size == 1} if axes is None else axes
+    if any(x.shape[k] != 1 for k in dropped):
+        raise TinycError(
+            f"cannot squeeze axes {sorted(dropped)} of {list(x.shape)}: their size is not 1", s.where
+        )
+    s.emit("reshape", [x], Reshape(tuple(size for k, size in enumerate(x.shape) if k not in dropped)))
+
+
+@imports("Unsqueeze")
+def unsqueeze(s: Step) -> None:
+    x = s.value(0)
+    given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
+    rank = len(x.shape) + len(given)
+    new = {s.axis(axis, rank) for axis in given}
+    sizes = iter(x.shape)
+    s.emit("reshape", [x], Reshape(tuple(1 if k in new else next(sizes, 1) for k in range(rank))))
+
+
+@imports("Transpose")
+def transpose(s: Step) -> None:
+    x = s.value(0)
+    perm = s.node.ints("perm")
+    s.emit("transpose", [x], Transpose(tuple(reversed(range(len(x.shape)))) if perm is None else perm))
+
+
+@imports("Concat")
+def concat(s: Step) -> None:
+    xs = [s.value(index) for index in range(s.input_count)]
+    s.emit("concat", xs, Concat(s.axis(s.node.int_("axis", 0), len(xs[0].shape) if xs else 0)))
+
+
+@imports("Pad")
+def pad(s: Step) -> None:
+    """Constant padding. Pads and value are attributes before opset 11, inputs since; axes came with 18."""
+    x = s.value(0)
+    rank = len(x.shape)
+    mode = s.node.text("mode", "constant")
+    if mode != "constant":
+        raise TinycError(f"padding mode '{mode}' is not supported, only 'constant'", s.where)
+    if s.opset < 11:
+        pads, value = s.node.ints("pads") or (), s.node.float_("value", 0.0)
+    else:
+        pads, value = s.numbers(1), s.scalar(2, 0.0)
+    axes = [s.axis(axis, rank) for axis in s.numbers(3)] if s.has(3) else list(range(rank))
+    if len(pads) != 2 * len(axes) or min(pads, default=0) < 0 or not math.isfinite(value):
+        raise TinycError(
+            f"pads {list(pads)} with value {value} of {list(x.shape)}: sizes must fit the input and be positive, "
+            "the value finite",
+            s.where,
+        )
+    before, after = [0] * rank, [0] * rank
+    for k, axis in enumerate(axes):
+        before[axis], after[axis] = pads[k], pads[len(axes) + k]
+    s.emit("pad", [x], Pad(tuple(before), tuple(after), value))
+
+
+@imports("Expand")
+def expand(s: Step) -> None:
+    """Only where nothing is repeated."""
+    x, wanted = s.value(0), s.numbers(1)
+    rank = max(len(x.shape), len(wanted))
+    own = (1,) * (rank - len(x.shape)) + x.shape
+    if any(
+        size not in (1, have) for size, have in zip((1,) * (rank - len(wanted)) + wanted, own, strict=True)
+    ):
+        raise TinycError(f"expanding {list(x.shape)} to {list(wanted)} is not supported", s.where)
+    s.emit("reshape", [x], Reshape(own))

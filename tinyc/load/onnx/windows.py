@@ -1,0 +1,88 @@
+"""Strides, padding and dilation of ONNX convolutions and pools, as the graph's explicit numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Shape
+from tinyc.load.onnx.importing import Step
+from tinyc.ops.base import Padding, Pair
+from tinyc.ops.windows import Window
+
+
+def window(s: Step, x: Shape, kernel: Sequence[int]) -> Window:
+    """The window of a node over the image x [1,H,W,C]; `kernel` is (KH, KW), or (K,) over an image of height 1.
+
+    Source of the padding rules: ONNX operator reference, Conv and MaxPool (`auto_pad`).
+    """
+    count = len(kernel)
+    strides = _numbers(s, "strides", count, 1)
+    dilations = _numbers(s, "dilations", count, 1)
+    sizes = x[3 - count : 3]
+    if min(*kernel, *strides, *dilations) < 1:
+        raise TinycError(
+            f"kernel {list(kernel)}, strides {strides}, dilations {dilations}: all must be positive", s.where
+        )
+    pads = _numbers(s, "pads", 2 * count, 0)
+    auto = s.node.text("auto_pad", "NOTSET")
+    if auto in ("SAME_UPPER", "SAME_LOWER"):
+        pads = _same(sizes, kernel, strides, dilations, upper=auto == "SAME_UPPER")
+    elif auto == "VALID":
+        pads = [0] * (2 * count)
+    elif auto not in ("NOTSET", ""):
+        raise TinycError(f"auto_pad '{auto}' is unknown", s.where)
+    if min(pads) < 0:
+        raise TinycError(f"pads {pads}: negative padding (cropping) is not supported", s.where)
+    before, after = pads[:count], pads[count:]
+    pad = Padding(*_pair(before, 0), *_pair(after, 0))
+    return Window(_pair(kernel, 1), _pair(strides, 1), pad, _pair(dilations, 1))
+
+
+def _numbers(s: Step, name: str, count: int, default: int) -> list[int]:
+    found = s.node.ints(name)
+    if found is None:
+        return [default] * count
+    if len(found) != count:
+        raise TinycError(f"{name} {list(found)} does not fit a window of {count} axes", s.where)
+    return list(found)
+
+
+def _pair(numbers: Sequence[int], missing: int) -> Pair:
+    return Pair(missing, numbers[0]) if len(numbers) == 1 else Pair(numbers[0], numbers[1])
+
+
+def _same(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    *,
+    upper: bool,
+) -> list[int]:
+    """Padding for ceil(size / stride) windows; an odd element goes to the end (upper) or the start."""
+    before, after = [], []
+    for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        windows = -(-size // stride)
+        total = max(0, (windows - 1) * stride + (k - 1) * dilation + 1 - size)
+        small, large = total // 2, total - total // 2
+        before.append(small if upper else large)
+        after.append(large if upper else small)
+    return before + after
+
+
+def rounded_up(at: Window, x: Shape) -> Window:
+    """The window with the padding at the end that `ceil_mode` implies: a last, partial window counts too.
+
+    A window that would start in the padding after the image is left out, as ONNX and PyTorch do.
+    """
+    extra = []
+    for axis in (0, 1):
+        size, stride = x[1 + axis], at.stride[axis]
+        padded = size + at.pad[axis] + at.pad[2 + axis]
+        windows = -(-(padded - at.span[axis]) // stride) + 1
+        if (windows - 1) * stride >= size + at.pad[axis]:
+            windows -= 1
+        extra.append(max(0, (windows - 1) * stride + at.span[axis] - padded))
+    pad = Padding(at.pad.top, at.pad.left, at.pad.bottom + extra[0], at.pad.right + extra[1])
+    return at._replace(pad=pad)
