@@ -422,51 +422,50 @@ typedef struct {
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_dsp_out_t;
 
-/* One output by way 1, 2 or 3. */
-static inline int32_t tc_dsp_scale(int32_t acc, int32_t mult, int32_t c, int32_t shift, int32_t finish)
+/* Output of channel o. finish == p->finish; a literal folds the choice away. */
+static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc, int32_t finish)
 {
-    const int32_t twice = acc * 2;
-    const int32_t t = finish == 1 ? tc_smmla(twice, mult, c) : tc_smmlar(twice, mult, c);
+    const int32_t mult = p->scale[2 * o], c = p->scale[2 * o + 1], shift = p->shift[o];
+    if (finish == 0) {
+        return tc_ssat8(tc_requantize(acc, mult, shift, p->rounds) + p->y_zero);
+    }
+    const int32_t t = finish == 1 ? tc_smmla(acc * 2, mult, c) : tc_smmlar(acc * 2, mult, c);
     return tc_ssat8((finish == 3 ? t + (acc >> 31) : t) >> shift);
 }
 
-/* n channels of `pixels` (1 or 2) pixels. acc[2*o + p]; y: first of the channels in the first pixel. */
-static inline void tc_dsp_finish_way(const int32_t *acc, const int32_t *scale, const int8_t *shift, int32_t n,
-                                     int8_t *y, int8_t *y1, int32_t finish)
+/* Channels [first, first + n) of one pixel: acc[o] -> y[o]. */
+static inline void tc_dsp_finish_1(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
 {
     for (int32_t o = 0; o < n; o++) {
-        const int32_t mult = scale[2 * o], c = scale[2 * o + 1], s = shift[o];
-        y1[o] = (int8_t)tc_dsp_scale(acc[2 * o + 1], mult, c, s, finish);
-        y[o] = (int8_t)tc_dsp_scale(acc[2 * o], mult, c, s, finish); /* second: y and y1 are one for one pixel */
+        const int32_t v = tc_dsp_scale(p, first + o, acc[o], p->finish);
+        y[o] = (int8_t)(p->clamp ? tc_clamp(v, p->y_min, p->y_max) : v);
     }
 }
 
-static inline void tc_dsp_finish(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int32_t pixels,
-                                 int8_t *y)
+static inline void tc_dsp_finish_way(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y0,
+                                     int8_t *y1, int32_t finish)
 {
-    const int32_t *scale = p->scale + 2 * first;
-    const int8_t *shift = p->shift + first;
-    int8_t *y1 = y + (pixels - 1) * p->out_c;
-
-    if (p->finish == 1) {
-        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 1);
-    } else if (p->finish == 2) {
-        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 2);
-    } else if (p->finish == 3) {
-        tc_dsp_finish_way(acc, scale, shift, n, y, y1, 3);
-    } else {
-        for (int32_t o = 0; o < n; o++) {
-            const int32_t v1 = tc_requantize(acc[2 * o + 1], scale[2 * o], shift[o], p->rounds) + p->y_zero;
-            const int32_t v = tc_requantize(acc[2 * o], scale[2 * o], shift[o], p->rounds) + p->y_zero;
-            y1[o] = (int8_t)tc_ssat8(v1);
-            y[o] = (int8_t)tc_ssat8(v);
-        }
+    for (int32_t o = 0; o < n; o++) {
+        y1[o] = (int8_t)tc_dsp_scale(p, first + o, acc[2 * o + 1], finish);
+        y0[o] = (int8_t)tc_dsp_scale(p, first + o, acc[2 * o], finish); /* last: y1 is y0 if there is one pixel */
     }
-    if (p->clamp) {
-        for (int32_t o = 0; o < n; o++) {
-            y1[o] = (int8_t)tc_clamp(y1[o], p->y_min, p->y_max);
-            y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
-        }
+}
+
+/* Channels [first, first + n) of `pixels` (1 or 2) pixels: acc[2*o + p] -> y[p * out_c + o]. */
+static inline void tc_dsp_finish_2(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n,
+                                   int32_t pixels, int8_t *y0)
+{
+    int8_t *y1 = y0 + (pixels - 1) * p->out_c;
+
+    switch (p->finish) {
+    case 1: tc_dsp_finish_way(p, first, acc, n, y0, y1, 1); break;
+    case 2: tc_dsp_finish_way(p, first, acc, n, y0, y1, 2); break;
+    case 3: tc_dsp_finish_way(p, first, acc, n, y0, y1, 3); break;
+    default: tc_dsp_finish_way(p, first, acc, n, y0, y1, 0); break;
+    }
+    for (int32_t o = 0; p->clamp && o < n; o++) {
+        y1[o] = (int8_t)tc_clamp(y1[o], p->y_min, p->y_max);
+        y0[o] = (int8_t)tc_clamp(y0[o], p->y_min, p->y_max);
     }
 }
 
@@ -509,7 +508,7 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
         } else {
             tc_dsp_dot_chunks(p, xs, w, p->out.bias + o, acc);
         }
-        tc_dsp_finish(&p->out, o, acc, 4, pixels, y + o);
+        tc_dsp_finish_2(&p->out, o, acc, 4, pixels, y + o);
     }
     for (; o < p->out.out_c; o++, w += p->units) {
         int32_t a = p->out.bias[o], b = a;
@@ -520,7 +519,7 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
         }
         acc[0] = a;
         acc[1] = b;
-        tc_dsp_finish(&p->out, o, acc, 1, pixels, y + o);
+        tc_dsp_finish_2(&p->out, o, acc, 1, pixels, y + o);
     }
 }
 

@@ -23,10 +23,17 @@ def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs:
         result = run(_reals(samples.sample(index, integer_graph), integer_graph))
         floats.append([result[name].ravel() for name in float_graph.outputs])
         integers.append(
-            [dequantize(array, integer_graph.values[name].quant).ravel() for name, array in _named(integer_graph, output)]
+            [
+                dequantize(array, integer_graph.values[name].quant).ravel()
+                for name, array in _named(integer_graph, output)
+            ]
         )
     signal = sum(float(np.square(a).sum()) for row in floats for a in row)
-    pairs = [(a, b) for mine, theirs in zip(floats, integers, strict=True) for a, b in zip(mine, theirs, strict=True)]
+    pairs = [
+        (a, b)
+        for mine, theirs in zip(floats, integers, strict=True)
+        for a, b in zip(mine, theirs, strict=True)
+    ]
     noise = sum(float(np.square(a - b).sum()) for a, b in pairs)
     top_float = np.array([row[0].argmax() for row in floats])
     top_int = np.array([row[0].argmax() for row in integers])

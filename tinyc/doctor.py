@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from tinyc import paths
 from tinyc.board import Board, list_boards
@@ -15,7 +15,7 @@ from tinyc.run import find_target
 from tinyc.run.qemu import find_qemu
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """Groups of findings, in the order in which they are shown."""
 
     PACKAGE = "Python packages"
@@ -28,14 +28,14 @@ class Kind(Enum):
 class Finding:
     """One thing looked for.
 
-    version: what is there, empty when it is not. needed: without it something does not work (else there is
+    version: what is there, empty when it is not. required: without it something does not work (else there is
     another way). install: commands, the best first. note: what it is for, or what is wrong with it.
     """
 
     kind: Kind
     name: str
     version: str
-    needed: bool
+    required: bool
     install: tuple[str, ...] = ()
     note: str = ""
 
@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        return self.found or not self.needed
+        return self.found or not self.required
 
 
 def examine() -> tuple[Finding, ...]:
@@ -115,9 +115,9 @@ def _emulators(boards: list[Board]) -> list[Finding]:
 def _boards() -> list[Finding]:
     """Whether each board can be built and run here. That one cannot is no defect, that none can is one."""
     tried = [(board, *_try_board(board)) for board in list_boards()]
-    needed = not any(version for board, version, _ in tried if not board.is_host)
+    required = not any(version for board, version, _ in tried if not board.is_host)
     return [
-        Finding(Kind.BOARD, board.name, version, needed, *(_advice(error) if error else ((), "")))
+        Finding(Kind.BOARD, board.name, version, required, *(_advice(error) if error else ((), "")))
         for board, version, error in tried
     ]
 

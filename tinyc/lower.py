@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tinyc.names import Names, identifier
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.kernels import Call, Const, In, Out, Special
+from tinyc.names import Names, identifier
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.plan.problem import Plan
 from tinyc.select import Choice
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -70,7 +71,9 @@ class Step:
         """Where an argument of the call lies; only tensors in the arena are passed as In."""
         place = self.inputs[arg.index] if isinstance(arg, In) else self.outputs[arg.index]
         if place is None or place.offset is None:
-            raise ValueError(f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const")
+            raise ValueError(
+                f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const"
+            )
         return place
 
 
@@ -125,7 +128,9 @@ def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Num
     for index, step in enumerate(plan.steps):
         lowered = _lower_step(index, by_name[step.node], graph, choices[step.node], plan, pool)
         steps.append(replace(lowered, bottom_up=step.bottom_up))
-    places = {value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)}
+    places = {
+        value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)
+    }
     return Program(
         name=prefix,
         numerics=numerics,
@@ -205,7 +210,11 @@ class _Pool:
         held = self._by_content.get(key)
         fixed = replace(const, data=read_only(const.data))
         if held is None:
-            what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
+            what = (
+                f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}"
+                if is_pad
+                else node_name
+            )
             role = "" if is_pad else f"_{const.role}"
             self._by_content[key] = Symbol(self._names.unique(f"{self._prefix}_{what}{role}"), fixed)
         elif is_pad and fixed.data.size > held.const.data.size:
@@ -213,5 +222,3 @@ class _Pool:
 
     def symbols(self) -> tuple[Symbol, ...]:
         return tuple(self._by_content.values())
-
-

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-_KEYWORDS = frozenset(
+_C = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    # C++ keywords that a user of the header would trip over
-    "bool catch class delete explicit export false friend mutable namespace new operator private protected public "
-    "template this throw true try typename using virtual and or not xor".split()
+    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
 )
+_CPP = (  # a user of the header would trip over these
+    "bool catch class delete explicit export false friend mutable namespace new operator private protected public "
+    "template this throw true try typename using virtual and or not xor"
+)
+_KEYWORDS = frozenset(f"{_C} {_CPP}".split())
 
 
 def identifier(text: str) -> str:

@@ -77,5 +77,7 @@ def _umask() -> int:
 
 def _cannot_write(target: Path, error: OSError) -> TinycError:
     return TinycError(
-        f"cannot write the output folder: {error.strerror or error}", Loc(str(target)), "choose another with -o"
+        f"cannot write the output folder: {error.strerror or error}",
+        Loc(str(target)),
+        "choose another with -o",
     )

@@ -161,7 +161,9 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
     with progress.stage("compile"):
         for name, text in compiled.files.items():
             (folder / name).write_text(text, encoding="utf-8")
-        firmware = compile_firmware(folder, program.name, board, toolchain, options.optimize, folder / "firmware")
+        firmware = compile_firmware(
+            folder, program.name, board, toolchain, options.optimize, folder / "firmware"
+        )
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         _check_fits(board, compiled, size)
     with progress.stage("reference"):
@@ -176,7 +178,11 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
     with progress.stage("report"):
         found = _bisect(folder, compiled, board, options, toolchain, target, samples, compared)
         verdict = Verify(
-            compared.inputs, compared.output_bytes, compared.mismatches, options.expect or "integer reference", found
+            compared.inputs,
+            compared.output_bytes,
+            compared.mismatches,
+            options.expect or "integer reference",
+            found,
         )
         return _report(compiled, board, options, toolchain, size, ran, verdict, samples, wanted)
 
@@ -229,8 +235,12 @@ def _check_fits(board: Board, compiled: Compiled, size: LibrarySize | None) -> N
             worst = f"most constants: {layer.title} '{layer.node.name}' with {layer.const_bytes:,} bytes"
         else:
             layer = max(program.steps, key=lambda step: step.live_bytes)
-            worst = f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
-        raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
+            worst = (
+                f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
+            )
+        raise TinycError(
+            error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code
+        ) from error
 
 
 def _report(
@@ -267,7 +277,9 @@ def _report(
         layers=tuple(_layer(step, counted) for step in program.steps),
         verify=verdict,
         calibration=compiled.calibration,
-        accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs) if compiled.float_graph is not None else None,
+        accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs)
+        if compiled.float_graph is not None
+        else None,
     )
 
 

@@ -77,7 +77,7 @@ def load_samples(path: Path, graph: Graph) -> Samples:
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
     """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy."""
     rng = np.random.default_rng(seed)
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for name in graph.inputs:
         value = graph.values[name]
         shape = (count, *_sample_shape(value))
@@ -85,7 +85,7 @@ def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
             arrays[name] = rng.standard_normal(shape).astype(np.float32)
             continue
         lo, hi = INT_RANGE[value.dtype]
-        array = rng.integers(lo, hi, shape, endpoint=True).astype(NUMPY_DTYPE[value.dtype])
+        array: Array = rng.integers(lo, hi, shape, endpoint=True).astype(NUMPY_DTYPE[value.dtype])
         for index, level in enumerate((lo, hi)[: max(count - 1, 0)]):
             array[-1 - index] = level
         arrays[name] = array
@@ -134,7 +134,9 @@ def _fit(path: Path, value: Value, array: Array) -> Array:
     lo, hi = INT_RANGE[value.dtype]
     if array.dtype.kind == "f":
         if value.quant is None:
-            raise TinycError(f"input '{value.name}' takes {value.dtype} and has no scale to quantize reals", where)
+            raise TinycError(
+                f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals", where
+            )
         scale, zero = value.quant.per_tensor
         array = quantize_array(array, scale, zero, lo, hi)
     if array.min() < lo or array.max() > hi:

@@ -52,7 +52,7 @@ def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
 
 def _choose(site: Site, isa: frozenset[str], wanted: str | None) -> Choice:
     op = all_ops()[site.node.op]
-    refused = []
+    refused: list[tuple[str, str]] = []
     for kernel in op.kernels:
         if wanted is not None and kernel.name != wanted:
             continue

@@ -53,7 +53,8 @@ def expected_outputs(text: str, graph: Graph, samples: Samples) -> list[list[Arr
     for name in graph.outputs:
         wanted = key or name
         if wanted not in held and not (not key and len(graph.outputs) == len(held) == 1):
-            raise TinycError(f"no array '{wanted}'; the file has {', '.join(held)}", where, "name one: FILE.npz:KEY")
+            there = ", ".join(held)
+            raise TinycError(f"no array '{wanted}'; the file has {there}", where, "name one: FILE.npz:KEY")
         arrays.append(_fit(held.get(wanted, next(iter(held.values()))), name, graph, len(samples), where))
     return [[array[index] for array in arrays] for index in range(len(samples))]
 
@@ -81,14 +82,15 @@ def first_difference(
     values = run(dict(sample), keep="all")
     for step in program.steps:
         value = step.outputs[0].value
-        got = np.frombuffer(dumped[step.index], NUMPY_DTYPE[value.dtype])
+        got: Array = np.frombuffer(dumped[step.index], NUMPY_DTYPE[value.dtype])
         expected = np.asarray(values[value.name]).ravel()
         wrong = np.flatnonzero(got != expected)
         if wrong.size:
             at = int(wrong[0])
+            which = f"step {step.index} {step.title} '{step.node.name}' ({step.choice.kernel.name})"
             return (
-                f"step {step.index} {step.title} '{step.node.name}' ({step.choice.kernel.name}): {wrong.size} of "
-                f"{expected.size} elements differ, first at {at}: {got[at]}, expected {expected[at]}"
+                f"{which}: {wrong.size} of {expected.size} elements differ, "
+                f"first at {at}: {got[at]}, expected {expected[at]}"
             )
     return None
 

@@ -7,7 +7,7 @@
  *     return ADDRESS     where it returns to: counting ends
  *     step ADDRESS       where a step's function begins: what is executed from there on belongs to it, until
  *                        the run function or another step is entered
- *     limit N            stop after N instructions without the beginning or the end of an inference
+ *     limit N            stop an inference that has executed more than N instructions
  *     report FILE
  * The report has
  *     stopped 0|1            1: the limit was reached
@@ -53,7 +53,7 @@ static struct {
     uint64_t *totals; /* [inference][slot] */
     uint64_t *now;    /* total of the current inference and slot */
     int inferences, slot, stopped;
-    uint64_t since_mark;
+    uint64_t executed; /* of this inference */
 } state;
 
 static void *must(void *p)
@@ -161,7 +161,7 @@ static void begin_inference(void)
     state.totals = must(realloc(state.totals, count * sizeof *state.totals));
     memset(state.totals + count - config.slots, 0, (size_t)config.slots * sizeof *state.totals);
     state.inferences++;
-    state.since_mark = 0;
+    state.executed = 0;
     enter_slot(0);
 }
 
@@ -172,7 +172,6 @@ static int enter_block(block_t *b)
         if (state.slot < 0) {
             if (b->role == ROLE_ENTRY) begin_inference();
         } else if (b->role == ROLE_RETURN) {
-            state.since_mark = 0;
             enter_slot(-1);
         } else {
             enter_slot(b->role == ROLE_STEP ? b->slot : 0);
@@ -183,9 +182,9 @@ static int enter_block(block_t *b)
         if (c == NULL || c->slot != state.slot) c = counter_of(b, state.slot);
         c->executions++;
         *state.now += b->instructions;
+        state.executed += b->instructions;
+        state.stopped = state.executed > config.limit;
     }
-    state.since_mark += b->instructions;
-    state.stopped = state.since_mark > config.limit;
     return state.stopped;
 }
 

@@ -17,7 +17,7 @@ from tests.ops.one_node import (
 from tests.ops.runtimes import every_pair
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics, Rounding
+from tinyc.numerics import Numerics
 from tinyc.ops import sums
 from tinyc.ops.add import Add, float_ref
 from tinyc.ops.base import RELU, RELU6, Act, Site
@@ -26,13 +26,13 @@ from tinyc.ops.binary import Loop, loops
 # x0 scale and zero, x1 scale and zero, y scale and zero, activation, its TFLite number
 SETTINGS = {
     "plain": (0.1, 3, 0.07, -5, 0.15, 10, Act(), 0),
-    "relu at -128": (0.0235, -128, 0.0117, -128, 0.031, -128, RELU, 1),
+    "relu at -128": (0.023517, -128, 0.011713, -128, 0.031219, -128, RELU, 1),
     "relu above -128": (0.02, 11, 0.3, -90, 0.25, -31, RELU, 1),
-    "relu6": (0.05, -7, 0.03, 100, 0.06, -128, RELU6, 3),
+    "relu6": (0.050133, -7, 0.030171, 100, 0.061519, -128, RELU6, 3),
     "saturates": (0.2, 0, 0.2, -1, 0.1, 5, Act(), 0),
     "ties": (0.25, 7, 0.25, -3, 0.5, 1, Act(), 0),
-    "very different scales": (0.004, 1, 0.5, 2, 0.6, -4, Act(), 0),
-    "beyond XNNPACK": (0.0001, 1, 0.5, 2, 0.6, -4, Act(), 0),
+    "very different scales": (0.0041271, 1, 0.50231, 2, 0.60417, -4, Act(), 0),
+    "beyond XNNPACK": (0.00010313, 1, 0.50231, 2, 0.60417, -4, Act(), 0),
 }
 
 
@@ -64,11 +64,12 @@ def test_linear_form_equals_the_rounding_rule_for_all_pairs(setting, numerics):
 
 
 def test_a_sum_without_linear_form_keeps_the_general_kernel():
-    # Found by a search over random scales; the only one of 800.
-    p = sums.Rescaled(
-        -57, 77, 1073741824, 0, 2067517016, -1, 1, 1168988828, -18, -7, -128, 127, Rounding.DOUBLE
-    )
-    assert sums.linear_form(p) is None
+    # Scales in a simple ratio put thousands of sums halfway, and the 20 extra bits round them either way.
+    x0, x1 = every_pair()
+    inputs = [tensor("a", x0.shape, 0.05, -7), tensor("b", x1.shape, 0.03, 100)]
+    graph = one_node("add", Add(RELU6), inputs, 0.06, -128)
+    assert sums.linear_form(sums.prepare_sum(Site(graph, graph.nodes[0], Numerics.OURS), 1)) is None
+    assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == ["tc_add_s8"]
 
 
 @pytest.mark.parametrize("setting", ["plain", "relu above -128", "saturates"])

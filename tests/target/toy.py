@@ -1,8 +1,8 @@
 """A hand-made library in the form that tinyc generates, for tests of building and running.
 
 Two inputs and two outputs of int8, three steps: y = saturate(3x + 5), a 9x7 matrix product with 64-bit
-requantization, and a division (a helper function on cores without the instruction). `Fault` adds one
-defect to step 1.
+requantization, and a division (a helper function on cores without the instruction). `Variant` changes
+step 1.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ARENA_BYTES = 61
 MULT, SHIFT = 1717986918, -7
 
 
-class Fault(Enum):
-    """C statements with a defect."""
+class Variant(Enum):
+    """What is added to step 1: a defect, or something whose effect is known."""
 
     NONE = ""
     BELOW = "arena[-1] ^= 1;"
@@ -30,6 +30,11 @@ class Fault(Enum):
     UNDEFINED = '__asm__ volatile(".short 0xde00");'
     ENDLESS = "for (volatile int spin = 1; spin != 0;) { spin = 1; }"
     STACK_OVERFLOW = "arena[0] = (uint8_t)(arena[0] + toy_deep(arena, 100000));"
+    BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; }"
+    COUNT_100 = '__asm__ volatile("movs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
+    COUNT_101 = '__asm__ volatile("movs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
+    WIDE_CONSTANTS = "arena[40] = toy_big[arena[0]];"
+    VARIABLE = "static int8_t calls = 1; calls = (int8_t)(arena[0] + calls);"
     UNINITIALISED = f"arena[{OFFSETS['mid']}] = arena[23];"
 
 
@@ -79,14 +84,14 @@ def _divide(a: int, b: int) -> int:
     return abs(a) // b * (1 if a >= 0 else -1)
 
 
-def write_library(folder: Path, fault: Fault = Fault.NONE) -> Path:
+def write_library(folder: Path, variant: Variant = Variant.NONE) -> Path:
     """Writes toy.h and toy.c; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "toy.h").write_text(_HEADER)
     rows = ", ".join("{" + ", ".join(map(str, row)) + "}" for row in weights())
-    source = _SOURCE.replace("@WEIGHTS@", rows).replace("@FAULT@", fault.value)
-    deep = _DEEP if fault is Fault.STACK_OVERFLOW else ""
-    (folder / "toy.c").write_text(source.replace("@DEEP@", deep))
+    source = _SOURCE.replace("@WEIGHTS@", rows).replace("@VARIANT@", variant.value)
+    before = {Variant.STACK_OVERFLOW: _DEEP, Variant.WIDE_CONSTANTS: _BIG}.get(variant, "")
+    (folder / "toy.c").write_text(source.replace("@BEFORE@", before))
     return folder
 
 
@@ -130,6 +135,8 @@ static __attribute__((noinline)) int toy_deep(volatile uint8_t *p, int depth)
 }
 """
 
+_BIG = "static const uint8_t toy_big[5000] = {1, 2, 3};"
+
 _SOURCE = f"""\
 #include "toy.h"
 #ifndef TOY_AFTER_STEP
@@ -143,7 +150,7 @@ static int32_t toy_clamp(int32_t v)
     return v < -128 ? -128 : v > 127 ? 127 : v;
 }}
 
-@DEEP@
+@BEFORE@
 static __attribute__((noinline)) int32_t toy_requantize(int32_t acc)
 {{
     return (int32_t)(((int64_t)acc * {MULT} + ((int64_t)1 << {30 - SHIFT})) >> {31 - SHIFT});
@@ -161,7 +168,7 @@ static __attribute__((noinline)) void toy_step_1(uint8_t *arena)
     const int8_t *x = (const int8_t *)arena + {OFFSETS["in1"]};
     const int8_t *mid = (const int8_t *)arena + {OFFSETS["mid"]};
     int8_t *y = (int8_t *)arena + {OFFSETS["out0"]};
-    @FAULT@
+    @VARIANT@
     for (int o = 0; o < {A}; o++) {{
         int32_t acc = mid[o];
         for (int i = 0; i < {B}; i++) acc += x[i] * toy_w[o][i];

@@ -32,9 +32,7 @@ from tinyc.pipeline import build
 def command(
     model: Model,
     board: BoardName = "cortex-m4",
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
     calibration: CalibrationFile = None,
     inputs: InputsFile = None,
     samples: SampleCount = 20,
@@ -49,9 +47,7 @@ def command(
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
-        options = make_options(
-            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, samples
-        )
+        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, samples)
         report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
         out_to.json(report.to_json() | {"folder": str(folder)})
         show_report(out_to, report, folder)

@@ -24,7 +24,17 @@ def _show(out: Output, found: Inspection, verbose: bool) -> None:
     for kind, tensors in (("input", found.inputs), ("output", found.outputs)):
         for tensor in tensors:
             out.result(f"{kind} '{tensor.name}' {_shape(tensor)} {_quant(tensor)}")
-    rows = table("", "#", "operator", "output", "quantization", "MACs", "constants", "layer", right=("#", "MACs", "constants"))
+    rows = table(
+        "",
+        "#",
+        "operator",
+        "output",
+        "quantization",
+        "MACs",
+        "constants",
+        "layer",
+        right=("#", "MACs", "constants"),
+    )
     for node in found.nodes:
         rows.add_row(
             str(node.index),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +20,10 @@ ColorOption = Annotated[Color, typer.Option("--color", help="Color: auto, always
 CalibrationFile = Annotated[
     Path | None,
     typer.Option(
-        "--calibration", "-c", help="Inputs to find activation ranges with (.npz).", show_default="MODEL.calib.npz"
+        "--calibration",
+        "-c",
+        help="Inputs to find activation ranges with (.npz).",
+        show_default="MODEL.calib.npz",
     ),
 ]
 InputsFile = Annotated[
@@ -35,11 +38,13 @@ ToolchainName = Annotated[
 Emulator = Annotated[str | None, typer.Option(help="Machine: qemu, unicorn, host.", show_default="first found")]
 NumericsName = Annotated[
     Numerics | None,
-    typer.Option(help="Whose integers to reproduce.", show_default="tflm for .tflite, single for models quantized here"),
+    typer.Option(
+        help="Whose integers to reproduce.", show_default="tflm for .tflite, single for models quantized here"
+    ),
 ]
 
 
-class OptimizeFor(str, Enum):
+class OptimizeFor(StrEnum):
     """What the compiler of the library optimizes for."""
 
     SPEED = "speed"
@@ -60,6 +65,4 @@ def make_options(
     samples: int,
 ) -> Options:
     """The pipeline's Options from the command line's words."""
-    return Options(
-        board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, samples
-    )
+    return Options(board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, samples)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import typer
@@ -18,7 +19,10 @@ from rich.text import Text
 from tinyc.errors import TinycError
 
 
-class Color(str, Enum):
+PIPE_COLUMNS = 160
+
+
+class Color(StrEnum):
     """When to color."""
 
     AUTO = "auto"
@@ -91,15 +95,12 @@ def _text(where: object | None) -> str | None:
 
 
 def _console(color: Color, stderr: bool) -> Console:
-    forced: dict[Color, bool | None] = {Color.AUTO: None, Color.ALWAYS: True, Color.NEVER: None}
+    forced = {Color.AUTO: None, Color.ALWAYS: True, Color.NEVER: False}[color]
     plain = color is Color.NEVER or (color is Color.AUTO and bool(os.environ.get("NO_COLOR")))
-    # A pipe has no width; wide enough that no table is folded there.
-    console = Console(stderr=stderr, force_terminal=forced[color], no_color=plain, highlight=False, soft_wrap=False)
-    if not console.is_terminal or "COLUMNS" not in os.environ and not console.file.isatty():
-        console = Console(
-            stderr=stderr, force_terminal=forced[color], no_color=plain, highlight=False, width=140
-        )
-    return console
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    # A pipe has no width; wide enough there that no table is folded.
+    width = None if terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
+    return Console(stderr=stderr, force_terminal=forced, no_color=plain, highlight=False, width=width)
 
 
 @contextmanager

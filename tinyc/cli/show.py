@@ -34,7 +34,18 @@ def show_verdict(out: Output, report: Report) -> None:
 def _layers(report: Report) -> Table:
     rows = table(
         "",
-        *("step", "layer", "operator", "kernel", "output", "MACs", "constants", "arena", "instructions", "per MAC"),
+        *(
+            "step",
+            "layer",
+            "operator",
+            "kernel",
+            "output",
+            "MACs",
+            "constants",
+            "arena",
+            "instructions",
+            "per MAC",
+        ),
         right=("step", "MACs", "constants", "instructions", "per MAC"),
     )
     for layer in report.layers:

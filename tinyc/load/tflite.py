@@ -20,11 +20,14 @@ def load_tflite(path: Path) -> Graph:
     TinycError if the file cannot be read or is no intact model, or listing every operator that
     tinyc cannot import, with the reason.
     """
-    builder, problems = _import(path)
-    if problems:
-        raise combined(problems, path.name)
-    graph = builder.graph(path.stem)
-    check(graph, "load", all_ops())
+    try:
+        builder, problems = _import(path)
+        if problems:
+            raise combined(problems, path.name)
+        graph = builder.graph(path.stem)
+        check(graph, "load", all_ops())
+    except TinycError as e:
+        raise _explained(e, path) from e
     return graph
 
 
@@ -33,7 +36,17 @@ def unsupported_tflite(path: Path) -> list[TinycError]:
 
     Raises TinycError if the file cannot be read at all.
     """
-    return _import(path)[1]
+    try:
+        _, problems = _import(path)
+    except TinycError as e:
+        raise _explained(e, path) from e
+    return [_explained(problem, path) for problem in problems]
+
+
+def _explained(error: TinycError, path: Path) -> TinycError:
+    """The error with a place and a hint, where it has none of its own."""
+    hint = error.hint or "export the model again: TFLiteConverter, full integer int8, fixed shapes, batch 1"
+    return TinycError(error.message, error.where or Loc(path.name), hint, error.exit_code)
 
 
 def _import(path: Path) -> tuple[Builder, list[TinycError]]:

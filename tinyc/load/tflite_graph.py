@@ -227,14 +227,21 @@ class Step:
         """The elements of an input that is known at load time, else None."""
         return self.builder.constant(self.tensor(index), self.where)
 
+    def known(self, index: int, what: str) -> Array:
+        """The elements of an input that must be known at load time; `what` it is, for the message."""
+        array = self.constant(index)
+        if array is not None:
+            return array
+        tensor = self.tensor(index)
+        if tensor.index in self.builder.broken:
+            raise FollowUpError
+        raise TinycError(
+            f"{what} '{tensor.name}' must be a constant, but is computed at run time", self.where
+        )
+
     def numbers(self, index: int) -> tuple[int, ...]:
         """A constant integer input (axes, paddings, a shape), flattened. TinycError if it is computed."""
-        array = self.constant(index)
-        tensor = self.tensor(index)
-        if array is None:
-            if tensor.index in self.builder.broken:
-                raise FollowUpError
-            raise TinycError(f"input {index} '{tensor.name}' must be a constant", self.where)
+        tensor, array = self.tensor(index), self.known(index, f"input {index}")
         if array.dtype.kind not in "iu" or array.size > MAX_LIST:
             raise TinycError(f"input {index} '{tensor.name}' must be a short list of integers", self.where)
         return tuple(int(i) for i in array.reshape(-1))
@@ -244,11 +251,7 @@ class Step:
 
         `axis`: the output channel, counted after the reshape.
         """
-        tensor, array = self.tensor(index), self.constant(index)
-        if array is None:
-            if tensor.index in self.builder.broken:
-                raise FollowUpError
-            raise TinycError(f"weights '{tensor.name}' are computed at run time", self.where)
+        tensor, array = self.tensor(index), self.known(index, "weights")
         self._check_dtypes("a weighted layer", (x,))
         dtype = dtype_of(tensor, self.where)
         if dtype not in (("f32",) if x.dtype == "f32" else ("s8", "s4")):
@@ -274,9 +277,7 @@ class Step:
         """
         if not self.has(index):
             return None
-        tensor, array = self.tensor(index), self.constant(index)
-        if array is None:
-            raise TinycError(f"bias '{tensor.name}' is computed at run time", self.where)
+        tensor, array = self.tensor(index), self.known(index, "bias")
         dtype = dtype_of(tensor, self.where)
         if x.quant is None or w.quant is None or dtype == "f32":
             return self.builder.share(tensor, array, None, dtype)

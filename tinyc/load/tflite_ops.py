@@ -68,16 +68,16 @@ def geometry(options: Options, x: Value, kernel: Pair, dilated: bool = False) ->
     stride = Pair(options["StrideH"], options["StrideW"])
     dilation = Pair(options["DilationHFactor"], options["DilationWFactor"]) if dilated else Pair(1, 1)
     if min(*stride, *dilation, *kernel) < 1:
-        raise TinycError(
-            f"kernel {kernel}, stride {stride}, dilation {dilation} must be positive", options.where
-        )
+        sizes = f"kernel {tuple(kernel)}, stride {tuple(stride)} and dilation {tuple(dilation)}"
+        raise TinycError(f"{sizes} must be positive", options.where)
     if options["Padding"] != _SAME:
         return stride, Padding(0, 0, 0, 0), dilation
     _, in_h, in_w, in_c = x.shape
     top, bottom = _same(in_h, kernel.h, stride.h, dilation.h)
     left, right = _same(in_w, kernel.w, stride.w, dilation.w)
     if (in_h + top + bottom) * (in_w + left + right) * in_c > MAX_ELEMENTS:
-        raise TinycError(f"a window of {kernel} with dilation {dilation} is too large", options.where)
+        window = f"{tuple(kernel)} with dilation {tuple(dilation)}"
+        raise TinycError(f"a window of {window} pads the image beyond {MAX_ELEMENTS} elements", options.where)
     return stride, Padding(top, left, bottom, right), dilation
 
 
@@ -156,9 +156,9 @@ def pad(s: Step) -> None:
         raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
     fill = 0.0
     if s.has(2):
-        array = s.constant(2)
-        if array is None or array.size != 1:
-            raise TinycError("the padding value must be one constant", s.where)
+        array = s.known(2, "the padding value")
+        if array.size != 1:
+            raise TinycError(f"{array.size} padding values where one belongs", s.where)
         value = s.value(2)
         scale, zero = value.quant.per_tensor if value.quant else (1.0, 0)
         fill = scale * (float(array.reshape(-1)[0]) - zero)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
+from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -97,6 +99,55 @@ def lower_rows(site: Site, p: ConvParams) -> Call:
     )
 
 
+def is_pointwise(site: Site) -> bool:
+    """1x1 weights, stride 1, no padding"""
+    a: Conv2D = site.attrs
+    return site.x(1).shape[1:3] == (1, 1) and a.stride == (1, 1) and a.pad == (0, 0, 0, 0)
+
+
+def _dsp_taps(p: ConvParams) -> npt.NDArray[np.int8]:
+    """Weights as [O, K], each kernel row padded to a multiple of 4 taps."""
+    out_c, k_h, k_w, in_c = p.w.shape
+    return pad_taps(p.w.reshape(out_c, k_h, k_w * in_c)).reshape(out_c, -1)
+
+
+def dsp_scratch(site: Site, p: ConvParams) -> int:
+    """Taps of two pixels as int16, and two kernel rows of int8."""
+    _, _, k_w, in_c = p.w.shape
+    return 4 * int(_dsp_taps(p).shape[1]) + 2 * k_w * in_c
+
+
+def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8_dsp: one output row from k_h input rows."""
+    _, k_h, k_w, _ = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    fields = {
+        **matrix_fields(p, _dsp_taps(p), 4, "[out_c][k_h][k_w][in_c]"),
+        **window_fields(site, window),
+        "x_zero": p.x_zero,
+    }
+    rows = row_geometry(site, window, p.x_zero)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_dsp_t", fields), rows)
+
+
+def pointwise_scratch(site: Site, p: ConvParams) -> int:
+    """Taps of two pixels as int16."""
+    return 4 * int(_dsp_taps(p).shape[1])
+
+
+def lower_pointwise_dsp(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_1x1_s8_dsp: the whole image as one row."""
+    pixels = site.x(0).shape[1] * site.x(0).shape[2]
+    fields = {
+        **matrix_fields(p, _dsp_taps(p), 4, "[out_c][in_c]"),
+        "pixels": pixels,
+        "in_c": site.x(0).shape[3],
+    }
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields))
+
+
+_DSP = frozenset({"dsp"})
+
 OP = Op(
     name="conv2d",
     attrs=Conv2D,
@@ -106,6 +157,22 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),),
+    kernels=(
+        Kernel(
+            "tc_conv2d_1x1_s8_dsp",
+            lower_pointwise_dsp,
+            isa=_DSP,
+            when=(is_s8, one_group, narrow_weights, is_pointwise),
+            scratch=pointwise_scratch,
+        ),
+        Kernel(
+            "tc_conv2d_s8_dsp",
+            lower_rows_dsp,
+            isa=_DSP,
+            when=(is_s8, one_group, narrow_weights),
+            scratch=dsp_scratch,
+        ),
+        Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
+    ),
     macs=macs,
 )

@@ -9,8 +9,9 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
+from tinyc.ops.dsp import matrix_fields, narrow_weights, pad_taps
 from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
 
 
@@ -72,6 +73,22 @@ def lower(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_t", fields))
 
 
+def dsp_scratch(site: Site, p: ConvParams) -> int:
+    """The inputs as int16."""
+    return 2 * int(pad_taps(p.w).shape[1])
+
+
+def lower_dsp(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_dsp: the whole tensor."""
+    out_c, in_c = p.w.shape
+    fields = {
+        **matrix_fields(p, pad_taps(p.w), 8, "[out_c][in_c]"),
+        "batch": site.y().elements // out_c,
+        "in_c": in_c,
+    }
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_fully_connected_s8_dsp_t", fields))
+
+
 OP = Op(
     name="fully_connected",
     attrs=FullyConnected,
@@ -81,6 +98,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),),
+    kernels=(
+        Kernel(
+            "tc_fully_connected_s8_dsp",
+            lower_dsp,
+            isa=frozenset({"dsp"}),
+            when=(is_s8, narrow_weights),
+            scratch=dsp_scratch,
+        ),
+        Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
+    ),
     macs=macs,
 )

@@ -352,7 +352,7 @@ class _PythonTracer:
         self._plan = plan
         self._steps = {start: slot for slot, (_, start) in enumerate(plan.steps, 1)}
         self._slot = OUTSIDE
-        self._since_mark = 0
+        self._executed = 0
         self._stopped = False
         self._totals: list[Counter[int]] = []
         self._executions: Counter[tuple[int, int, int]] = Counter()  # slot, address, bytes
@@ -382,19 +382,18 @@ class _PythonTracer:
         if self._slot != OUTSIDE:
             self._executions[self._slot, address, size] += 1
             self._totals[-1][self._slot] += length
-        self._since_mark += length
-        if self._since_mark > self._plan.limit:
-            self._stopped = True
-            self._core.stop()
+            self._executed += length
+            if self._executed > self._plan.limit:
+                self._stopped = True
+                self._core.stop()
 
     def _set_slot(self, address: int) -> None:
         if self._slot == OUTSIDE:
             if address == self._plan.run_start:
                 self._totals.append(Counter())
-                self._since_mark = 0
+                self._executed = 0
                 self._slot = 0
         elif address == self._plan.run_return:
-            self._since_mark = 0
             self._slot = OUTSIDE
         elif self._plan.run_start <= address < self._plan.run_end:
             self._slot = 0

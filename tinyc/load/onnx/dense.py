@@ -66,7 +66,7 @@ def matmul(s: Step) -> None:
         columns = s.transpose(x, (1, 0), "columns")
         s.emit(
             "transpose",
-            [s.insert("fully_connected", [columns, w], FullyConnected(), "rows")],
+            [s.insert("fully_connected", [columns, w], FullyConnected(), "rows", s.node.outputs[0])],
             Transpose((1, 0)),
         )
     else:

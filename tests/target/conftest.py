@@ -1,0 +1,52 @@
+"""Firmware of the toy library, built once for each board, compiler and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import toy
+
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.run import Target, find_target
+
+Build = Callable[..., Firmware]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """build(board, toolchain, variant, dump_steps=..., sanitize=...) -> Firmware; skips without the compiler."""
+
+    @cache
+    def build_once(
+        board_name: str,
+        toolchain: str,
+        variant: toy.Variant = toy.Variant.NONE,
+        dump_steps: bool = False,
+        sanitize: bool = False,
+    ) -> Firmware:
+        folder: Path = tmp_path_factory.mktemp("toy")
+        board = load_board(board_name)
+        try:
+            compiler = find_toolchain(board, toolchain)
+        except TinycError as error:
+            pytest.skip(error.message)
+        library = toy.write_library(folder / "library", variant)
+        return compile_firmware(
+            library, "toy", board, compiler, "balanced", folder, dump_steps=dump_steps, sanitize=sanitize
+        )
+
+    return build_once
+
+
+def target_for(board_name: str, emulator: str | None) -> Target:
+    """The machine, or a skip that names what is missing."""
+    try:
+        return find_target(load_board(board_name), emulator)
+    except TinycError as error:
+        pytest.skip(error.message)

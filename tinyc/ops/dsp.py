@@ -1,0 +1,117 @@
+"""Weights and output constants as the DSP kernels want them; runtime_c/tc_dsp.h says what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array
+from tinyc.kernels import Const
+from tinyc.numerics import Rounding, float_factor, requantize
+from tinyc.ops.base import Site
+from tinyc.ops.windows import ConvParams, accumulator_bounds
+
+Fields = dict[str, int | float | str | Const]
+
+_SUM_LIMIT = 2**23  # of the packed products of one dot product
+_SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
+_MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
+_EVEN_ODD = (0, 2, 1, 3)  # taps of a unit in the order in which SXTB16 unpacks them
+
+
+def narrow_weights(site: Site) -> bool:
+    """weights in [-127, 127]"""
+    return site.is_const(1) and int(site.const(1).min(initial=0)) >= -127
+
+
+def one_group(site: Site) -> bool:
+    """one group"""
+    return int(site.attrs.groups) == 1
+
+
+def pad_taps(taps: Array) -> npt.NDArray[np.int8]:
+    """[..., K] int8 with zeros appended to the last axis until it is a multiple of 4."""
+    spare = -taps.shape[-1] % 4
+    return np.pad(taps, [(0, 0)] * (taps.ndim - 1) + [(0, spare)]).astype(np.int8)
+
+
+def pack(taps: npt.NDArray[np.int8], block: int) -> npt.NDArray[np.int32]:
+    """[O, K] int8, K a multiple of 4 -> words of every `block` channels, then the rest as plain int8 words.
+
+    In a block, unit by unit: the words of channel pairs (0,1), (2,3) ... for taps (0,2), then for (1,3); each
+    half is 256 * first + second. Weights must lie in [-127, 127].
+    """
+    out_c, count = taps.shape
+    blocks = out_c // block
+    units = taps[: blocks * block].astype(np.int32).reshape(blocks, block // 2, 2, count // 4, 4)
+    halves = 256 * units[:, :, 0] + units[:, :, 1]  # [blocks, pairs, units, taps]
+    low, high = halves[..., [0, 1]], halves[..., [2, 3]]
+    words = (low & 0xFFFF) | (high << 16)  # [blocks, pairs, units, (0,2) or (1,3)]
+    rest = np.ascontiguousarray(taps[blocks * block :]).view("<i4")
+    packed = words.transpose(0, 2, 3, 1).astype(np.int32)
+    return np.concatenate([packed.ravel(), rest.ravel().astype(np.int32)])
+
+
+def matrix_fields(p: ConvParams, taps: npt.NDArray[np.int8], block: int, layout: str) -> Fields:
+    """Fields of the tc_dsp_matrix_t called `m` for weights [O, K], K a multiple of 4."""
+    units = taps.shape[1] // 4
+    largest = 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0))
+    return {
+        "m.w": Const(pack(taps, block), f"{layout}, packed by {block} channels (tc_dsp.h)", "w"),
+        "m.units": units,
+        "m.chunk": units if largest < _SUM_LIMIT else min(units, _SAFE_UNITS),
+        **{f"m.out.{name}": value for name, value in out_fields(p, taps).items()},
+    }
+
+
+def out_fields(p: ConvParams, taps: npt.NDArray[np.int8]) -> Fields:
+    """Fields of a tc_dsp_out_t for a layer with weights [O, K]."""
+    least, greatest = accumulator_bounds(taps.astype(np.int64), p.bias.astype(np.int64))
+    worst = np.abs(p.bias.astype(np.int64)) + 128 * np.abs(taps.astype(np.int64)).sum(axis=1)
+    mult, shift = _without_dead(p, least, greatest)
+    finish = _finish(p, shift, int(worst.max(initial=0)))
+    if finish == 0:
+        raw = float_factor(p.mult, p.shift).view(np.int32) if p.rounding is Rounding.FLOAT else p.mult
+        scale = np.stack([raw, np.zeros_like(raw)], axis=1)
+        shift = np.zeros_like(p.shift) if p.rounding is Rounding.FLOAT else p.shift
+    else:
+        shift = -shift
+        c = (np.int64(1) << (shift - 1).astype(np.int64)) + (np.int64(p.y_zero) << shift.astype(np.int64))
+        scale = np.stack([mult, c.astype(np.int32)], axis=1)
+    return {
+        "bias": Const(p.bias, "[out_c]", "bias"),
+        "scale": Const(scale.astype(np.int32), "[out_c][mult, c]", "scale"),
+        "shift": Const(shift.astype(np.int8), "[out_c]", "shift"),
+        "out_c": len(p.bias),
+        "finish": finish,
+        "rounds": p.rounding.code,
+        "y_zero": p.y_zero,
+        "y_min": p.y_min,
+        "y_max": p.y_max,
+        "clamp": int((p.y_min, p.y_max) != (-128, 127)),
+    }
+
+
+def _finish(p: ConvParams, shift: npt.NDArray[np.int32], worst: int) -> int:
+    """The way from accumulator to output, as tc_dsp.h numbers them."""
+    in_range = int(shift.min(initial=-1)) >= -_MAX_SHIFT and int(shift.max(initial=-1)) <= -1
+    if p.rounding is Rounding.FLOAT or not in_range or worst >= 2**30:
+        return 0
+    if p.rounding is Rounding.SINGLE:
+        return 1
+    return 2 if p.y_min >= p.y_zero else 3
+
+
+def _without_dead(
+    p: ConvParams, least: npt.NDArray[np.int64], greatest: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """(mult, shift), with factor 0 for channels whose output is y_zero whatever the input.
+
+    Their factor is tiny and its shift may be beyond what the fast ways take. Exact: scaling is monotone.
+    """
+    if p.rounding is Rounding.FLOAT:
+        return p.mult, p.shift
+    low = requantize(least, p.mult, p.shift, p.rounding)
+    high = requantize(greatest, p.mult, p.shift, p.rounding)
+    dead = (low == 0) & (high == 0)
+    return np.where(dead, 0, p.mult).astype(np.int32), np.where(dead, -1, p.shift).astype(np.int32)

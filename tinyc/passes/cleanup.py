@@ -1,0 +1,119 @@
+"""Nodes that do nothing, do the same as another, or could be computed now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.ir.graph import Graph, Node
+from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.ops import all_ops
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose, strided_loops
+
+_MOVES = ("reshape", "transpose", "pad", "concat")  # the same on integers as on floats
+
+
+def moves_nothing(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
+    """Whether the permutation leaves the elements where they are, for only axes of size 1 change places."""
+    loops = strided_loops(shape, perm)
+    return len(loops) == 1 and loops[0][1] == 1
+
+
+@rule("reshape", "transpose")
+def drop_identity(view: View, node: Node) -> Rewrite | None:
+    """reshape to the same shape, transpose that keeps the order -> the input itself."""
+    x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
+    identity = node.op == "reshape" or node.attrs.perm == tuple(range(len(x.shape)))
+    if not identity or x.shape != y.shape or x.quant != y.quant:
+        return None
+    return Rewrite(same=(y.name, x.name))
+
+
+@rule("transpose")
+def transpose_to_view(view: View, node: Node) -> Rewrite | None:
+    """transpose in which only axes of size 1 change places -> reshape, which moves no byte."""
+    x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
+    if not moves_nothing(x.shape, node.attrs.perm):
+        return None
+    return Draft(view, node).finish("reshape", node.inputs, Reshape(y.shape))
+
+
+@rule("reshape")
+def merge_reshapes(view: View, node: Node) -> Rewrite | None:
+    """reshape, reshape -> one reshape."""
+    before = view.producer(node.inputs[0], "reshape")
+    if before is None:
+        return None
+    return Draft(view, node).finish("reshape", before.inputs, node.attrs)
+
+
+@rule("transpose")
+def merge_transposes(view: View, node: Node) -> Rewrite | None:
+    """transpose, transpose -> one transpose."""
+    before = view.producer(node.inputs[0], "transpose")
+    if before is None:
+        return None
+    perm = tuple(before.attrs.perm[k] for k in node.attrs.perm)
+    return Draft(view, node).finish("transpose", before.inputs, Transpose(perm))
+
+
+@rule()
+def compute_now(view: View, node: Node) -> Rewrite | None:
+    """A node of constants -> a constant. Integer nodes only where they just move elements."""
+    computable = view.is_float(node) or node.op in _MOVES
+    if not computable or not all(view.is_const(name) for name in node.inputs if name):
+        return None
+    outputs = [view.value(name) for name in node.outputs]
+    if len(outputs) != 1 or view.is_output(outputs[0].name):  # an output must be computed at run time
+        return None
+    (array,) = all_ops()[node.op].float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
+    draft = Draft(view, node)
+    name = draft.const(np.asarray(array), outputs[0], "folded")
+    return draft.becomes(name)
+
+
+def cleanup(graph: Graph) -> Graph:
+    """The graph without identities, constant nodes and repeated nodes or constants."""
+    rules = (drop_identity, merge_reshapes, merge_transposes, transpose_to_view, compute_now)
+    before = None
+    while before is not graph:
+        before = graph
+        graph = merge_equal(rewrite(graph, rules))
+    return graph
+
+
+def merge_equal(graph: Graph) -> Graph:
+    """One constant for equal constants, one node for nodes that compute the same from the same inputs.
+
+    Model outputs keep their own nodes. Returns the graph itself where there is nothing to merge.
+    """
+    same: dict[str, str] = {}
+    seen: dict[object, str] = {}
+    for name, array in graph.consts.items():
+        value = graph.values[name]
+        key = (value.dtype, value.shape, value.quant, array.tobytes())
+        if (first := seen.setdefault(key, name)) != name:
+            same[name] = first
+    kept = []
+    for node in graph.nodes:
+        now = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
+        types = tuple((graph.values[name].dtype, graph.values[name].quant) for name in now.outputs)
+        key = (now.op, now.attrs, now.inputs, types)
+        if len(now.outputs) == 1 and now.outputs[0] not in graph.outputs:
+            first = seen.setdefault(key, now.outputs[0])
+            if first != now.outputs[0]:
+                same[now.outputs[0]] = first
+                continue
+        kept.append(now)
+    if not same:
+        return graph
+    gone = set(same)
+    return replace(
+        graph,
+        nodes=tuple(kept),
+        values={name: value for name, value in graph.values.items() if name not in gone},
+        consts={name: array for name, array in graph.consts.items() if name not in gone},
+    )
+

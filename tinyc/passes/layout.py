@@ -1,0 +1,318 @@
+"""One layout, NHWC: transposes move towards the outputs until they meet their inverse, or weights.
+
+Loaders wrap NCHW operators in transposes. Here a transpose passes through every operator that can do
+its work in the other order; two that meet become one or none (cleanup.py). What is left is what the
+model asks for at its own inputs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyc.ir.graph import Graph, Node, Shape, Value
+from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.ops.concat import Concat
+from tinyc.ops.mean import Mean, reduced_axes
+from tinyc.ops.pad import Pad
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.cleanup import (
+    cleanup,
+    drop_identity,
+    merge_reshapes,
+    merge_transposes,
+    moves_nothing,
+    transpose_to_view,
+)
+
+Perm = tuple[int, ...]
+
+UNARY = ("clip", "sigmoid", "tanh", "quantize", "dequantize", "requantize")
+BINARY = ("add", "sub", "mul")
+
+
+def inverse(perm: Perm) -> Perm:
+    """The permutation that undoes `perm`."""
+    return tuple(perm.index(k) for k in range(len(perm)))
+
+
+def permuted(shape: Shape, perm: Perm) -> Shape:
+    return tuple(shape[k] for k in perm)
+
+
+def _after(draft: Draft, op: str, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
+    """y = transpose(op(inputs), perm) in place of the draft's node; y's elements are those of the new value."""
+    shape = permuted(y.shape, inverse(perm))
+    inner = draft.add(op, inputs, attrs, y, shape, "nhwc" if len(shape) == 4 else "moved")
+    return draft.finish("transpose", [inner], Transpose(perm))
+
+
+@rule(*UNARY)
+def sink_through_unary(view: View, node: Node) -> Rewrite | None:
+    """f(transpose(x)) -> transpose(f(x)) and f(reshape(x)) -> reshape(f(x)), f treating all elements alike."""
+    moved = view.producer(node.inputs[0], "transpose", "reshape")
+    if moved is None:
+        return None
+    y, x = view.value(node.outputs[0]), view.value(moved.inputs[0])
+    draft = Draft(view, node)
+    inner = draft.add(node.op, [x.name], node.attrs, y, x.shape, "moved")
+    return draft.finish(moved.op, [inner], moved.attrs)
+
+
+@rule(*BINARY)
+def sink_through_binary(view: View, node: Node) -> Rewrite | None:
+    """f(transpose(a), b) -> transpose(f(a, b')) where b' = b transposed back costs nothing."""
+    y = view.value(node.outputs[0])
+    for name in node.inputs:
+        moved = view.producer(name, "transpose")
+        if moved is None or len(view.value(name).shape) != len(y.shape):
+            continue
+        perm = moved.attrs.perm
+        draft = Draft(view, node)
+        inputs = [_undone(draft, other, perm) for other in node.inputs]
+        if None not in inputs:
+            return _after(draft, node.op, [i for i in inputs if i], node.attrs, perm, y)
+    return None
+
+
+def _undone(draft: Draft, name: str, perm: Perm) -> str | None:
+    """The value as it was before a transpose by `perm`, if that needs no byte to move; lower ranks broadcast."""
+    view, value, back = draft.view, draft.view.value(name), inverse(perm)
+    wide = (1,) * (len(perm) - len(value.shape)) + value.shape
+    if len(wide) != len(perm):
+        return None
+    if view.is_const(name):
+        if value.quant is not None and value.quant.axis is not None:
+            return None
+        return draft.const(view.const(name).reshape(wide).transpose(back), value, "moved")
+    moved = view.producer(name, "transpose")
+    if moved is not None and moved.attrs.perm == perm:
+        return moved.inputs[0]
+    for reader in view.consumers(name):
+        if reader.op == "transpose" and reader.attrs.perm == back and _is_before(view, reader, draft.node):
+            return reader.outputs[0]
+    if moves_nothing(wide, back):
+        return draft.add("reshape", [name], Reshape(permuted(wide, back)), value, permuted(wide, back), "moved")
+    return None
+
+
+def _is_before(view: View, first: Node, second: Node) -> bool:
+    nodes = view.graph.nodes
+    return nodes.index(first) < nodes.index(second)
+
+
+@rule(*BINARY)
+def sink_reshape_through_binary(view: View, node: Node) -> Rewrite | None:
+    """f(reshape(a), b) -> reshape(f(a, b')) for b a number, or a reshape from the same shape as a.
+
+    Also for b a constant, where the reshape only adds or removes axes of size 1.
+    """
+    y = view.value(node.outputs[0])
+    for name, other in (node.inputs, node.inputs[::-1]):
+        moved = view.producer(name, "reshape")
+        if moved is None or view.value(name).shape != y.shape:
+            continue
+        x, draft = view.value(moved.inputs[0]), Draft(view, node)
+        back = _unreshaped(draft, other, x.shape, y.shape)
+        if back is not None:
+            inputs = [x.name, back] if node.inputs[0] == name else [back, x.name]
+            inner = draft.add(node.op, inputs, node.attrs, y, x.shape, "moved")
+            return draft.finish("reshape", [inner], Reshape(y.shape))
+    return None
+
+
+def _unreshaped(draft: Draft, name: str, x: Shape, y: Shape) -> str | None:
+    """An operand for shape x that acts as `name` does on the same elements in shape y; None if there is none."""
+    view, value = draft.view, draft.view.value(name)
+    moved = view.producer(name, "reshape")
+    if moved is not None and value.shape == y and view.value(moved.inputs[0]).shape == x:
+        return moved.inputs[0]
+    if not view.is_const(name) or (value.quant is not None and value.quant.axis is not None):
+        return None
+    if value.elements == 1:
+        return draft.const(view.const(name).reshape(()), value, "moved")
+    long_x, long_y = ([k for k, size in enumerate(s) if size != 1] for s in (x, y))
+    if [x[k] for k in long_x] != [y[k] for k in long_y]:
+        return None
+    wide = (1,) * (len(y) - len(value.shape)) + value.shape
+    shape = [1] * len(x)
+    for kx, ky in zip(long_x, long_y, strict=True):
+        shape[kx] = wide[ky]
+    return draft.const(view.const(name).reshape(shape), value, "moved")
+
+
+@rule("concat")
+def sink_through_concat(view: View, node: Node) -> Rewrite | None:
+    """concat of transposes -> transpose of concat, where all inputs can be transposed back for nothing."""
+    y = view.value(node.outputs[0])
+    for name in node.inputs:
+        moved = view.producer(name, "transpose")
+        if moved is None:
+            continue
+        perm, draft = moved.attrs.perm, Draft(view, node)
+        inputs = [_undone(draft, other, perm) for other in node.inputs]
+        if None not in inputs:
+            axis = perm[node.attrs.axis % len(perm)]
+            return _after(draft, "concat", [i for i in inputs if i], Concat(axis), perm, y)
+    return None
+
+
+@rule("pad")
+def sink_through_pad(view: View, node: Node) -> Rewrite | None:
+    """pad(transpose(x)) -> transpose(pad(x))."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None:
+        return None
+    perm, back = moved.attrs.perm, inverse(moved.attrs.perm)
+    attrs = Pad(permuted(node.attrs.before, back), permuted(node.attrs.after, back), node.attrs.value)
+    return _after(Draft(view, node), "pad", moved.inputs, attrs, perm, view.value(node.outputs[0]))
+
+
+@rule("mean")
+def sink_through_mean(view: View, node: Node) -> Rewrite | None:
+    """mean(transpose(x)) -> transpose(mean(x)) over the axes that x has them on."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None:
+        return None
+    perm = moved.attrs.perm
+    axes = tuple(sorted(perm[k] for k in reduced_axes(node.attrs, len(perm))))
+    left = tuple(range(len(perm))) if node.attrs.keep_dims else tuple(k for k in range(len(perm)) if k not in axes)
+    order = tuple(left.index(k) for k in perm if k in left)
+    attrs = Mean(axes, node.attrs.keep_dims)
+    return _after(Draft(view, node), "mean", moved.inputs, attrs, order, view.value(node.outputs[0]))
+
+
+@rule("softmax")
+def sink_through_softmax(view: View, node: Node) -> Rewrite | None:
+    """softmax(transpose(x)) -> transpose(softmax(x)) if the last axis stays the last."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None or moved.attrs.perm[-1] != len(moved.attrs.perm) - 1:
+        return None
+    y = view.value(node.outputs[0])
+    return _after(Draft(view, node), "softmax", moved.inputs, node.attrs, moved.attrs.perm, y)
+
+
+@rule("reshape")
+def sink_through_reshape(view: View, node: Node) -> Rewrite | None:
+    """reshape(transpose(x)) -> transpose(reshape(x)) where axes are merged that are neighbours in x as well."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None:
+        return None
+    x, y = view.value(moved.inputs[0]), view.value(node.outputs[0])
+    order = _order_of_groups(x.shape, moved.attrs.perm, y.shape)
+    if order is None:
+        return None
+    shape = permuted(y.shape, order)
+    return _after(Draft(view, node), "reshape", [x.name], Reshape(shape), inverse(order), y)
+
+
+def _order_of_groups(x: Shape, perm: Perm, y: Shape) -> Perm | None:
+    """The order of y's axes in which they lie in x, if every axis of y is one run of whole axes of x.
+
+    Axes of size 1 keep their place in y; the others fill the places that remain.
+    """
+    source = [k for k in perm if x[k] != 1]  # x's axes in the order in which y's elements run
+    rank_in_x = {k: i for i, k in enumerate(k for k in range(len(x)) if x[k] != 1)}
+    long_axes = [k for k, size in enumerate(y) if size != 1]
+    starts, at = [], 0
+    for axis in long_axes:
+        end, size = at, 1
+        while size < y[axis] and end < len(source):
+            size *= x[source[end]]
+            end += 1
+        ranks = [rank_in_x[k] for k in source[at:end]]
+        if size != y[axis] or ranks != list(range(ranks[0], ranks[0] + len(ranks))):
+            return None
+        starts.append(ranks[0])
+        at = end
+    in_x_order = iter([long_axes[i] for i in np.argsort(starts)])
+    return tuple(k if y[k] == 1 else next(in_x_order) for k in range(len(y)))
+
+
+@rule("fully_connected")
+def permute_weights(view: View, node: Node) -> Rewrite | None:
+    """fully_connected of a flattened transpose -> the weights' columns in the order of the untransposed input."""
+    w = view.value(node.inputs[1])
+    flat = view.producer(node.inputs[0], "reshape")
+    moved = view.producer(flat.inputs[0] if flat else node.inputs[0], "transpose")
+    if moved is None or not view.is_const(w.name):
+        return None
+    x, given = view.value(moved.inputs[0]), view.value(node.inputs[0])
+    if x.elements != w.shape[1]:
+        return None
+    draft = Draft(view, node)
+    source = np.arange(x.elements).reshape(x.shape).transpose(moved.attrs.perm).reshape(-1)
+    weights = draft.const(view.const(w.name)[:, np.argsort(source)], w, "moved")
+    shape = given.shape if node.attrs.keep_dims else (1, x.elements)
+    flattened = draft.add("reshape", [x.name], Reshape(shape), x, shape, "flat")
+    return draft.finish("fully_connected", [flattened, weights, *node.inputs[2:]], node.attrs)
+
+
+@rule("transpose")
+def lift_to_input(view: View, node: Node) -> Rewrite | None:
+    """transpose(f(x, c)) -> f(transpose(x), c') where x leads up to a model input: there it can be folded."""
+    f = view.producer(node.inputs[0], *UNARY, *BINARY)
+    if f is None or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
+        return None
+    perm, y, made = node.attrs.perm, view.value(node.outputs[0]), view.value(f.outputs[0])
+    draft, inputs = Draft(view, node), []
+    for name in f.inputs:
+        value = view.value(name)
+        if view.is_const(name):
+            if value.quant is not None and value.quant.axis is not None:
+                return None
+            wide = (1,) * (len(perm) - len(value.shape)) + value.shape
+            inputs.append(draft.const(view.const(name).reshape(wide).transpose(perm), value, "moved"))
+        elif value.shape == made.shape:
+            inputs.append(draft.add("transpose", [name], Transpose(perm), value, y.shape, "nhwc"))
+        else:
+            return None
+    return draft.finish(f.op, inputs, f.attrs, f.origin)
+
+
+def _at_input(view: View, node: Node) -> bool:
+    """Whether only operators with one computed operand lie between the node and a model input."""
+    while True:
+        computed = [name for name in node.inputs if not view.is_const(name)]
+        if len(computed) != 1:
+            return False
+        if view.is_input(computed[0]):
+            return True
+        before = view.producer(computed[0], *UNARY, *BINARY)
+        if before is None:
+            return False
+        node = before
+
+
+_SINK = (
+    drop_identity,
+    merge_reshapes,
+    merge_transposes,
+    transpose_to_view,
+    sink_through_unary,
+    sink_through_binary,
+    sink_reshape_through_binary,
+    sink_through_concat,
+    sink_through_pad,
+    sink_through_mean,
+    sink_through_softmax,
+    sink_through_reshape,
+    permute_weights,
+)
+_LIFT = (drop_identity, merge_reshapes, merge_transposes, transpose_to_view, lift_to_input)
+
+
+def to_nhwc(graph: Graph) -> Graph:
+    """The graph with its transposes cancelled, moved to the outputs or lifted to the inputs.
+
+    Integers and floats alike: every rule computes the same elements, only in another order.
+    """
+    graph = cleanup(graph)
+    before = None
+    while before is not graph:  # merging equal transposes can make way for the next
+        before = graph
+        graph = cleanup(rewrite(graph, _SINK))
+    return cleanup(rewrite(graph, _LIFT))
+
