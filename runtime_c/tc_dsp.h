@@ -500,9 +500,10 @@ static inline void tc_dsp_dot_chunks(const tc_dsp_matrix_t *p, const int32_t *xs
 static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs, int32_t pixels, int8_t *y)
 {
     const int32_t *w = p->w;
-    int32_t acc[8], o = 0;
+    const int32_t blocked = p->out.out_c / 4 * 4;
+    int32_t acc[8];
 
-    for (; o + 4 <= p->out.out_c; o += 4, w += 4 * p->units) {
+    for (int32_t o = 0; o < blocked; o += 4, w += 4 * p->units) {
         if (p->units <= p->chunk) {
             tc_dsp_dot_2x4(xs, w, p->units, p->out.bias + o, acc);
         } else {
@@ -510,7 +511,7 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
         }
         tc_dsp_finish_2(&p->out, o, acc, 4, pixels, y + o);
     }
-    for (; o < p->out.out_c; o++, w += p->units) {
+    for (int32_t o = blocked; o < p->out.out_c; o++, w += p->units) {
         int32_t a = p->out.bias[o], b = a;
         for (int32_t i = 0; i < p->units; i++) {
             const int32_t even = tc_sxtb16(w[i]), odd = tc_sxtb16_ror8(w[i]);

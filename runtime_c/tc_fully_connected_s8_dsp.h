@@ -35,17 +35,18 @@ static inline void tc_fully_connected_s8_dsp_dot(const tc_dsp_matrix_t *p, const
 static void tc_fully_connected_s8_dsp(const tc_fully_connected_s8_dsp_t *p, const int8_t *x, int8_t *y, void *scratch)
 {
     const tc_dsp_matrix_t *m = &p->m;
+    const int32_t blocked = m->out.out_c / 8 * 8;
     int32_t *xs = (int32_t *)scratch;
 
     for (int32_t b = 0; b < p->batch; b++, x += p->in_c) {
         const int32_t *w = m->w;
-        int32_t acc[8], o = 0;
+        int32_t acc[8];
         tc_dsp_unpack_1(x, p->in_c, xs);
-        for (; o + 8 <= m->out.out_c; o += 8, w += 8 * m->units, y += 8) {
+        for (int32_t o = 0; o < blocked; o += 8, w += 8 * m->units, y += 8) {
             tc_fully_connected_s8_dsp_dot(m, xs, w, m->out.bias + o, acc);
             tc_dsp_finish_1(&m->out, o, acc, 8, y);
         }
-        for (; o < m->out.out_c; o++, w += m->units, y++) {
+        for (int32_t o = blocked; o < m->out.out_c; o++, w += m->units, y++) {
             acc[0] = m->out.bias[o];
             for (int32_t i = 0; i < m->units; i++) {
                 acc[0] = tc_smlad(xs[2 * i], tc_sxtb16(w[i]), acc[0]);

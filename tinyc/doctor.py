@@ -98,9 +98,7 @@ def _emulators(boards: list[Board]) -> list[Finding]:
     if qemu is not None and qemu.plugin is None:
         note = f"counts no instructions: it does not take the plugin in {paths.cache_dir()}"
     return [
-        Finding(
-            Kind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note
-        ),
+        Finding(Kind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note),
         Finding(
             Kind.EMULATOR,
             "unicorn",

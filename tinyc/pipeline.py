@@ -30,6 +30,7 @@ from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
+from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import plan_graph
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
@@ -114,6 +115,9 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     elif options.calibration is not None:
         progress.on_warning("the model is quantized already: --calibration is not used")
     numerics = options.numerics or (Numerics.OURS if float_graph is not None else Numerics.TFLM)
+    with progress.stage("reduce"):
+        graph = drop_dead_channels(graph, numerics)
+        check(graph, "reduce", all_ops())
     with progress.stage("select"):
         choices = select(graph, board.isa, numerics)
     with progress.stage("plan"):

@@ -60,10 +60,14 @@ def load_samples(path: Path, graph: Graph) -> Samples:
 
     Keys are input names; a model with one input also takes `x`, `x_f32`, or the only array. Integer
     inputs take their own integers or reals, which are quantized; float inputs take reals. `y`, if it
-    is there, holds labels. Raises TinycError naming the expected shape.
+    is there, holds labels. Scalars `scale` and `zero_point` say what integers of the file mean.
+    Raises TinycError naming the expected shape.
     """
     held = load_npz(path)
-    arrays = {name: _fit(path, graph.values[name], _pick(path, held, name, graph)) for name in graph.inputs}
+    arrays = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        arrays[name] = _fit(path, value, _as_meant(held, value, _pick(path, held, name, graph)))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
         raise TinycError(f"inputs have different numbers of samples ({counts})", Loc(str(path)))
@@ -113,6 +117,17 @@ def _pick(path: Path, held: Mapping[str, Array], name: str, graph: Graph) -> Arr
         Loc(str(path)),
         f"name the arrays after the model's inputs: {', '.join(graph.inputs)}",
     )
+
+
+def _as_meant(held: Mapping[str, Array], value: Value, array: Array) -> Array:
+    """Integers whose scale the file gives, as reals; untouched if the input is quantized in the same way."""
+    scale, zero = held.get("scale"), held.get("zero_point")
+    if array.dtype.kind not in "iu" or scale is None or zero is None or scale.size != 1 or zero.size != 1:
+        return array
+    meant = (float(scale.reshape(())), int(zero.reshape(())))
+    if value.quant is not None and np.allclose(meant, value.quant.per_tensor, rtol=1e-6, atol=0):
+        return array
+    return ((array.astype(np.float64) - meant[1]) * meant[0]).astype(np.float32)
 
 
 def _fit(path: Path, value: Value, array: Array) -> Array:

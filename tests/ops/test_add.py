@@ -77,9 +77,7 @@ def test_a_sum_without_linear_form_keeps_the_general_kernel():
 def test_kernels(setting, numerics):
     x0, x1 = every_pair()
     names = check_kernels(graph_of(setting, x0.shape, x1.shape), [{"a": x0, "b": x1}], numerics)
-    assert names == (
-        ["tc_add_linear_s8"] if numerics is Numerics.LITERT else ["tc_add_linear_s8", "tc_add_s8"]
-    )
+    assert names == (["tc_add_linear_s8"] if numerics is Numerics.LITERT else ["tc_add_linear_s8", "tc_add_s8"])
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 import toy
+from machines import Build
 
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
-from tinyc.run import Target, find_target
-
-Build = Callable[..., Firmware]
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """build(board, toolchain, variant, dump_steps=..., sanitize=...) -> Firmware; skips without the compiler."""
+    """build(board, toolchain, variant, dump_steps=, sanitize=) -> Firmware; skips without the compiler."""
 
     @cache
     def build_once(
@@ -42,11 +39,3 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         )
 
     return build_once
-
-
-def target_for(board_name: str, emulator: str | None) -> Target:
-    """The machine, or a skip that names what is missing."""
-    try:
-        return find_target(load_board(board_name), emulator)
-    except TinycError as error:
-        pytest.skip(error.message)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toy
-from conftest import Build, target_for
+from machines import Build, target_for
 from toy import Variant
 
 from tinyc.board import load_board
@@ -27,6 +27,8 @@ from tinyc.run.unicorn import UnicornTarget
 UNICORN_BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
 QEMU_BOARDS = (*UNICORN_BOARDS, "cortex-m55")
 MACHINES = [(b, "qemu") for b in QEMU_BOARDS] + [(b, "unicorn") for b in UNICORN_BOARDS]
+# One machine for each way in which cores differ: fault registers, memory protection, stack alignment.
+VARIETY = [("cortex-m4", "qemu"), ("cortex-m4", "unicorn"), ("cortex-m0plus", "qemu"), ("cortex-m55", "qemu")]
 INPUTS = toy.inputs(9)
 EXPECTED = [toy.reference(tensors) for tensors in INPUTS]
 OUTPUTS = tuple(e.outputs for e in EXPECTED)
@@ -79,9 +81,7 @@ def test_no_inferences(build: Build) -> None:
 def test_progress_and_machine(build: Build) -> None:
     seen: list[tuple[int, int]] = []
     target = target_for("cortex-m4", "unicorn")
-    result = target.run(
-        build("cortex-m4", "gcc"), INPUTS, on_progress=lambda done, of: seen.append((done, of))
-    )
+    result = target.run(build("cortex-m4", "gcc"), INPUTS, on_progress=lambda done, of: seen.append((done, of)))
     assert seen == [(i + 1, len(INPUTS)) for i in range(len(INPUTS))]
     assert result.machine == target.machine
     assert result.machine.startswith("unicorn ")
@@ -103,9 +103,7 @@ def test_qemu_and_unicorn_count_the_same_at_every_address(build: Build, board: s
     qemu, unicorn = (run(build, board, compiler, e, Variant.NONE) for e in ("qemu", "unicorn"))
     assert qemu.counts == unicorn.counts
     for step in (OVERHEAD, 0, 1, 2):
-        by_address = [
-            executions_by_address((b for b in r.blocks if b.step == step), elf) for r in (qemu, unicorn)
-        ]
+        by_address = [executions_by_address((b for b in r.blocks if b.step == step), elf) for r in (qemu, unicorn)]
         assert by_address[0] == by_address[1]
         total = sum(c.overhead if step == OVERHEAD else c.steps[step] for c in qemu.counts)
         assert sum(by_address[0].values()) == total
@@ -121,9 +119,7 @@ def test_python_tracer_equals_the_native_one(build: Build) -> None:
 
 @pytest.mark.parametrize("emulator", ["qemu", "unicorn"])
 def test_one_more_turn_of_a_loop_is_two_instructions(build: Build, emulator: str) -> None:
-    short, long = (
-        run(build, "cortex-m4", "gcc", emulator, v) for v in (Variant.COUNT_100, Variant.COUNT_101)
-    )
+    short, long = (run(build, "cortex-m4", "gcc", emulator, v) for v in (Variant.COUNT_100, Variant.COUNT_101))
     for a, b in zip(short.counts, long.counts, strict=True):
         assert b.steps[1] == a.steps[1] + 2
         assert b.total == a.total + 2
@@ -142,24 +138,18 @@ def test_helper_functions_belong_to_the_step_that_calls_them(build: Build) -> No
 # --- memory ---
 
 
-@pytest.mark.parametrize(("board", "emulator"), MACHINES)
+@pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_stack_is_measured(build: Build, board: str, emulator: str) -> None:
-    small, large = (
-        run(build, board, "gcc", emulator, v).stack_bytes for v in (Variant.NONE, Variant.BIG_STACK)
-    )
+    small, large = (run(build, board, "gcc", emulator, v).stack_bytes for v in (Variant.NONE, Variant.BIG_STACK))
     assert small is not None
     assert large is not None
     assert 0 < small < 200
     assert 1000 <= large < 1200
 
 
-@pytest.mark.parametrize(
-    ("board", "emulator"), [("cortex-m4", "qemu"), ("cortex-m4", "unicorn"), ("host", None)]
-)
+@pytest.mark.parametrize(("board", "emulator"), [("cortex-m4", "qemu"), ("cortex-m4", "unicorn"), ("host", None)])
 @pytest.mark.parametrize(("variant", "side"), [(Variant.BELOW, "below"), (Variant.ABOVE, "above")])
-def test_write_outside_the_arena(
-    build: Build, board: str, emulator: str | None, variant: Variant, side: str
-) -> None:
+def test_write_outside_the_arena(build: Build, board: str, emulator: str | None, variant: Variant, side: str) -> None:
     result = run(build, board, "gcc", emulator, variant)
     assert not result.guards_intact
     assert result.damaged_guards[0] == f"inference 0: bytes {side} the arena"
@@ -183,10 +173,8 @@ def test_byte_read_before_it_is_written(build: Build, board: str, emulator: str 
 # --- faults and limits ---
 
 
-@pytest.mark.parametrize(
-    "variant", [Variant.UNMAPPED, Variant.FLASH_WRITE, Variant.UNDEFINED, Variant.STACK_OVERFLOW]
-)
-@pytest.mark.parametrize(("board", "emulator"), MACHINES)
+@pytest.mark.parametrize("variant", [Variant.UNMAPPED, Variant.FLASH_WRITE, Variant.UNDEFINED, Variant.STACK_OVERFLOW])
+@pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_fault_names_the_step(build: Build, board: str, emulator: str, variant: Variant) -> None:
     with pytest.raises(RunError, match="faulted in step 1") as caught:
         run(build, board, "gcc", emulator, variant)
@@ -200,11 +188,9 @@ def test_fault_names_the_step(build: Build, board: str, emulator: str, variant: 
         assert "at 0x60000001" in caught.value.message
 
 
-@pytest.mark.parametrize(("board", "emulator"), MACHINES)
+@pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_endless_loop_ends_at_the_limit(build: Build, board: str, emulator: str) -> None:
-    with pytest.raises(
-        RunError, match="did not end within 1,000,000 instructions: it was in step 1"
-    ) as caught:
+    with pytest.raises(RunError, match="did not end within 1,000,000 instructions: it was in step 1") as caught:
         run(build, board, "gcc", emulator, Variant.ENDLESS)
     assert caught.value.step == 1
 
@@ -259,17 +245,11 @@ def test_library_with_variables_is_refused(build: Build, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
-@pytest.mark.parametrize(
-    ("key", "memory", "stack"), [("flash_bytes", "flash", 512), ("ram_bytes", "RAM", 960)]
-)
-def test_firmware_too_large_for_the_board(
-    tmp_path: Path, compiler: str, key: str, memory: str, stack: int
-) -> None:
+@pytest.mark.parametrize(("key", "memory", "stack"), [("flash_bytes", "flash", 512), ("ram_bytes", "RAM", 960)])
+def test_firmware_too_large_for_the_board(tmp_path: Path, compiler: str, key: str, memory: str, stack: int) -> None:
     board = load_board("cortex-m4")
     assert board.memory is not None
-    small = dataclasses.replace(
-        board, memory=dataclasses.replace(board.memory, **{key: 1024, "stack_bytes": stack})
-    )
+    small = dataclasses.replace(board, memory=dataclasses.replace(board.memory, **{key: 1024, "stack_bytes": stack}))
     library = toy.write_library(tmp_path / "library")
     try:
         toolchain = find_toolchain(small, compiler)

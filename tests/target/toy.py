@@ -30,7 +30,7 @@ class Variant(Enum):
     UNDEFINED = '__asm__ volatile(".short 0xde00");'
     ENDLESS = "for (volatile int spin = 1; spin != 0;) { spin = 1; }"
     STACK_OVERFLOW = "arena[0] = (uint8_t)(arena[0] + toy_deep(arena, 100000));"
-    BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; }"
+    BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; } (void)big[999];"
     COUNT_100 = '__asm__ volatile("movs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     COUNT_101 = '__asm__ volatile("movs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     WIDE_CONSTANTS = "arena[40] = toy_big[arena[0]];"

@@ -58,9 +58,7 @@ class Toolchain:
         except subprocess.TimeoutExpired as error:
             raise TinycError(f"{self.name} did not finish in {COMPILE_SECONDS} s: {what}") from error
         except OSError as error:
-            raise TinycError(
-                f"{self.name} cannot be started: {error.strerror}", hint="run `tinyc doctor`"
-            ) from error
+            raise TinycError(f"{self.name} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
         if done.returncode != 0:
             raise compiler_error(self.name, what, command, done.stderr + done.stdout)
 
@@ -104,9 +102,7 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
     for name in names:
         if (found := _find(name, board)) is not None:
             return found
-    raise TinycError(
-        f"no compiler for {board.name} is installed: {' or '.join(names)}", hint=_install_hint(names)
-    )
+    raise TinycError(f"no compiler for {board.name} is installed: {' or '.join(names)}", hint=_install_hint(names))
 
 
 def host_compiler() -> Toolchain | None:

@@ -104,9 +104,7 @@ class Draft:
         self._nodes.append(Node(name, op, tuple(inputs), (name,), attrs, self.node.origin))
         return name
 
-    def finish(
-        self, op: str, inputs: Sequence[str], attrs: Any, origin: tuple[Loc, ...] | None = None
-    ) -> Rewrite:
+    def finish(self, op: str, inputs: Sequence[str], attrs: Any, origin: tuple[Loc, ...] | None = None) -> Rewrite:
         """The rewrite whose last node computes the old node's output."""
         last = replace(self.node, op=op, inputs=tuple(inputs), attrs=attrs, origin=origin or self.node.origin)
         return Rewrite((*self._nodes, last), tuple(self._values), self._consts)

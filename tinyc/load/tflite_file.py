@@ -53,7 +53,8 @@ def reading(what: str, where: Loc) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor as the file declares it. `data`: raw bytes of a constant, None for an activation.
+    """A tensor as the file declares it. `name`: up to the first `;`, where converters append the names of
+    the layers that they fused. `data`: raw bytes of a constant, None for an activation.
 
     `signature` has -1 where the exporter left a dimension open. `scale` is empty without quantization.
     """
@@ -208,7 +209,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
             refused = "has a custom quantization"
         return Tensor(
             index=index,
-            name=_text(t.Name() or b"") or f"tensor_{index}",
+            name=_text((t.Name() or b"").partition(b";")[0]) or f"tensor_{index}",
             type=TYPES.get(t.Type(), f"type {t.Type()}"),
             shape=_ints(t, "Shape"),
             signature=_ints(t, "ShapeSignature"),

@@ -109,16 +109,24 @@ class Builder:
         self.broken: set[int] = set()  # outputs of operators that failed
         self._folded: dict[int, Array] = {}  # tensors that became constant at load time
         self._shared: dict[tuple[object, ...], Value] = {}  # constants by tensor, shape and axis
-        self._names: set[str] = set()
+        self._used: dict[str, int] = {}  # name -> the largest number it was given
+        self._names = self._tensor_names()
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
-        candidate, n = name, 1
-        while candidate in self._names:
-            n += 1
-            candidate = f"{name}#{n}"
-        self._names.add(candidate)
+        candidate = name
+        while candidate in self._used:
+            self._used[name] += 1
+            candidate = f"{name}#{self._used[name]}"
+        self._used[candidate] = 1
         return candidate
+
+    def _tensor_names(self) -> list[str]:
+        """A name for every tensor. Where constants share one with an activation, they get the number."""
+        names = [""] * len(self.file.tensors)
+        for tensor in sorted(self.file.tensors, key=lambda t: t.data is not None):
+            names[tensor.index] = self.unique(tensor.name)
+        return names
 
     def declare(self, tensor: Tensor, where: Loc) -> Value:
         """A new value for an activation, as the file describes it. TinycError if that makes no sense."""
@@ -128,7 +136,7 @@ class Builder:
             raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
         elements(tensor, where)
         dtype = dtype_of(tensor, where)
-        value = Value(self.unique(tensor.name), tensor.shape, dtype, quant_of(tensor, dtype), where)
+        value = Value(self._names[tensor.index], tensor.shape, dtype, quant_of(tensor, dtype), where)
         check_value(value)
         return value
 
@@ -153,7 +161,10 @@ class Builder:
         key = (tensor.index, array.shape, quant)
         if key not in self._shared:
             loc = Loc(self.file.file, None, tensor.name)
-            value = Value(self.unique(tensor.name), array.shape, dtype, quant, loc)
+            name = self._names[tensor.index]
+            if name in self.values:  # the same tensor in another shape
+                name = self.unique(name)
+            value = Value(name, array.shape, dtype, quant, loc)
             check_value(value)
             check_const(value, array)
             self._shared[key] = self.values[value.name] = value
@@ -292,7 +303,7 @@ class Step:
 
     def between(self, suffix: str, shape: Shape, like: Value) -> Value:
         """A new value that is no tensor of the file, with the dtype and quantization of `like`."""
-        name = self.builder.unique(f"{self.out_tensor().name}:{suffix}")
+        name = self.builder.unique(f"{self.declared().name}:{suffix}")
         return Value(name, shape, like.dtype, like.quant, self.where)
 
     def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:

@@ -162,7 +162,8 @@ class Op:
     float_ref(attrs, *arrays) -> outputs in float32: slow, obvious, the meaning of the operator.
     prepare(site) -> the integers that reference and kernels share (multipliers, tables, clamps).
     int_ref(params, *arrays) -> output arrays, the same integers as every C kernel, bit for bit.
-    macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs.
+    macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs;
+    the last rule holds for all further inputs.
     view: the output is the input's bytes (reshape): no kernel runs.
     Absent optional inputs are passed as None.
     """

@@ -27,9 +27,7 @@ def infer(a: BatchNorm, x: Value, gamma: Value, beta: Value, mean: Value, varian
     return [Type(x.shape, x.dtype)]
 
 
-def float_ref(
-    a: BatchNorm, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array
-) -> tuple[Array, ...]:
+def float_ref(a: BatchNorm, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
     factor = gamma / np.sqrt(variance + np.float32(a.epsilon))
     return (((x - mean) * factor + beta).astype(np.float32),)
 

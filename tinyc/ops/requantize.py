@@ -64,9 +64,7 @@ def prepare(site: Site) -> Table | Wide:
     return Wide(mult, shift, site.builtin_rounding, x[1], y[1], site.y().dtype)
 
 
-def _xnn_convert(
-    q: npt.NDArray[np.int64], x: tuple[float, int], y: tuple[float, int]
-) -> npt.NDArray[np.int64]:
+def _xnn_convert(q: npt.NDArray[np.int64], x: tuple[float, int], y: tuple[float, int]) -> npt.NDArray[np.int64]:
     """XNNPACK's qs8 vcvt, which desktop LiteRT uses: the ratio of the scales in steps of 1/256."""
     return xnn_scale(q - x[1], np.float32(x[0]) / np.float32(y[0])) + y[1]
 
@@ -79,8 +77,9 @@ def int_ref(p: Table | Wide, x: Array) -> tuple[Array, ...]:
 
 
 def is_wide(site: Site) -> bool:
-    """int8 or int16 input, int8, int16 or int32 output"""
-    return site.x(0).dtype in ("s8", "s16") and site.y().dtype in ("s8", "s16", "s32")
+    """int8 or int16 input, int8, int16 or int32 output, one of them wider than a byte"""
+    pair = site.x(0).dtype, site.y().dtype
+    return pair != ("s8", "s8") and pair[0] in ("s8", "s16") and pair[1] in ("s8", "s16", "s32")
 
 
 def lower_wide(site: Site, p: Wide) -> Call:

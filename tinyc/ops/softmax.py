@@ -84,9 +84,7 @@ def prepare(site: Site) -> FixedSoftmax | FloatSoftmax:
         return _prepare_float(site, scale)
     need_scale(site, 1 / 256, -128)
     if site.x(0).shape[-1] > _MAX_DEPTH:
-        raise TinycError(
-            f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where
-        )
+        raise TinycError(f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where)
     return FixedSoftmax(_fixed_exps(site.attrs.beta, scale))
 
 

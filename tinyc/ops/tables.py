@@ -91,7 +91,7 @@ def saturating_q4(
 
     Where an input is too low or too high for Q4.27 the first array holds 0.
     """
-    mult, shift = quantize_multiplier(np.float64(scale) * 2.0**27)
+    mult, shift = quantize_multiplier(min(scale * 2.0**27, 2.0**31 - 1))  # from 16 on every input saturates
     radius = math.floor(15 * 2.0**27 / 2.0**shift)
     centred = q - zero
     low, high = centred <= -radius, centred >= radius

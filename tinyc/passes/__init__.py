@@ -1,0 +1,34 @@
+"""What every graph goes through before it is quantized or selected for, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph
+from tinyc.ops import all_ops
+from tinyc.passes.cleanup import cleanup
+from tinyc.passes.fold import fold_constants, fold_pads
+from tinyc.passes.fuse import fuse_activations
+from tinyc.passes.layout import to_nhwc
+
+PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    cleanup,  # first: later passes need not look through identities
+    to_nhwc,  # before folding, which knows channels only as the last axis
+    fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
+    fuse_activations,  # before padding: max pooling may take zero padding if it knows that its input is not negative
+    fold_pads,
+    cleanup,  # last: folding leaves equal constants and spent nodes behind
+)
+
+
+def normalize(graph: Graph) -> Graph:
+    """The same model with one layout and fewer nodes; float graphs equal up to rounding, integer graphs exactly.
+
+    Runs on float graphs before quantization and on integer graphs as they are loaded. A graph that
+    has been normalized comes back unchanged.
+    """
+    for run in PASSES:
+        graph = run(graph)
+        check(graph, run.__name__, all_ops())
+    return graph

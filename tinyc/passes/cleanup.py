@@ -116,4 +116,3 @@ def merge_equal(graph: Graph) -> Graph:
         values={name: value for name, value in graph.values.items() if name not in gone},
         consts={name: array for name, array in graph.consts.items() if name not in gone},
     )
-

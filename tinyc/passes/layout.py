@@ -29,7 +29,7 @@ from tinyc.passes.cleanup import (
 
 Perm = tuple[int, ...]
 
-UNARY = ("clip", "sigmoid", "tanh", "quantize", "dequantize", "requantize")
+UNARY = ("clip", "sigmoid", "tanh", "quantize", "requantize")  # not dequantize: moving floats costs four times
 BINARY = ("add", "sub", "mul")
 
 
@@ -254,7 +254,7 @@ def permute_weights(view: View, node: Node) -> Rewrite | None:
 def lift_to_input(view: View, node: Node) -> Rewrite | None:
     """transpose(f(x, c)) -> f(transpose(x), c') where x leads up to a model input: there it can be folded."""
     f = view.producer(node.inputs[0], *UNARY, *BINARY)
-    if f is None or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
+    if f is None or not view.is_float(f) or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
         return None
     perm, y, made = node.attrs.perm, view.value(node.outputs[0]), view.value(f.outputs[0])
     draft, inputs = Draft(view, node), []
@@ -315,4 +315,3 @@ def to_nhwc(graph: Graph) -> Graph:
         before = graph
         graph = cleanup(rewrite(graph, _SINK))
     return cleanup(rewrite(graph, _LIFT))
-

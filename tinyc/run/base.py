@@ -168,9 +168,7 @@ class Conversation:
 
     def _add_result(self, result: protocol.Result) -> None:
         if result.status != 0:
-            raise RunError(
-                f"{self._firmware.model}_run returned {result.status} in inference {result.inference}"
-            )
+            raise RunError(f"{self._firmware.model}_run returned {result.status} in inference {result.inference}")
         self._results.append(result)
         if self._on_progress is not None:
             self._on_progress(self.done, self._expected)
@@ -201,9 +199,7 @@ def _split(data: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:
 
 def _damage(result: protocol.Result) -> list[str]:
     sides = (("below", 1), ("above", 2))
-    return [
-        f"inference {result.inference}: bytes {side} the arena" for side, bit in sides if result.guards & bit
-    ]
+    return [f"inference {result.inference}: bytes {side} the arena" for side, bit in sides if result.guards & bit]
 
 
 def place_name(firmware: Firmware, step: int | None, address: int | None, exact: bool = True) -> str:

@@ -63,9 +63,7 @@ class HostTarget:
             )
         if ended.status != 0:
             raise _crash(firmware, ended, talk.done)
-        return talk.finish(
-            f"{self.machine}, {firmware.toolchain}" + (", sanitizers" if firmware.sanitize else "")
-        )
+        return talk.finish(f"{self.machine}, {firmware.toolchain}" + (", sanitizers" if firmware.sanitize else ""))
 
 
 def _crash(firmware: Firmware, ended: Ended, inference: int) -> RunError:

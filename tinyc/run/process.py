@@ -48,13 +48,9 @@ def follow(
         stdout = files.enter_context(replies.open("wb")) if pipes else subprocess.DEVNULL
         stderr = files.enter_context(errors.open("wb"))
         try:
-            process = subprocess.Popen(
-                command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment
-            )
+            process = subprocess.Popen(command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
         except OSError as error:
-            raise TinycError(
-                f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`"
-            ) from error
+            raise TinycError(f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
         reading = files.enter_context(replies.open("rb"))
         try:
             _wait(process, reading, talk, stall_seconds)
@@ -66,9 +62,7 @@ def follow(
     return Ended(process.returncode, errors.read_text(errors="replace"))
 
 
-def _wait(
-    process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversation, stall_seconds: float
-) -> None:
+def _wait(process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversation, stall_seconds: float) -> None:
     last_sign = time.monotonic()
     wait = 0.001
     while True:
@@ -81,6 +75,4 @@ def _wait(
             talk.feed(data)
             last_sign = time.monotonic()
         elif time.monotonic() - last_sign > stall_seconds:
-            raise RunError(
-                f"the firmware gave no answer for {stall_seconds:.0f} s; inference {talk.done} was stopped"
-            )
+            raise RunError(f"the firmware gave no answer for {stall_seconds:.0f} s; inference {talk.done} was stopped")

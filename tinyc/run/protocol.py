@@ -16,7 +16,7 @@ from tinyc.errors import TinycError
 VERSION = 1
 SYNC = b"TC"
 NOT_MEASURED = 0xFFFFFFFF
-MAX_PAYLOAD = 1 << 30  # longer: the stream is not ours
+MAX_PAYLOAD = 1 << 26  # longer: the stream is not ours
 
 _HEADER = struct.Struct("<2sBBI")
 

@@ -41,9 +41,7 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
         os.close(handle)
         try:
             # Not compiled in place: another process may look for the file at the same time.
-            compiler.run(
-                ["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer"
-            )
+            compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer")
             os.replace(name, library)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -90,9 +88,7 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
     steps = elf.step_functions(firmware.model)
     missing = sorted(set(range(firmware.info.steps)) - set(steps))
     if missing:
-        raise TinycError(
-            f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong"
-        )
+        raise TinycError(f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong")
     return TracePlan(
         run.address,
         run.address + run.size,

@@ -128,9 +128,7 @@ class UnicornTarget:
         if report.stopped:
             raise limit_error(firmware, instruction_limit, report.step, talk.done)
         if core.fault is not None:
-            raise fault_error(
-                firmware, core.fault.reason, report.step, core.fault.address, talk.done, exact=False
-            )
+            raise fault_error(firmware, core.fault.reason, report.step, core.fault.address, talk.done, exact=False)
         if files.exit_code != 0:
             raise RunError(f"the firmware ended with status {files.exit_code} in inference {talk.done}")
         return talk.finish(self.machine, report.counts)
@@ -148,9 +146,7 @@ class _Core:
     def __init__(self, cpu: str, memory: Memory, elf: Elf) -> None:
         unicorn = self._uc = _module()
         arm_const = self._arm = _module("unicorn.arm_const")
-        self.engine = unicorn.Uc(
-            unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu])
-        )
+        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu]))
         self.flash = _flash_image(memory, elf)
         self.flash_origin = memory.flash_origin
         self.fault: _Fault | None = None
@@ -158,9 +154,7 @@ class _Core:
         self._stack_end = memory.ram_origin
         self._bad_address: int | None = None
         self._on_semihosting: Callable[[int, int], int | None] = lambda operation, arguments: None
-        self.engine.mem_map(
-            memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC
-        )
+        self.engine.mem_map(memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
         self.engine.mem_map(memory.ram_origin, memory.ram_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_map(SYSTEM_SPACE, PAGE, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_write(memory.flash_origin, self.flash)
@@ -196,9 +190,7 @@ class _Core:
         # After a refused access unicorn gives the start of the basic block, not the instruction.
         self.fault = _Fault(reason, self.engine.reg_read(self._arm.UC_ARM_REG_PC))
 
-    def _on_bad_access(
-        self, engine: Any, access: int, address: int, size: int, value: int, data: Any
-    ) -> bool:
+    def _on_bad_access(self, engine: Any, access: int, address: int, size: int, value: int, data: Any) -> bool:
         self._bad_address = address
         return False
 

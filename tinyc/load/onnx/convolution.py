@@ -29,9 +29,7 @@ def conv(s: Step) -> None:
     if given is not None and given != weights.shape[2:]:
         raise TinycError(f"kernel_shape {list(given)} does not fit weights {list(weights.shape)}", s.where)
     if groups < 1 or w.shape[1] * groups != in_c or w.shape[0] % groups:
-        raise TinycError(
-            f"weights {list(weights.shape)} in {groups} groups do not fit {in_c} channels", s.where
-        )
+        raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {in_c} channels", s.where)
     at = window(s, x.shape, weights.shape[2:])
     bias = s.const(_bias(s, w.shape[0]), 2) if s.has(2) else None
     if groups == in_c > 1:

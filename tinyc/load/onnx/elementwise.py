@@ -44,9 +44,7 @@ def arithmetic(s: Step) -> None:
 @imports("Div")
 def divide(s: Step) -> None:
     if s.constant(1) is None:
-        raise TinycError(
-            "division by a computed tensor is not supported; the divisor must be constant", s.where
-        )
+        raise TinycError("division by a computed tensor is not supported; the divisor must be constant", s.where)
     divisor = s.weights(1)
     if not divisor.all():
         raise TinycError("division by zero", s.where)
@@ -89,9 +87,7 @@ def clip(s: Step) -> None:
 def bound(s: Step) -> None:
     """The larger (smaller) of a tensor and a constant number."""
     if s.input_count != 2 or (s.constant(0) is None and s.constant(1) is None):
-        raise TinycError(
-            f"{s.node.op} of computed tensors is not supported, only with a constant number", s.where
-        )
+        raise TinycError(f"{s.node.op} of computed tensors is not supported, only with a constant number", s.where)
     constant = 0 if s.constant(0) is not None else 1
     number = s.scalar(constant, 0.0)
     bounds = (number, math.inf) if s.node.op == "Max" else (-math.inf, number)

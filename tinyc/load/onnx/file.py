@@ -186,9 +186,7 @@ def _input(info: onnx.ValueInfoProto, where: Loc) -> OnnxInput:
         raise TinycError(f"input '{info.name}' is not a tensor", where)
     type_ = info.type.tensor_type
     if not type_.HasField("shape"):
-        raise TinycError(
-            f"input '{info.name}' has no shape", where, "export the model with a fixed input shape"
-        )
+        raise TinycError(f"input '{info.name}' has no shape", where, "export the model with a fixed input shape")
     dims = type_.shape.dim
     if len(dims) > MAX_RANK:
         raise TinycError(f"input '{info.name}' has {len(dims)} dimensions; at most {MAX_RANK}", where)
@@ -265,9 +263,7 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         raise TinycError(f"tensor '{tensor.name}' has element type {name}, which tinyc does not read", where)
     shape = tuple(int(d) for d in tensor.dims)
     if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
-        raise TinycError(
-            f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED
-        )
+        raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
     count = math.prod(shape)
     item_bytes, field = _FIELDS[type_]
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -290,9 +286,7 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         array: Array = numpy_helper.to_array(inline)
     except (ValueError, TypeError, OverflowError) as e:
         raise TinycError(f"tensor '{tensor.name}' cannot be decoded", where, _DAMAGED) from e
-    with np.errstate(
-        over="ignore"
-    ):  # a double beyond float32 becomes infinite, which is refused where it matters
+    with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, which is refused where it matters
         return array.astype(np.float32) if type_ in FLOATS else array
 
 
@@ -307,18 +301,12 @@ def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes
     try:
         file = (base / location).resolve()
         if not file.is_relative_to(base):
-            raise TinycError(
-                f"tensor '{tensor.name}' refers to '{location}', outside the model's folder", where, hint
-            )
+            raise TinycError(f"tensor '{tensor.name}' refers to '{location}', outside the model's folder", where, hint)
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
         if offset < 0 or length != size:
-            raise TinycError(
-                f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED
-            )
+            raise TinycError(f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED)
         if not file.is_file():
-            raise TinycError(
-                f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint
-            )
+            raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint)
         with file.open("rb") as f:
             f.seek(offset)
             data = f.read(size)

@@ -81,9 +81,7 @@ def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int) -> list[Array
             warnings.simplefilter("ignore")
             results = ReferenceEvaluator(model).run(None, arrays)
     except Exception as e:  # whatever numpy makes of nonsense: the model's fault, not ours
-        raise TinycError(
-            f"its inputs are constants, but it cannot be computed: {_short(e)}", node.where
-        ) from e
+        raise TinycError(f"its inputs are constants, but it cannot be computed: {_short(e)}", node.where) from e
     if not all(isinstance(r, np.ndarray | np.generic) for r in results):
         raise TinycError("its inputs are constants, but its result is no tensor", node.where)
     return [np.asarray(r) for r in results]
@@ -96,9 +94,7 @@ def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int) -> None:
     try:
         schema = onnx.defs.get_schema(node.op, opset, "")
         opsets = [onnx.helper.make_opsetid("", opset)]
-        inferred = onnx.shape_inference.infer_node_outputs(
-            schema, node.proto, types, data, opset_imports=opsets
-        )
+        inferred = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
     except Exception as e:  # the package raises its own types, ValueError and RuntimeError
         raise TinycError(f"its inputs do not fit the operator: {_short(e)}", node.where) from e
     for name, type_ in inferred.items():

@@ -107,9 +107,7 @@ class Builder:
             raise TinycError(f"constant '{name}' has element type {array.dtype}", where)
         if array.size == 0 or not np.isfinite(array).all():
             what = "is empty" if array.size == 0 else "contains NaN or infinity"
-            raise TinycError(
-                f"constant '{name}' {what}", where, "the model is damaged, or its training diverged"
-            )
+            raise TinycError(f"constant '{name}' {what}", where, "the model is damaged, or its training diverged")
         value = Value(self.unique(f"{name}:const"), array.shape, dtype, None, where)
         self.values[value.name] = value
         self.consts[value.name] = read_only(array)
@@ -118,9 +116,7 @@ class Builder:
     def graph(self, name: str) -> Graph:
         for output in self.file.outputs:
             if output not in self.values:
-                raise TinycError(
-                    f"output '{output}' does not depend on any input", Loc(self.file.file, None, output)
-                )
+                raise TinycError(f"output '{output}' does not depend on any input", Loc(self.file.file, None, output))
         inputs = tuple(i.name for i in self.file.inputs)
         return Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
 
@@ -203,9 +199,7 @@ class Step:
         """A new constant made from input `index` of the node."""
         return self.builder.add_const(self.node.inputs[index], np.asarray(array, np.float32))
 
-    def insert(
-        self, op: str, inputs: Sequence[Value | None], attrs: Any, suffix: str, tensor: str = ""
-    ) -> Value:
+    def insert(self, op: str, inputs: Sequence[Value | None], attrs: Any, suffix: str, tensor: str = "") -> Value:
         """Add a node and its new output `<output of the ONNX node>:<suffix>`, shaped as the operator says.
 
         `tensor`: the model's tensor whose elements it holds, if it does.

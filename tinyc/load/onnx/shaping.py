@@ -53,9 +53,7 @@ def squeeze(s: Step) -> None:
     axes = _axes(s, len(x.shape))
     dropped = {k for k, size in enumerate(x.shape) if size == 1} if axes is None else axes
     if any(x.shape[k] != 1 for k in dropped):
-        raise TinycError(
-            f"cannot squeeze axes {sorted(dropped)} of {list(x.shape)}: their size is not 1", s.where
-        )
+        raise TinycError(f"cannot squeeze axes {sorted(dropped)} of {list(x.shape)}: their size is not 1", s.where)
     s.emit("reshape", [x], Reshape(tuple(size for k, size in enumerate(x.shape) if k not in dropped)))
 
 
@@ -113,8 +111,6 @@ def expand(s: Step) -> None:
     x, wanted = s.value(0), s.numbers(1)
     rank = max(len(x.shape), len(wanted))
     own = (1,) * (rank - len(x.shape)) + x.shape
-    if any(
-        size not in (1, have) for size, have in zip((1,) * (rank - len(wanted)) + wanted, own, strict=True)
-    ):
+    if any(size not in (1, have) for size, have in zip((1,) * (rank - len(wanted)) + wanted, own, strict=True)):
         raise TinycError(f"expanding {list(x.shape)} to {list(wanted)} is not supported", s.where)
     s.emit("reshape", [x], Reshape(own))

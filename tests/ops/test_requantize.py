@@ -1,0 +1,79 @@
+"""requantize: TensorFlow Lite's integers in every pair of widths, kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import check_kernels
+from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
+from tests.ops.runtimes import every_byte
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph
+from tinyc.numerics import Numerics
+from tinyc.ops.requantize import Requantize, float_ref
+from tinyc.reference import run_int
+
+FACTORS = [0.5, 1.0, 2.0, 0.013, 0.731, 1.37, 55.0, 0.002, 200.0]  # the last two are beyond XNNPACK
+WIDTHS = [("s16", "s8"), ("s8", "s16"), ("s16", "s16"), ("s16", "s32"), ("s8", "s32")]
+
+
+def graph_of(factor: float, x_dtype: str = "s8", y_dtype: str = "s8", x_zero: int = 5, y_zero: int = -9) -> Graph:
+    """Zero points are used where the dtype is s8; TensorFlow Lite has none for wider tensors."""
+    x = tensor("x", (1, 256), 0.1, x_zero if x_dtype in ("s8", "u8") else 0, x_dtype)
+    zero = y_zero if y_dtype in ("s8", "u8") else 0
+    return one_node("requantize", Requantize(y_dtype), [x], 0.1 / factor, zero)
+
+
+def inputs_of(dtype: str) -> Array:
+    if dtype != "s16":
+        return every_byte().view(np.uint8 if dtype == "u8" else np.int8)
+    x = np.random.default_rng(1).integers(-32768, 32768, (1, 256)).astype(np.int16)
+    x[0, :5] = -32768, 32767, 0, -1, 1
+    return x
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("theirs", [assert_equals_tflm, assert_equals_litert])
+def test_bytes(factor, theirs):
+    graph = graph_of(factor)
+    theirs(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": every_byte()})
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize(("x_dtype", "y_dtype"), WIDTHS)
+def test_wide_equals_tflm(factor, x_dtype, y_dtype):
+    graph = graph_of(factor, x_dtype, y_dtype)
+    assert_equals_tflm(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": inputs_of(x_dtype)})
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize(("x_dtype", "y_dtype"), WIDTHS[:-1])
+def test_wide_equals_litert(factor, x_dtype, y_dtype):
+    graph = graph_of(factor, x_dtype, y_dtype)
+    assert_equals_litert(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": inputs_of(x_dtype)})
+
+
+@pytest.mark.parametrize(("x_dtype", "y_dtype"), [("u8", "s8"), ("s8", "u8")])
+def test_signedness_moves_by_128(x_dtype, y_dtype):
+    zeros = (128, 0) if x_dtype == "u8" else (0, 128)
+    graph = graph_of(1.0, x_dtype, y_dtype, *zeros)
+    x = inputs_of(x_dtype)
+    assert_equals_tflm(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": x})
+    y = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(y.astype(int) - x.astype(int), zeros[1] - zeros[0])
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+@pytest.mark.parametrize(("x_dtype", "y_dtype"), [*WIDTHS, ("s8", "s8"), ("u8", "s8")])
+def test_kernels(x_dtype, y_dtype, numerics):
+    graph = graph_of(0.731, x_dtype, y_dtype)
+    names = check_kernels(graph, [{"x": inputs_of(x_dtype)}], numerics)
+    assert names == ["tc_lut_s8" if {x_dtype, y_dtype} <= {"s8", "u8"} else "tc_requantize_wide"]
+
+
+def test_float_and_errors():
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(float_ref(Requantize(), x)[0], x)
+    with pytest.raises(TinycError, match="16384"):
+        run_int(graph_of(20000.0, "s16", "s32"), {"x": inputs_of("s16")}, Numerics.TFLM)

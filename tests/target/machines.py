@@ -1,0 +1,22 @@
+"""What the tests of this folder share: the machine for a board, and the type of the `build` fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware
+from tinyc.errors import TinycError
+from tinyc.run import Target, find_target
+
+Build = Callable[..., Firmware]
+
+
+def target_for(board_name: str, emulator: str | None) -> Target:
+    """The machine, or a skip that names what is missing."""
+    try:
+        return find_target(load_board(board_name), emulator)
+    except TinycError as error:
+        pytest.skip(error.message)

@@ -1,0 +1,138 @@
+"""Board files: the shipped ones load, and a wrong one is refused with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tinyc import paths
+from tinyc.board import Board, Memory, list_boards, load_board
+from tinyc.errors import TinycError
+
+GOOD = (paths.boards_dir() / "cortex-m4.toml").read_text()
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "my.toml"
+    file.write_text(text)
+    return file
+
+
+def test_shipped_boards() -> None:
+    boards = {board.name: board for board in list_boards()}
+    assert {"cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "host"} <= set(boards)
+    for file in paths.boards_dir().glob("*.toml"):
+        assert file.stem in boards
+    for board in boards.values():
+        assert load_board(board.name) == board
+        assert board.is_host == (board.memory is None)
+
+
+def test_cortex_m4() -> None:
+    board = load_board("cortex-m4")
+    assert board.memory == Memory(0, 1 << 20, 0x20000000, 256 << 10, 16 << 10)
+    assert (board.flash_bytes, board.ram_bytes) == (1 << 20, 256 << 10)
+    assert board.isa == {"thumb2", "dsp", "fpu"}
+    assert board.qemu is not None
+    assert board.qemu.machine == "mps2-an386"
+
+
+def test_host_has_no_limits() -> None:
+    board = load_board("host")
+    assert board.is_host
+    assert board.flash_bytes is None
+    assert board.ram_bytes is None
+
+
+def test_own_board_by_path(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD.replace('name = "cortex-m4"', 'name = "mine"'))
+    board = load_board(file)
+    assert isinstance(board, Board)
+    assert board.name == "mine"
+    assert load_board(str(file)) == board
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [("cortex_m4", "cortex-m4"), ("Cortex-M33", "cortex-m33"), ("cortexm7", "cortex-m7"), ("hosst", "host")],
+)
+def test_unknown_board_suggests_the_closest(name: str, guess: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        load_board(name)
+    assert f"there is no board '{name}'" in caught.value.message
+    assert f"did you mean '{guess}'?" in caught.value.hint
+    assert "cortex-m0plus, " in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["", "../../pyproject", "xyzzy"])
+def test_unknown_board_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        load_board(name)
+    assert "known boards: cortex-m0plus" in caught.value.hint
+    assert "did you mean" not in caught.value.hint
+
+
+def line_of(text: str, start: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if line.startswith(start))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "line"),
+    [
+        ("flash_bytes = 1_048_576", 'flash_bytes = "1M"', "'memory.flash_bytes' must be a whole", "flash_bytes"),
+        ("flash_bytes = 1_048_576", "flash_bytes = true", "'memory.flash_bytes' must be a whole", "flash_bytes"),
+        ("flash_bytes = 1_048_576", "flash_bytes = 1_048_577", "'memory.flash_bytes' must be a multiple", "flash_bytes"),
+        ("flash_bytes = 1_048_576", "flash_bytes = -1024", "'memory.flash_bytes' must be from 1024", "flash_bytes"),
+        ("ram_origin = 0x2000_0000", "ram_origin = 0x0008_0000", "'memory.ram_origin' puts the RAM", "ram_origin"),
+        ("ram_origin = 0x2000_0000\n", "", "'memory.ram_origin' is missing", "[memory]"),
+        ("stack_bytes = 16_384", "stack_bytes = 262_144", "'memory.stack_bytes' must be a multiple", "stack_bytes"),
+        ('isa = ["thumb2", "dsp", "fpu"]', "isa = [1]", "'isa' must be a list of texts", "isa"),
+        ('core = "cortex-m4"', 'core = ""', "'core' must be a text", "core"),
+        ("clock_hz = 100_000_000", "clock = 1", "file; did you mean 'clock_hz'?", "clock"),
+        ('io = "semihosting"', 'io = "telex"', "'firmware.io' is 'telex'; it must be one of: semihosting", "io"),
+        ("[emulator.unicorn]", "[emulator.unicron]", "'emulator.unicron' is not a key", "[emulator.unicron]"),
+        ('machine = "mps2-an386"', 'machin = "x"', "'emulator.qemu.machine' is missing", "[emulator.qemu]"),
+        ("[uart]", "[uart.extra]\nx = 1\n[uart]", "'uart.extra' is not a key", "[uart.extra]"),
+    ],
+)  # fmt: skip
+def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, message: str, line: str) -> None:
+    assert old in GOOD
+    text = GOOD.replace(old, new)
+    file = write(tmp_path, text)
+    with pytest.raises(TinycError) as caught:
+        load_board(file)
+    assert message in caught.value.message
+    assert str(caught.value.where) == f"{file}:{line_of(text, line)}"
+
+
+@pytest.mark.parametrize("section", ["firmware", "memory", "cflags"])
+def test_missing_section(tmp_path: Path, section: str) -> None:
+    head, _, tail = GOOD.partition(f"[{section}]\n")
+    rest = tail[tail.index("\n[") + 1 :]
+    with pytest.raises(TinycError, match=f"'{section}' is missing"):
+        load_board(write(tmp_path, head + rest))
+
+
+def test_no_compiler_flags(tmp_path: Path) -> None:
+    text = "\n".join(line for line in GOOD.splitlines() if not line.startswith(("gcc =", "zig =")))
+    with pytest.raises(TinycError, match="needs the flags of at least one compiler"):
+        load_board(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("data", [b"name = \n", b"\xff\xfe", b"[memory\n", b"= 3"])
+def test_file_that_is_not_toml(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "my.toml"
+    file.write_bytes(data)
+    with pytest.raises(TinycError, match=r"not valid TOML|not UTF-8"):
+        load_board(file)
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="No such file"):
+        load_board(tmp_path / "none.toml")
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="'firmware' is missing"):
+        load_board(write(tmp_path, ""))

@@ -1,0 +1,282 @@
+"""Constant factors and offsets (batch norm is both) disappear into the weights beside them. Float graphs only.
+
+In integers the sums would round differently; there, only padding is folded (`fold_padding`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node, Shape
+from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import Act, Padding
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.windows import Window
+
+WEIGHTED = ("conv2d", "depthwise_conv2d", "fully_connected")
+_OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
+_NONE = Act()
+
+
+def _operand(view: View, node: Node) -> tuple[str, Array] | None:
+    """(computed input, constant) of a binary node that has one of each."""
+    for name, other in (node.inputs, node.inputs[::-1]):
+        if view.is_const(other) and not view.is_const(name):
+            return name, view.const(other)
+    return None
+
+
+def _per_channel(constant: Array, shape: Shape) -> Array | None:
+    """The constant as one number per index of the last axis of `shape`; None if it varies along another."""
+    along_last = constant.shape[-1:] == shape[-1:] == (constant.size,) and constant.ndim <= len(shape)
+    if constant.size != 1 and not along_last:
+        return None
+    return np.broadcast_to(constant.reshape(-1), shape[-1:])
+
+
+def _weighted(view: View, name: str) -> Node | None:
+    """The layer that makes the value, if its constants may change: float, no activation, no other reader."""
+    node = view.producer(name, *WEIGHTED)
+    if node is None or node.attrs.act != _NONE or not view.sole_use(name) or not view.is_float(node):
+        return None
+    return node if all(view.is_const(other) for other in node.inputs[1:] if other) else None
+
+
+def _bias(view: View, node: Node) -> Array:
+    """The layer's bias [O] in float64, zeros where it has none."""
+    if len(node.inputs) > 2 and node.inputs[2]:
+        return view.const(node.inputs[2]).astype(np.float64)
+    return np.zeros(view.const(node.inputs[1]).shape[_OUT_AXIS[node.op]])
+
+
+def _with(view: View, at: Node, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
+    """`layer` reading x, with new weights and bias, in place of the node `at`."""
+    draft, like = Draft(view, at), view.value(layer.inputs[1])
+    has_bias = len(layer.inputs) > 2 and layer.inputs[2]
+    bias_like = view.value(layer.inputs[2]) if has_bias else replace(like, name=f"{like.name}:bias")
+    names = [x, draft.const(w, like, "scaled"), draft.const(b, bias_like, "shifted")]
+    return draft.finish(layer.op, names, layer.attrs, layer.origin + origin.origin)
+
+
+@rule("mul")
+def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
+    """layer, mul by c per channel -> layer with weights and bias times c."""
+    found = _operand(view, node)
+    layer = _weighted(view, found[0]) if found else None
+    if found is None or layer is None or node.attrs.act != _NONE:
+        return None
+    factor = _per_channel(found[1], view.value(found[0]).shape)
+    if factor is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
+        return None
+    shape = [1, 1, 1, 1][: view.const(layer.inputs[1]).ndim]
+    shape[_OUT_AXIS[layer.op]] = -1
+    w = view.const(layer.inputs[1]) * factor.astype(np.float64).reshape(shape)
+    return _with(view, node, layer, layer.inputs[0], w, _bias(view, layer) * factor, node)
+
+
+@rule("add")
+def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
+    """layer, add of c per channel -> layer with c in its bias."""
+    found = _operand(view, node)
+    layer = _weighted(view, found[0]) if found else None
+    if found is None or layer is None or node.attrs.act != _NONE:
+        return None
+    offset = _per_channel(found[1], view.value(found[0]).shape)
+    if offset is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
+        return None
+    return _with(view, node, layer, layer.inputs[0], view.const(layer.inputs[1]), _bias(view, layer) + offset, node)
+
+
+@rule(*WEIGHTED)
+def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
+    """mul by c per channel, layer -> layer with c in its weights; padding is zero before and after."""
+    found = _binary_before(view, node, "mul")
+    if found is None:
+        return None
+    before, x, factor = found
+    w = view.const(node.inputs[1]) * _per_input(node, view.const(node.inputs[1]), factor)
+    return _with(view, node, node, x, w, _bias(view, node), before)
+
+
+@rule(*WEIGHTED)
+def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
+    """add of c per channel, layer -> layer with c times its weights in the bias; only where it pads nothing."""
+    found = _binary_before(view, node, "add")
+    if found is None or any(getattr(node.attrs, "pad", ())):
+        return None
+    before, x, offset = found
+    w = view.const(node.inputs[1]).astype(np.float64)
+    axes = tuple(k for k in range(w.ndim) if k != _OUT_AXIS[node.op])
+    bias = _bias(view, node) + (w * _per_input(node, w, offset)).sum(axis=axes)
+    return _with(view, node, node, x, view.const(node.inputs[1]), bias, before)
+
+
+def _binary_before(view: View, node: Node, op: str) -> tuple[Node, str, Array] | None:
+    """(binary node, its computed input, constant per channel) that only this float layer reads."""
+    before = view.producer(node.inputs[0], op)
+    if before is None or before.attrs.act != _NONE or not view.sole_use(node.inputs[0]) or not view.is_float(node):
+        return None
+    if not all(view.is_const(other) for other in node.inputs[1:] if other):
+        return None
+    found = _operand(view, before)
+    if found is None or view.value(found[0]).shape != view.value(before.outputs[0]).shape:
+        return None
+    constant = _per_channel(found[1], view.value(found[0]).shape)
+    return None if constant is None else (before, found[0], constant)
+
+
+def _per_input(node: Node, w: Array, constant: Array) -> Array:
+    """A constant per input channel, as it broadcasts against the layer's weights."""
+    channels = constant.astype(np.float64)
+    if node.op == "depthwise_conv2d":  # output channel c*M+m reads input channel c
+        return np.repeat(channels, w.shape[2] // len(channels))
+    if node.op == "fully_connected":  # the flattened input repeats its channels
+        return np.tile(channels, w.shape[1] // len(channels))
+    out_c, _, _, group_in = w.shape
+    groups = len(channels) // group_in
+    return np.repeat(channels.reshape(groups, 1, 1, group_in), out_c // groups, axis=0)
+
+
+@rule("mul")
+def mul_before_add(view: View, node: Node) -> Rewrite | None:
+    """add of c, mul by d -> mul by d, add of c*d; and mul by c, mul by d -> mul by c*d."""
+    found = _operand(view, node)
+    before = view.producer(found[0], "add", "mul") if found else None
+    if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
+        return None
+    first, y = _operand(view, before), view.value(node.outputs[0])
+    if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
+        return None
+    draft = Draft(view, node)
+    origin = before.origin + node.origin
+    both = draft.const(np.asarray(first[1] * found[1]), view.value(node.inputs[1]), "product")
+    if before.op == "mul":
+        return draft.finish("mul", [first[0], both], node.attrs, origin)
+    factor = draft.const(found[1], view.value(node.inputs[1]), "factor")
+    scaled = draft.add("mul", [first[0], factor], Mul(), replace(y, loc=None), y.shape, "scaled")
+    return draft.finish("add", [scaled, both], Add(node.attrs.act), origin)
+
+
+@rule("add")
+def merge_adds(view: View, node: Node) -> Rewrite | None:
+    """add of c, add of d -> add of c+d."""
+    found = _operand(view, node)
+    before = view.producer(found[0], "add") if found else None
+    if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
+        return None
+    first, y = _operand(view, before), view.value(node.outputs[0])
+    if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
+        return None
+    draft = Draft(view, node)
+    both = draft.const(np.asarray(first[1] + found[1]), view.value(node.inputs[1]), "sum")
+    return draft.finish("add", [first[0], both], node.attrs, before.origin + node.origin)
+
+
+@rule("sub")
+def sub_to_add(view: View, node: Node) -> Rewrite | None:
+    """x - c -> x + (-c), and c - x -> x * (-1) + c, which the other rules fold."""
+    found = _operand(view, node)
+    if found is None or not view.is_float(node):
+        return None
+    draft, y = Draft(view, node), view.value(node.outputs[0])
+    name, constant = found
+    if name == node.inputs[0]:
+        negative = draft.const(-constant, view.value(node.inputs[1]), "negative")
+        return draft.finish("add", [name, negative], Add(node.attrs.act))
+    x, like = view.value(name), view.value(node.inputs[0])
+    minus = draft.const(np.array(-1, np.float32), like, "minus")
+    flipped = draft.add("mul", [name, minus], Mul(), replace(y, loc=None), x.shape, "flipped")
+    return draft.finish("add", [flipped, node.inputs[0]], Add(node.attrs.act))
+
+
+@rule("mul")
+def scale_to_depthwise(view: View, node: Node) -> Rewrite | None:
+    """mul of an image by c per channel -> depthwise 1x1 convolution, which takes the offset and activation too."""
+    found, y = _operand(view, node), view.value(node.outputs[0])
+    if found is None or not view.is_float(node) or len(y.shape) != 4 or y.shape[0] != 1:
+        return None
+    factor = _per_channel(found[1], y.shape)
+    if factor is None or found[1].size == 1 or view.value(found[0]).shape != y.shape:
+        return None
+    draft = Draft(view, node)
+    w = draft.const(np.asarray(factor).reshape(1, 1, -1), view.value(node.inputs[1]), "depthwise")
+    return draft.finish("depthwise_conv2d", [found[0], w], DepthwiseConv2D(act=node.attrs.act))
+
+
+@rule("avg_pool2d")
+def global_pool_to_mean(view: View, node: Node) -> Rewrite | None:
+    """avg_pool2d over the whole image -> mean, whose output has a finer scale of its own."""
+    x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
+    a: AvgPool2D = node.attrs
+    whole = tuple(a.kernel) == x.shape[1:3] and y.shape[1:3] == (1, 1) and not any(a.pad)
+    if not whole or a.act != _NONE or not view.is_float(node):
+        return None
+    return Draft(view, node).finish("mean", node.inputs, Mean((1, 2), keep_dims=True))
+
+
+@rule("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
+def fold_padding(view: View, node: Node) -> Rewrite | None:
+    """pad of rows and columns with zero -> padding of the convolution or pool behind it. Integer graphs too.
+
+    Exact: a convolution pads with the zero point, which is what the integer 0.0 is. avg_pool2d then
+    counts the padding; max_pool2d ignores it, which is the same only if its input is never negative.
+    """
+    before = view.producer(node.inputs[0], "pad")
+    if before is None or before.attrs.value != 0 or not view.sole_use(node.inputs[0]):
+        return None
+    (_, top, left, depth), (_, bottom, right, more) = before.attrs.before, before.attrs.after
+    if depth or more or before.attrs.before[0] or before.attrs.after[0]:
+        return None
+    own: Padding = node.attrs.pad
+    attrs = replace(node.attrs, pad=Padding(own.top + top, own.left + left, own.bottom + bottom, own.right + right))
+    if isinstance(attrs, AvgPool2D):
+        if any(own) and not attrs.count_pad:
+            return None
+        attrs = replace(attrs, count_pad=True)
+    if isinstance(attrs, MaxPool2D) and (any(own) or not _never_negative(view, before.inputs[0])):
+        return None
+    if isinstance(attrs, AvgPool2D | MaxPool2D) and not _touches_image(view, before.inputs[0], attrs):
+        return None
+    inputs = (before.inputs[0], *node.inputs[1:])
+    return Draft(view, node).finish(node.op, inputs, attrs, before.origin + node.origin)
+
+
+def _never_negative(view: View, name: str) -> bool:
+    node = view.producer(name)
+    return node is not None and getattr(node.attrs, "act", _NONE).lo >= 0
+
+
+def _touches_image(view: View, name: str, attrs: AvgPool2D | MaxPool2D) -> bool:
+    """Whether every window has a tap inside the unpadded image, as pools ask for."""
+    counts = Window.of(attrs, *attrs.kernel).taps_inside(view.value(name).shape)
+    return bool(min(c.min() for c in counts) >= 1)
+
+
+_RULES = (
+    mul_into_layer_before,
+    add_into_layer_before,
+    mul_before_add,
+    merge_adds,
+    sub_to_add,
+    mul_into_layer_after,
+    add_into_layer_after,
+    global_pool_to_mean,
+)
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """The graph with factors and offsets folded into weights; what is left of them per channel is depthwise."""
+    graph = rewrite(graph, _RULES)
+    return rewrite(graph, (*_RULES, scale_to_depthwise))
+
+
+def fold_pads(graph: Graph) -> Graph:
+    """The graph with explicit zero padding folded into the operators behind it."""
+    return rewrite(graph, (fold_padding,))
