@@ -18,11 +18,11 @@ typedef struct {
 
 static void tc_concat_runs(const tc_concat_t *p, void *y, const void *const *x)
 {
-    uint8_t *out = (uint8_t *)y;
+    uint8_t *restrict out = (uint8_t *)y;
 
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t k = 0; k < p->count; k++) {
-            const uint8_t *in = (const uint8_t *)x[k] + o * p->run_bytes[k];
+            const uint8_t *restrict in = (const uint8_t *)x[k] + o * p->run_bytes[k];
             for (int32_t i = 0; i < p->run_bytes[k]; i++) {
                 *out++ = in[i];
             }

@@ -433,17 +433,30 @@ static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc
     return tc_ssat8((finish == 3 ? t + (acc >> 31) : t) >> shift);
 }
 
-/* Channels [first, first + n) of one pixel: acc[o] -> y[o]. */
-static inline void tc_dsp_finish_1(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
+static inline void tc_dsp_finish_way(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y,
+                                     int32_t finish)
 {
     for (int32_t o = 0; o < n; o++) {
-        const int32_t v = tc_dsp_scale(p, first + o, acc[o], p->finish);
-        y[o] = (int8_t)(p->clamp ? tc_clamp(v, p->y_min, p->y_max) : v);
+        y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], finish);
     }
 }
 
-static inline void tc_dsp_finish_way(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y0,
-                                     int8_t *y1, int32_t finish)
+/* Channels [first, first + n) of one pixel: acc[o] -> y[o]. */
+static inline void tc_dsp_finish_1(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
+{
+    switch (p->finish) {
+    case 1: tc_dsp_finish_way(p, first, acc, n, y, 1); break;
+    case 2: tc_dsp_finish_way(p, first, acc, n, y, 2); break;
+    case 3: tc_dsp_finish_way(p, first, acc, n, y, 3); break;
+    default: tc_dsp_finish_way(p, first, acc, n, y, 0); break;
+    }
+    for (int32_t o = 0; p->clamp && o < n; o++) {
+        y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
+    }
+}
+
+static inline void tc_dsp_finish_way_2(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y0,
+                                       int8_t *y1, int32_t finish)
 {
     for (int32_t o = 0; o < n; o++) {
         y1[o] = (int8_t)tc_dsp_scale(p, first + o, acc[2 * o + 1], finish);
@@ -458,10 +471,10 @@ static inline void tc_dsp_finish_2(const tc_dsp_out_t *p, int32_t first, const i
     int8_t *y1 = y0 + (pixels - 1) * p->out_c;
 
     switch (p->finish) {
-    case 1: tc_dsp_finish_way(p, first, acc, n, y0, y1, 1); break;
-    case 2: tc_dsp_finish_way(p, first, acc, n, y0, y1, 2); break;
-    case 3: tc_dsp_finish_way(p, first, acc, n, y0, y1, 3); break;
-    default: tc_dsp_finish_way(p, first, acc, n, y0, y1, 0); break;
+    case 1: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 1); break;
+    case 2: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 2); break;
+    case 3: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 3); break;
+    default: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 0); break;
     }
     for (int32_t o = 0; p->clamp && o < n; o++) {
         y1[o] = (int8_t)tc_clamp(y1[o], p->y_min, p->y_max);

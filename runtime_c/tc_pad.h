@@ -32,8 +32,8 @@ static void tc_pad(const tc_pad_t *p, const void *x, void *y)
     const int32_t size2 = p->before3 + p->n3 + p->after3; /* bytes of one element of loop 2, 1 and 0 */
     const int32_t size1 = (p->before2 + p->n2 + p->after2) * size2;
     const int32_t size0 = (p->before1 + p->n1 + p->after1) * size1;
-    const uint8_t *in = (const uint8_t *)x;
-    uint8_t *out = tc_pad_fill(p, (uint8_t *)y, p->before0 * size0);
+    const uint8_t *restrict in = (const uint8_t *)x;
+    uint8_t *restrict out = tc_pad_fill(p, (uint8_t *)y, p->before0 * size0);
 
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         out = tc_pad_fill(p, out, p->before1 * size1);

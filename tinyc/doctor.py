@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tinyc import paths
+from tinyc import __version__, paths
 from tinyc.board import Board, list_boards
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
@@ -55,13 +55,15 @@ def examine() -> tuple[Finding, ...]:
 
 
 def _packages() -> list[Finding]:
+    """tinyc itself, and what its distribution asks for (nothing to ask when it runs from bare sources)."""
     try:
         requirements = importlib.metadata.requires("tinyc") or []
     except importlib.metadata.PackageNotFoundError:
-        return [Finding(Kind.PACKAGE, "tinyc", "", False, ("pip install .",), "run from its sources")]
+        requirements = []
     own = [r for r in requirements if "extra ==" not in r]
     names = [match[0] for r in own if (match := re.match(r"[\w.-]+", r))]
-    return [Finding(Kind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
+    packages = [Finding(Kind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
+    return [Finding(Kind.PACKAGE, "tinyc", __version__, True), *packages]
 
 
 def _package_version(name: str) -> str:

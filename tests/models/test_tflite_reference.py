@@ -49,12 +49,8 @@ def run(graph: Graph, numerics: Numerics, x: Array) -> Array:
 
 
 @pytest.mark.parametrize(("model", "inputs", "outputs"), MLPERF)
-@pytest.mark.parametrize(
-    ("numerics", "key"), [(Numerics.TFLM, "int8_tflm"), (Numerics.LITERT, "int8_default")]
-)
-def test_mlperf_tiny(
-    models_dir: Path, model: str, inputs: str, outputs: str, numerics: Numerics, key: str
-) -> None:
+@pytest.mark.parametrize(("numerics", "key"), [(Numerics.TFLM, "int8_tflm"), (Numerics.LITERT, "int8_default")])
+def test_mlperf_tiny(models_dir: Path, model: str, inputs: str, outputs: str, numerics: Numerics, key: str) -> None:
     folder = models_dir / "mlperf_tiny"
     graph = load_model(folder / f"{model}_int8.tflite")
     found = run(graph, numerics, read(folder / f"{inputs}.npz")["x"])
@@ -62,9 +58,7 @@ def test_mlperf_tiny(
 
 
 @pytest.mark.parametrize("model", ZOO)
-@pytest.mark.parametrize(
-    ("numerics", "key"), [(Numerics.TFLM, "out0_tflm"), (Numerics.LITERT, "out0_litert_default")]
-)
+@pytest.mark.parametrize(("numerics", "key"), [(Numerics.TFLM, "out0_tflm"), (Numerics.LITERT, "out0_litert_default")])
 def test_zoo(models_dir: Path, model: str, numerics: Numerics, key: str) -> None:
     path = models_dir / "zoo" / f"{model}.tflite"
     stem = path.stem.removesuffix("_int8") if "/" in model else path.stem

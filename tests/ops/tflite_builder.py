@@ -21,12 +21,17 @@ TYPES = {
     "s32": tflite.TensorType.INT32,
     "s64": tflite.TensorType.INT64,
     "bool": tflite.TensorType.BOOL,
+    "f16": tflite.TensorType.FLOAT16,
+    "string": tflite.TensorType.STRING,
 }
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the file. `scale` empty: no quantization. `data`: a constant, in the dtype's numpy type."""
+    """A tensor of the file. `scale` empty: no quantization. `data`: a constant, in the dtype's numpy type.
+
+    `signature`: the shape with -1 for what the exporter left open.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -35,6 +40,8 @@ class Tensor:
     zero: tuple[int, ...] = ()
     axis: int = 0
     data: Array | None = None
+    signature: tuple[int, ...] = ()
+    variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,7 @@ def _buffer(b: flatbuffers.Builder, data: Array | None) -> int:
 def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
     name, shape = b.CreateString(tensor.name), _ints(b, tensor.shape)
     quant = _quant(b, tensor) if tensor.scale else None
+    signature = _ints(b, tensor.signature) if tensor.signature else None
     tflite.TensorStart(b)
     tflite.TensorAddShape(b, shape)
     tflite.TensorAddType(b, TYPES[tensor.dtype])
@@ -129,6 +137,10 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
     tflite.TensorAddName(b, name)
     if quant is not None:
         tflite.TensorAddQuantization(b, quant)
+    if signature is not None:
+        tflite.TensorAddShapeSignature(b, signature)
+    if tensor.variable:
+        tflite.TensorAddIsVariable(b, True)
     return int(tflite.TensorEnd(b))
 
 

@@ -20,8 +20,8 @@ from tinyc.errors import TinycError
 from tinyc.run import OVERHEAD, RunError, RunResult
 from tinyc.run.host import HostTarget
 from tinyc.run.protocol import Frame, FrameReader, Reply, Request, encode, parse_result
-from tinyc.run.qemu import QemuTarget
-from tinyc.run.trace import executions_by_address
+from tinyc.run.qemu import QemuTarget, accepts
+from tinyc.run.trace import build_trace_library, executions_by_address
 from tinyc.run.unicorn import UnicornTarget
 
 UNICORN_BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
@@ -316,3 +316,26 @@ def test_stream_that_ends_early(build: Build) -> None:
 def _frame(version: int, type_: int, payload: bytes) -> bytes:
     head = bytes([version, type_]) + len(payload).to_bytes(4, "little")
     return b"TC" + head + payload + zlib.crc32(head + payload).to_bytes(4, "little")
+
+
+# --- the tracer ---
+
+
+def test_qemu_refuses_a_plugin_of_another_version() -> None:
+    target = target_for("cortex-m4", "qemu")
+    assert isinstance(target, QemuTarget)
+    future = build_trace_library(1000)
+    assert future is not None
+    assert not accepts(target.program, future)
+    assert target.plugin is not None
+    assert accepts(target.program, target.plugin)
+
+
+def test_step_without_a_function_counts_nothing(build: Build) -> None:
+    """Compilers drop a step whose function is empty."""
+    firmware = build("cortex-m4", "gcc")
+    four_steps = dataclasses.replace(firmware, info=dataclasses.replace(firmware.info, steps=4))
+    target = target_for("cortex-m4", None)
+    usual, more = (target.run(f, INPUTS).counts[0] for f in (firmware, four_steps))
+    assert more.steps == {**usual.steps, 3: 0}
+    assert more.total == usual.total

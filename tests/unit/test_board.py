@@ -82,7 +82,7 @@ def line_of(text: str, start: str) -> int:
     [
         ("flash_bytes = 1_048_576", 'flash_bytes = "1M"', "'memory.flash_bytes' must be a whole", "flash_bytes"),
         ("flash_bytes = 1_048_576", "flash_bytes = true", "'memory.flash_bytes' must be a whole", "flash_bytes"),
-        ("flash_bytes = 1_048_576", "flash_bytes = 1_048_577", "'memory.flash_bytes' must be a multiple", "flash_bytes"),
+        ("flash_bytes = 1_048_576", "flash_bytes = 1_048_577", "flash_bytes' must be a multiple", "flash_bytes"),
         ("flash_bytes = 1_048_576", "flash_bytes = -1024", "'memory.flash_bytes' must be from 1024", "flash_bytes"),
         ("ram_origin = 0x2000_0000", "ram_origin = 0x0008_0000", "'memory.ram_origin' puts the RAM", "ram_origin"),
         ("ram_origin = 0x2000_0000\n", "", "'memory.ram_origin' is missing", "[memory]"),

@@ -18,7 +18,8 @@ def command(json: Json = False, verbose: Verbose = False, color: ColorOption = C
         out.json({"findings": [asdict(finding) for finding in findings]})
         rows = table("", "", "tool", "version", "purpose or how to install")
         for finding in findings:
-            rows.add_row("ok" if finding.version else "--", finding.name, finding.version or "", finding.note)
+            advice = finding.note if finding.found else f"{' or '.join(finding.install)}  ({finding.note})"
+            rows.add_row("ok" if finding.found else "--", finding.name, finding.version, advice)
         out.result(rows)
-        if not all(finding.version for finding in findings if finding.required):
+        if not all(finding.ok for finding in findings):
             raise typer.Exit(1)

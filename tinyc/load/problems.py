@@ -41,9 +41,7 @@ def combined(problems: Sequence[TinycError], file: str) -> TinycError:
         lines.setdefault((op, problem.message), []).append(problem)
     hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
     text = "\n".join(f"  {_places(same)}: {message}" for (_, message), same in lines.items())
-    return TinycError(
-        f"{len(problems)} operators cannot be imported\n{text}", Loc(file), "\n        ".join(hints)
-    )
+    return TinycError(f"{len(problems)} operators cannot be imported\n{text}", Loc(file), "\n        ".join(hints))
 
 
 def _places(problems: Sequence[TinycError]) -> str:

@@ -149,9 +149,7 @@ def _each(owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> li
     with reading(f"the list of {vector}", where):
         count = getattr(owner, f"{vector}Length")()
     if count > MAX_ITEMS:
-        raise TinycError(
-            f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT
-        )
+        raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT)
     found = []
     for i in range(count):
         with reading(f"{vector}[{i}]", where):
@@ -242,12 +240,8 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
     return Operator(index, code, inputs, outputs, options_type, Options(options, here), here)
 
 
-def _in_range(
-    indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc
-) -> tuple[int, ...]:
+def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:
     for i in indices:
         if not 0 <= i < len(tensors):
-            raise TinycError(
-                f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT
-            )
+            raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT)
     return indices

@@ -246,9 +246,19 @@ class Step:
         tensor = self.tensor(index)
         if tensor.index in self.builder.broken:
             raise FollowUpError
-        raise TinycError(
-            f"{what} '{tensor.name}' must be a constant, but is computed at run time", self.where
-        )
+        raise TinycError(f"{what} '{tensor.name}' must be a constant, but is computed at run time", self.where)
+
+    def real(self, index: int, what: str) -> float:
+        """The real number that an input of one constant element stands for."""
+        tensor, array = self.tensor(index), self.known(index, what)
+        if array.size != 1:
+            raise TinycError(f"{what} '{tensor.name}' has {array.size} elements, expected one", self.where)
+        quant = quant_of(tensor, dtype_of(tensor, self.where))
+        scale, zero = (1.0, 0) if quant is None else quant.per_tensor
+        value = scale * (float(array.reshape(-1)[0]) - zero)
+        if not math.isfinite(value):
+            raise TinycError(f"{what} '{tensor.name}' is {value}", self.where)
+        return value
 
     def numbers(self, index: int) -> tuple[int, ...]:
         """A constant integer input (axes, paddings, a shape), flattened. TinycError if it is computed."""

@@ -156,12 +156,7 @@ def pad(s: Step) -> None:
         raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
     fill = 0.0
     if s.has(2):
-        array = s.known(2, "the padding value")
-        if array.size != 1:
-            raise TinycError(f"{array.size} padding values where one belongs", s.where)
-        value = s.value(2)
-        scale, zero = value.quant.per_tensor if value.quant else (1.0, 0)
-        fill = scale * (float(array.reshape(-1)[0]) - zero)
+        fill = s.real(2, "the padding value")
     s.emit("pad", (x,), Pad(pads[0::2], pads[1::2], fill))
 
 

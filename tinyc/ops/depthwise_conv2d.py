@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
+from tinyc.ops.dsp import out_fields, pad_taps
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -86,6 +88,49 @@ def lower_rows(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_depthwise_conv2d_s8_t", fields), rows)
 
 
+def one_per_input(site: Site) -> bool:
+    """as many output channels as input channels"""
+    return site.x(1).shape[2] == site.x(0).shape[3]
+
+
+def _pairs(p: ConvParams) -> int:
+    k_h, k_w, _ = p.w.shape
+    return -(-k_h * k_w // 2)
+
+
+def _pack(p: ConvParams) -> npt.NDArray[np.int32]:
+    """The words that tc_depthwise_conv2d_s8_dsp.h asks for, little endian."""
+    out_c = p.w.shape[2]
+    taps = np.zeros((2 * _pairs(p), out_c), np.int8)
+    taps[: p.w.shape[0] * p.w.shape[1]] = p.w.reshape(-1, out_c)
+    quads = out_c // 4
+    blocks = taps[:, : 4 * quads].reshape(-1, 2, quads, 2, 2)  # [pair][s or t][quad][01 or 23][channel]
+    rest = pad_taps(taps[:, 4 * quads :].T)
+    packed = np.concatenate([blocks.transpose(2, 0, 3, 1, 4).ravel(), rest.ravel()])
+    return packed.view("<i4").astype(np.int32)
+
+
+def dsp_scratch(site: Site, p: ConvParams) -> int:
+    """Pointers to the taps of one pixel, eight bytes each on the widest host."""
+    return 2 * _pairs(p) * 8
+
+
+def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_s8_dsp: one output row from k_h input rows."""
+    k_h, k_w, out_c = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    outputs = out_fields(p, p.w.reshape(-1, out_c).T)
+    fields = {
+        **{f"out.{name}": value for name, value in outputs.items()},
+        "w": Const(_pack(p), "[out_c][k_h][k_w] by quads and pairs (tc_depthwise_conv2d_s8_dsp.h)", "w"),
+        "pad": Const(np.full(out_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **window_fields(site, window),
+        "pairs": _pairs(p),
+    }
+    rows = row_geometry(site, window, p.x_zero)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s8_dsp_t", fields), rows)
+
+
 OP = Op(
     name="depthwise_conv2d",
     attrs=DepthwiseConv2D,
@@ -95,6 +140,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed(axis=2, symmetric=True), Bias()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,)),),
+    kernels=(
+        Kernel(
+            "tc_depthwise_conv2d_s8_dsp",
+            lower_rows_dsp,
+            isa=frozenset({"dsp"}),
+            when=(is_s8, one_per_input),
+            scratch=dsp_scratch,
+        ),
+        Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,)),
+    ),
     macs=macs,
 )

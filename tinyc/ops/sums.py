@@ -9,7 +9,7 @@ and proves it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -132,11 +132,13 @@ def int_ref(p: Sum, x0: Array, x1: Array) -> tuple[Array, ...]:
 def linear_form(p: Sum) -> Linear | None:
     """A Linear with the same output for all 65,536 pairs of int8 inputs, or None if the search finds none.
 
+    Its y_zero is 0 wherever that is possible: always, but for a Linear p that allows no other.
     The coefficients lie near the real ratios; for each shift a window of them is tried against the
     pairs that come closest to a step of the output, and the survivor is checked against every pair.
     """
-    if isinstance(p, Linear):
-        return p
+    folded = _with_zero_folded(p) if isinstance(p, Linear) else None
+    if folded is not None:
+        return folded
     x = np.arange(-128, 128)
     target = p.run(x[:, None], x[None, :]).astype(np.int64)
     real0, real1 = _real_ratios(p)
@@ -146,11 +148,20 @@ def linear_form(p: Sum) -> Linear | None:
             found = _search(p, target, real0, real1, shift, reach)
             if found is not None:
                 return found
-    return None
+    return p if isinstance(p, Linear) else None
 
 
-def _real_ratios(p: Rescaled) -> tuple[float, float]:
+def _with_zero_folded(p: Linear) -> Linear | None:
+    """p with y_zero in c, unless that leaves int32."""
+    c = p.c + (p.y_zero << p.shift)
+    fits = (abs(p.a) + abs(p.b)) * 128 + abs(c) < 2**31
+    return replace(p, c=c, y_zero=0) if fits else None
+
+
+def _real_ratios(p: Sum) -> tuple[float, float]:
     """Coefficients of x0 and x1 in the real function that p approximates."""
+    if isinstance(p, Linear):
+        return p.a / 2.0**p.shift, p.b / 2.0**p.shift
     out = p.mult * 2.0 ** (p.shift - 31 + _LEFT_SHIFT)
     return (
         p.x0_mult * 2.0 ** (p.x0_shift - 31) * out,
@@ -158,14 +169,14 @@ def _real_ratios(p: Rescaled) -> tuple[float, float]:
     )
 
 
-def _largest_shift(p: Rescaled, real0: float, real1: float) -> int:
+def _largest_shift(p: Sum, real0: float, real1: float) -> int:
     """The most fraction bits with which every sum surely stays below 2^31, whatever the inputs."""
     most = (abs(real0) + abs(real1)) * 256 + abs(p.y_zero) + 2
     return min(30, math.floor(31 - math.log2(most)))
 
 
 def _search(
-    p: Rescaled, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int
+    p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int
 ) -> Linear | None:
     """The best (a, b, c) for this shift with a and b at most `reach` from the rounded real ones, or None."""
     x = np.arange(-128, 128)
@@ -237,6 +248,24 @@ def lower_rescaled(site: Site, p: Sum) -> Call:
     return Call(arguments(site), Struct("tc_add_s8_t", fields))
 
 
+def is_plain(site: Site) -> bool:
+    """inputs of the output's shape and no clamp inside the int8 range"""
+    if not (is_s8(site) and site.x(0).shape == site.x(1).shape == site.y().shape):
+        return False
+    form = linear_form(_prepare(site))
+    return form is not None and (form.y_zero, form.y_min, form.y_max) == (0, -128, 127)
+
+
+def lower_plain(site: Site, p: Sum) -> Call:
+    """tc_add_linear_s8_dsp: a saturating shift in one instruction."""
+    form = linear_form(p)
+    if form is None:
+        raise TinycError("no exact linear form", site.node.where)
+    fields = {"n": site.y().elements, "a": form.a, "b": form.b, "c": form.c}
+    struct = Struct("tc_add_linear_s8_dsp_t", fields)
+    return Call((*arguments(site), form.shift), struct)
+
+
 def is_rescaled(site: Site) -> bool:
     """a sum that is not linear by definition"""
     return is_s8(site) and isinstance(_prepare(site), Rescaled)
@@ -244,6 +273,7 @@ def is_rescaled(site: Site) -> bool:
 
 KERNELS = (
     NUMBER_KERNEL,
+    Kernel("tc_add_linear_s8_dsp", lower_plain, isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)),
     Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
 )

@@ -1,21 +1,23 @@
-"""Offsets for the blocks of a layout: first fit in several orders, then hill climbing.
+"""Offsets for the blocks of a layout: first fit in several orders, then annealing over orders.
 
 First fit gives one block after the other the lowest place that the blocks placed so far leave. Any layout can
-be reached by some order of the blocks, so the search is over orders: a few that are known to
-be good (largest first, longest-lived first ...), then small changes of the best one around the blocks that
-make it high. It stops at the lower bound, or when its work is used up; work is counted, not timed, so
-the result is the same on every machine.
+be reached by some order of the blocks, so the search is over orders: a few that are known to be good
+(largest first, longest-lived first ...), then small changes of the best one around the blocks that make it
+high. It stops at the lower bound, or when its work is used up; work is counted, not timed, so the
+result is the same on every machine.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 
+from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.lifetimes import Block, Layout
-from tinyc.plan.live import round_up
 
-WORK = 3_000_000  # pairs of blocks looked at: some seconds
+WORK = 3_000_000  # pairs of blocks looked at: a second or two
+TEMPERATURES = (0.04, 0.02, 0.005)  # a rise of this part of the height is accepted with probability 1/e
 
 
 def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]:
@@ -23,51 +25,34 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
 
     Aims at the least height; at `lower_bound` it stops at once.
     """
-    best: tuple[int, ...] | None = None
-    best_order: list[int] = []
+    best: FirstFit | None = None
     for order in _orders(layout.blocks):
-        offsets = first_fit(layout, order)
-        if best is None or height(layout, offsets) < height(layout, best):
-            best, best_order = offsets, order
-        if height(layout, best) <= lower_bound:
-            return best
+        found = FirstFit(layout, order)
+        if best is None or found.height < best.height:
+            best = found
+        if best.height <= lower_bound:
+            return tuple(best.offsets)
     assert best is not None
-    cost = len(layout.blocks) + sum(len(others) for others in layout.forbidden)
-    return _climb(layout, best_order, best, lower_bound, work // max(cost, 1))
+    offsets, order = tuple(best.offsets), list(best.order)
+    for seed, temperature in enumerate(TEMPERATURES):
+        fit = FirstFit(layout, order)
+        for better in _anneal(fit, seed, temperature, lower_bound, work // len(TEMPERATURES)):
+            offsets, order = better, list(fit.order)
+    return offsets
 
 
 def height(layout: Layout, offsets: Sequence[int]) -> int:
     """One past the highest byte in use."""
-    return max((offset + block.size for offset, block in zip(offsets, layout.blocks, strict=True)), default=0)
+    return max((at + block.size for at, block in zip(offsets, layout.blocks, strict=True)), default=0)
 
 
-def first_fit(layout: Layout, order: Sequence[int]) -> tuple[int, ...]:
-    """Offsets when blocks are placed in `order` (indices), each as low as those before it allow."""
-    offsets: list[int | None] = [None] * len(layout.blocks)
-    for i in order:
-        taken = []
-        for j, intervals in layout.forbidden[i].items():
-            base = offsets[j]
-            if base is not None:
-                taken += [(base + low, base + high) for low, high in intervals]
-        taken.sort()
-        offsets[i] = _lowest(taken, layout.blocks[i].align)
-    return tuple(offset for offset in offsets if offset is not None)
-
-
-def _lowest(taken: Sequence[tuple[int, int]], align: int) -> int:
-    """The least multiple of `align` in none of the open intervals, which are sorted."""
-    at = 0
-    for low, high in taken:
-        if at <= low:
-            return at
-        if at < high:
-            at = round_up(high, align)
-    return at
+def greedy_by_size(layout: Layout) -> tuple[int, ...]:
+    """The usual planner, to compare with: largest first, each as low as it goes."""
+    return tuple(FirstFit(layout, next(_orders(layout.blocks))).offsets)
 
 
 def _orders(blocks: Sequence[Block]) -> Iterator[list[int]]:
-    """Orders worth trying first; ties break on birth, then on place in the list."""
+    """Orders worth trying first, largest first among them; ties break on birth, then on place in the list."""
     keys: tuple[Callable[[Block], tuple[int, ...]], ...] = (
         lambda b: (-b.size, b.born),
         lambda b: (-b.size * (b.dies - b.born), b.born),
@@ -90,39 +75,38 @@ def _busiest_first(blocks: Sequence[Block]) -> list[int]:
     return sorted(range(len(blocks)), key=lambda i: (-worst[i], -blocks[i].size, blocks[i].born))
 
 
-def _climb(
-    layout: Layout, order: list[int], offsets: tuple[int, ...], lower_bound: int, rounds: int
-) -> tuple[int, ...]:
-    """Swap blocks that hold up the highest one with earlier ones, keeping what does no harm."""
-    rng = random.Random(0)
-    best = offsets
-    current_height = height(layout, offsets)
-    for _ in range(rounds):
-        if height(layout, best) <= lower_bound:
-            break
-        culprits = _culprits(layout, offsets)
-        trial = list(order)
-        a = trial.index(rng.choice(culprits))
-        b = rng.randrange(len(trial)) if rng.random() < 0.3 else rng.randrange(a + 1)
-        block = trial.pop(a)
-        trial.insert(b, block)
-        tried = first_fit(layout, trial)
-        tried_height = height(layout, tried)
-        if tried_height <= current_height:
-            order, offsets, current_height = trial, tried, tried_height
-            if tried_height < height(layout, best):
-                best = tried
-    return best
+def _anneal(
+    fit: FirstFit, seed: int, temperature: float, lower_bound: int, work: int
+) -> Iterator[tuple[int, ...]]:
+    """Ever lower offsets, until `lower_bound` or until the work is used up.
 
-
-def _culprits(layout: Layout, offsets: Sequence[int]) -> list[int]:
-    """The blocks that end highest, and all that they stand on, directly or not."""
-    top = height(layout, offsets)
-    found = [i for i, block in enumerate(layout.blocks) if offsets[i] + block.size == top]
-    for i in found:  # grows while it runs
-        for j, intervals in layout.forbidden[i].items():
-            above = offsets[i] - offsets[j]
-            rests = any(0 <= above - high < layout.blocks[i].align for _, high in intervals)
-            if rests and j not in found:
-                found.append(j)
-    return found
+    The aim is to bring every block below the height reached so far; what is minimised is the sum of how
+    far blocks stick out. A move takes a block that sticks out, or one that it rests on, and places it
+    before one of its rivals.
+    """
+    rng = random.Random(seed)
+    heat = temperature * fit.height
+    limit = fit.height - 1
+    too_high = fit.above(limit)
+    while too_high and limit >= lower_bound and fit.work < work:
+        block = rng.choice(too_high)
+        while rng.random() < 0.5 and (below := fit.supports(block)):
+            block = rng.choice(below)
+        ranks = fit.earlier(block)
+        fit.work += len(ranks) + 1
+        if not ranks:
+            continue
+        rank = fit.rank[block]
+        changed = fit.advance(block, rng.choice(ranks))
+        worse = sum(
+            max(0, fit.offsets[i] + fit.sizes[i] - limit) - max(0, old + fit.sizes[i] - limit)
+            for i, old in changed
+        )
+        if worse > 0 and rng.random() >= math.exp(-worse / heat):
+            fit.take_back(block, rank, changed)
+        elif changed:
+            too_high = fit.above(limit)
+            if not too_high:
+                yield tuple(fit.offsets)
+                limit = fit.height - 1
+                too_high = fit.above(limit)

@@ -92,7 +92,7 @@ def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout
             if (intervals := _handover(problem, task, name)) is not None:
                 gaps[name, task.writes[0]] = intervals
     blocks = _blocks(problem, order, alive, hosts)
-    return Layout(blocks, _forbidden(blocks, gaps))
+    return Layout(blocks, conflicts(blocks, gaps))
 
 
 def _handover(problem: Problem, task: Task, name: str) -> tuple[Interval, ...] | None:
@@ -125,9 +125,10 @@ def _blocks(
     return tuple(tensors + [Block((member,), problem.scratch_align, scratch=True) for member in scratch])
 
 
-def _forbidden(
+def conflicts(
     blocks: Sequence[Block], gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
 ) -> tuple[Mapping[int, tuple[Interval, ...]], ...]:
+    """`Layout.forbidden`: blocks alive together keep apart, the tensors (x, y) of `gaps` only that far."""
     found: list[dict[int, tuple[Interval, ...]]] = [{} for _ in blocks]
     current: list[int] = []  # blocks that are alive when the next one is born
     for j in sorted(range(len(blocks)), key=lambda i: (blocks[i].born, i)):

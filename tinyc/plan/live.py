@@ -34,6 +34,8 @@ class Costs:
     followers: tuple[tuple[int, ...], ...]  # per task: the tasks that need it
     reads: tuple[tuple[int, ...], ...]
     writes: tuple[tuple[int, ...], ...]
+    made: tuple[int, ...]  # per task: bytes of what it writes
+    stays: tuple[int, ...]  # per task: bytes of what it writes that is alive after it
     scratch: tuple[int, ...]
     savings: tuple[tuple[Saving, ...], ...]
 
@@ -46,20 +48,14 @@ class Costs:
 
         `done`: the tasks that have run; `task` is not among them.
         """
-        now = done | 1 << task
-        made = sum(self.size[i] for i in self.writes[task])
-        during = live + made + self.scratch[task] - self.saved(done, task)
-        after = live + sum(self.size[i] for i in self.writes[task] if self.kept[i] or self.readers[i])
-        after -= sum(self.size[i] for i in self.reads[task] if self._dies(i, now))
-        return during, after
-
-    def saved(self, done: int, task: int) -> int:
-        """Bytes that the step saves because its output may overlap an input that dies in it."""
-        now = done | 1 << task
-        return max((s.bytes for s in self.savings[task] if self._dies(s.tensor, now)), default=0)
-
-    def _dies(self, tensor: int, done: int) -> bool:
-        return not self.kept[tensor] and self.readers[tensor] & ~done == 0
+        left = ~(done | 1 << task)
+        dying = [i for i in self.reads[task] if not self.kept[i] and not self.readers[i] & left]
+        during = live + self.made[task] + self.scratch[task]
+        after = live + self.stays[task]
+        for i in dying:
+            after -= self.size[i]
+        # The output overlaps one dying input, the one with which that saves most.
+        return during - max((s.bytes for s in self.savings[task] if s.tensor in dying), default=0), after
 
 
 def costs_of(problem: Problem) -> Costs:
@@ -88,6 +84,11 @@ def costs_of(problem: Problem) -> Costs:
         followers=tuple(tuple(after) for after in followers),
         reads=tuple(tuple(index[name] for name in task.reads) for task in problem.tasks),
         writes=tuple(tuple(index[name] for name in task.writes) for task in problem.tasks),
+        made=tuple(sum(size[index[name]] for name in task.writes) for task in problem.tasks),
+        stays=tuple(
+            sum(size[index[name]] for name in task.writes if readers[index[name]] or name in problem.outputs)
+            for task in problem.tasks
+        ),
         scratch=tuple(round_up(task.scratch_bytes, problem.align) for task in problem.tasks),
         savings=tuple(_savings(problem, task, index) for task in problem.tasks),
     )

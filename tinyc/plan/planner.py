@@ -34,10 +34,9 @@ def plan_graph(
 
 def solve(problem: Problem) -> Plan:
     """The smallest plan found: in the graph's own order unless another one gives a smaller arena."""
-    best = best_order(problem)
+    best, given = best_order(problem), graph_order(problem)
     plan = _plan(problem, best.tasks, best.optimal)
-    given = graph_order(problem)
-    if plan.gap_bytes and given.tasks != best.tasks:
+    if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
         other = _plan(problem, given.tasks, False)
         plan = min(other, plan, key=lambda p: p.arena_bytes)
     validate(problem, plan)

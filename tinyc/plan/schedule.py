@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from tinyc.plan.live import Costs, costs_of
 from tinyc.plan.problem import Problem
 
-MAX_STATES = 20_000
+MAX_RUNS = 100_000
 BEAM_WIDTH = 16
 
 
@@ -41,10 +41,10 @@ def graph_order(problem: Problem) -> Order:
     return Order(tasks, peak, peak <= _floor(costs))
 
 
-def best_order(problem: Problem, max_states: int = MAX_STATES) -> Order:
+def best_order(problem: Problem, max_runs: int = MAX_RUNS) -> Order:
     """The graph's own order if no other is found to have a lower peak, else the best one found.
 
-    Exact unless more than `max_states` states came up. Deterministic.
+    Exact unless the search would have to look at more than `max_runs` ways to go on. Deterministic.
     """
     given = graph_order(problem)
     if given.optimal:
@@ -52,7 +52,7 @@ def best_order(problem: Problem, max_states: int = MAX_STATES) -> Order:
     costs = costs_of(problem)
     tasks: tuple[int, ...] | None
     try:
-        tasks = _exact(costs, given.peak, max_states)
+        tasks = _exact(costs, given.peak, max_runs)
     except _TooManyError:
         tasks = _beam(costs)
         found = Order(tasks, _peak(costs, tasks), False)
@@ -112,11 +112,12 @@ def _settle(costs: Costs, state: _State) -> _State:
             return state
 
 
-def _exact(costs: Costs, limit: int, max_states: int) -> tuple[int, ...] | None:
+def _exact(costs: Costs, limit: int, max_runs: int) -> tuple[int, ...] | None:
     """An order with the least peak of all, None if none is below `limit`. _TooManyError when it gives up."""
     start = _settle(costs, _start(costs))
     heap = [(start.peak, -start.count, 0, start)]
     pushed = 0  # keeps the heap from comparing states, and the search deterministic
+    runs = 0
     seen: set[int] = set()
     while heap:
         state = heapq.heappop(heap)[-1]
@@ -125,10 +126,11 @@ def _exact(costs: Costs, limit: int, max_states: int) -> tuple[int, ...] | None:
         if state.done in seen:
             continue
         seen.add(state.done)
-        if len(seen) > max_states:
-            raise _TooManyError
         for task in state.ready:
             after = _settle(costs, _run(costs, state, task))
+            runs += after.count - state.count
+            if runs > max_runs:
+                raise _TooManyError
             if after.peak < limit and after.done not in seen:
                 pushed += 1
                 heapq.heappush(heap, (after.peak, -after.count, pushed, after))

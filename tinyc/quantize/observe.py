@@ -85,26 +85,27 @@ class _Runner:
         self._calibration = calibration
         self._reference = prepare_float(graph)
         self._session, self._tensors = _open(graph, names, calibration.model)
-        self._others = [name for name in names if name not in self._tensors]
+        self._others = [name for name in names if name not in self._tensors and name not in graph.inputs]
         self._graph = graph
 
     def run(self) -> Iterator[dict[str, Array]]:
         for index in range(self._calibration.samples):
             sample = self._calibration.sample(index)
             arrays = self._from_model(sample)
-            if self._others or (index == 0 and arrays):
+            first = index == 0 and self._session is not None
+            if self._others or first:
                 computed = self._reference(sample, keep="all")
-                if arrays and index == 0:
+                if first:
                     self._check(arrays, computed)
                 arrays |= {name: computed[name] for name in self._others}
-            yield arrays
+            yield {**sample, **arrays}
 
     def _from_model(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         if self._session is None:
             return {}
         feeds = {i.name: sample[i.name].astype(_FLOATS[i.type]) for i in self._session.get_inputs()}
-        wanted = list(dict.fromkeys(self._tensors.values()))
-        found = dict(zip(wanted, self._session.run(wanted, feeds), strict=True))
+        wanted = [tensor for tensor in dict.fromkeys(self._tensors.values()) if tensor not in sample]
+        found = {**sample, **dict(zip(wanted, self._session.run(wanted, feeds), strict=True))}
         return {name: np.asarray(found[tensor], np.float32) for name, tensor in self._tensors.items()}
 
     def _check(self, model: Mapping[str, Array], graph: Mapping[str, Array]) -> None:
@@ -144,7 +145,7 @@ def _open(
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception:  # onnxruntime raises classes of its own: newer opset, operator it lacks
         return None, {}
-    return session, {name: tensor for name, tensor in tensors.items() if tensor not in graph.inputs}
+    return session, {name: tensor for name, tensor in tensors.items() if name not in graph.inputs}
 
 
 def _tensor(loc: Loc | None) -> str:

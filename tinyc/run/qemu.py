@@ -123,15 +123,15 @@ def _accepted_plugin(program: str) -> Path | None:
             return None
         if plugin is None:
             return None
-        if _accepts(program, plugin):
+        if accepts(program, plugin):
             return plugin
     return None
 
 
-def _accepts(program: str, plugin: Path) -> bool:
+def accepts(program: str, plugin: Path) -> bool:
     """Whether QEMU loads the plugin: an empty machine that is told to quit leaves a report then."""
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
-        empty = TracePlan(run_start=0, run_end=0, run_return=0, steps=(), limit=0)
+        empty = TracePlan(run_start=0, run_end=0, run_return=0, steps=(), step_count=0, limit=0)
         (Path(name) / _CONFIG).write_text(empty.config(Path(_REPORT)))
         command = [program, "-M", "none", "-display", "none", "-monitor", "stdio", *_plugin_arguments(plugin)]
         try:

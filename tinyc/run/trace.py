@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +57,18 @@ class TracePlan:
     run_end: int
     run_return: int
     steps: tuple[tuple[int, int], ...]
+    step_count: int
     limit: int
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The step number of every slot."""
         return (OVERHEAD, *(number for number, _ in self.steps))
+
+    def inference(self, totals: Sequence[int]) -> InferenceCount:
+        """The count of one inference from the executed instructions of each slot."""
+        counted = {number: count for (number, _), count in zip(self.steps, totals[1:], strict=True)}
+        return InferenceCount(totals[0], {number: counted.get(number, 0) for number in range(self.step_count)})
 
     def step_of(self, slot: int) -> int | None:
         """The step number of a slot; OVERHEAD for the run function, None outside the model."""
@@ -83,18 +89,15 @@ class TracePlan:
 
 
 def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
-    """What to watch in this firmware. Raises TinycError when a step has no function of its own."""
+    """What to watch in this firmware. A step without a function does nothing: compilers drop empty ones."""
     run = elf.symbol(f"{firmware.model}_run")
-    steps = elf.step_functions(firmware.model)
-    missing = sorted(set(range(firmware.info.steps)) - set(steps))
-    if missing:
-        raise TinycError(f"the firmware has no function {firmware.model}_step_{missing[0]}: counts would be wrong")
     return TracePlan(
-        run.address,
-        run.address + run.size,
-        elf.symbol(RETURN_SYMBOL).address & ~1,
-        tuple((number, symbol.address) for number, symbol in steps.items()),
-        limit,
+        run_start=run.address,
+        run_end=run.address + run.size,
+        run_return=elf.symbol(RETURN_SYMBOL).address & ~1,
+        steps=tuple((number, symbol.address) for number, symbol in elf.step_functions(firmware.model).items()),
+        step_count=firmware.info.steps,
+        limit=limit,
     )
 
 
@@ -116,18 +119,13 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
     rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": []}
     for kind, *numbers in lines:
         rows[kind].append([int(number) for number in numbers])
-    inferences = tuple(_inference(plan, totals) for totals in rows["inference"])
+    inferences = tuple(plan.inference(totals) for totals in rows["inference"])
     blocks = (BlockCount(plan.numbers[slot], *rest) for slot, *rest in rows["block"])
     return TraceReport(
         stopped=rows["stopped"][0][0] != 0,
         step=plan.step_of(rows["slot"][0][0]),
         counts=Counts(inferences, ordered(blocks)),
     )
-
-
-def _inference(plan: TracePlan, totals: list[int]) -> InferenceCount:
-    steps = {number: count for (number, _), count in zip(plan.steps, totals[1:], strict=True)}
-    return InferenceCount(totals[0], steps)
 
 
 def ordered(blocks: Iterable[BlockCount]) -> tuple[BlockCount, ...]:

@@ -23,7 +23,6 @@ from tinyc.run.base import (
     BlockCount,
     Conversation,
     Counts,
-    InferenceCount,
     Inputs,
     Progress,
     RunError,
@@ -356,8 +355,7 @@ class _PythonTracer:
     def finish(self) -> TraceReport:
         numbers = self._plan.numbers
         inferences = tuple(
-            InferenceCount(total[0], {number: total[slot] for slot, number in enumerate(numbers) if slot})
-            for total in self._totals
+            self._plan.inference([total[slot] for slot in range(len(numbers))]) for total in self._totals
         )
         blocks = (
             BlockCount(numbers[slot], address, size, self._lengths[address, size], count)

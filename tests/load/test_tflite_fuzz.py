@@ -1,0 +1,139 @@
+"""Damaged TFLite files: whatever the bytes, the loader returns a graph or raises TinycError, in little memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.load.tflite_models import network_bytes
+from tinyc.errors import TinycError
+from tinyc.ir.graph import NUMPY_DTYPE, Graph
+from tinyc.load.tflite import load_tflite, unsupported_tflite
+from tinyc.numerics import Numerics
+from tinyc.reference import run_int
+
+EXTREMES = [0, 1, 2, 0xFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF, 0x7F800000, 0x7FC00000]
+MEMORY_BYTES = 32 << 20
+PUBLISHED = [
+    "mlperf_tiny/ic_int8",
+    "mlperf_tiny/kws_w4a8",
+    "mlperf_tiny/sww_int8",
+    "zoo/hello_world_int8",
+    "zoo/mcunet_detection_int8",
+    "zoo/micro_speech_int8",
+    "zoo/mobilenet96_int8",
+    "zoo/streaming_vad_int8",
+    "zoo/synthetic_ops/elementwise_mix_int8",
+    "zoo/synthetic_ops/tcn_conv1d_int8",
+]
+
+
+def damaged(content: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """Copies with some bits flipped, words replaced by extremes, stretches of noise, or the end cut off."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        copy = bytearray(content)
+        kind = rng.integers(4)
+        if kind == 0:
+            del copy[rng.integers(len(copy)) :]
+        elif kind == 1:
+            for at in rng.integers(len(copy), size=rng.integers(1, 6)):
+                copy[at] ^= 1 << int(rng.integers(8))
+        elif kind == 2:
+            for word in rng.integers(len(copy) // 4, size=rng.integers(1, 4)):
+                copy[4 * word : 4 * word + 4] = EXTREMES[rng.integers(len(EXTREMES))].to_bytes(4, "little")
+        else:
+            at, size = rng.integers(len(copy)), rng.integers(1, 64)
+            copy[at : at + size] = rng.bytes(min(size, len(copy) - at))
+        yield bytes(copy)
+
+
+def survive(path: Path, content: bytes, numerics: Numerics) -> bool:
+    """Load, and run what could be loaded; True if it could. TinycError is the only exception allowed."""
+    path.write_bytes(content)
+    try:
+        graph = load_tflite(path)
+    except TinycError as e:
+        assert path.name in str(e)
+        assert e.hint
+        return False
+    assert unsupported_tflite(path) == []
+    if sum(value.elements for value in graph.values.values()) < 1_000_000:
+        run(graph, numerics)
+    return True
+
+
+def run(graph: Graph, numerics: Numerics) -> None:
+    zeros = {name: np.zeros(graph.values[name].shape, NUMPY_DTYPE[graph.values[name].dtype]) for name in graph.inputs}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # damaged float weights overflow
+            run_int(graph, zeros, numerics)
+    except TinycError:
+        pass
+
+
+def fuzz(path: Path, content: bytes, count: int, seed: int) -> None:
+    for i, copy in enumerate(damaged(content, count, seed)):
+        survive(path, copy, (Numerics.TFLM, Numerics.LITERT)[i % 2])
+
+
+def test_every_truncation(tmp_path: Path) -> None:
+    content = network_bytes()
+    path = tmp_path / "m.tflite"
+    assert survive(path, content, Numerics.TFLM)
+    for size in range(1, len(content), 3):
+        survive(path, content[:size], Numerics.TFLM)
+
+
+def test_flips_in_the_tables(tmp_path: Path) -> None:
+    """The tables lie behind the buffers: the last bytes of the file describe the graph."""
+    content = network_bytes()
+    path = tmp_path / "m.tflite"
+    for at in range(len(content) - 1500, len(content), 3):
+        copy = bytearray(content)
+        copy[at] ^= 0x81
+        survive(path, bytes(copy), Numerics.TFLM)
+
+
+def test_memory_stays_small(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    tracemalloc.start()
+    try:
+        for copy in damaged(network_bytes(), 300, seed=1):
+            path.write_bytes(copy)
+            try:
+                load_tflite(path)
+            except TinycError:
+                continue
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < MEMORY_BYTES
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage(tmp_path: Path, seed: int) -> None:
+    fuzz(tmp_path / "m.tflite", network_bytes(), 400, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_much_random_damage(tmp_path: Path, seed: int) -> None:
+    fuzz(tmp_path / "m.tflite", network_bytes(), 1000, seed)
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_damaged_published_models(models_dir: Path, tmp_path: Path, model: str) -> None:
+    fuzz(tmp_path / "m.tflite", (models_dir / f"{model}.tflite").read_bytes(), 30, seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_much_damaged_published_models(models_dir: Path, tmp_path: Path, model: str) -> None:
+    fuzz(tmp_path / "m.tflite", (models_dir / f"{model}.tflite").read_bytes(), 600, seed=3)

@@ -1,0 +1,1 @@
+"""Functions written for one layer: generators of assembly with a portable twin in runtime_c/."""

@@ -1,0 +1,255 @@
+"""From accumulator to int8 in two to four instructions, proved equal to the layer's definition.
+
+The definition (tinyc/numerics.py, then + y_zero, then the clamp) is a monotone step function of the
+accumulator: output v or more exactly from the threshold theta_v on, at most 255 of them. The fast way is
+
+    out = saturate8((X * mult + offset) >> (32 + shift)),   X = acc * 2^scale
+
+done as SMMLA (high word of the product, plus `add`) and SSAT with its built-in shift. It equals the
+definition on the reachable accumulators [low, high] if and only if for every v
+
+    X(theta_v) * mult + offset >= v * 2^(32+shift) > X(theta_v - 1) * mult + offset,
+
+two linear inequalities in (mult, offset); outside [low, high] nothing is asked. So mult need not be the
+multiplier of the definition: any number between its bounds serves. offset = add * 2^32 + nudge * mult,
+where the nudge is added to X beforehand, in the bias. `sign` takes 1 from the high word of negative X: the
+halves-away-from-zero of double rounding, where outputs below y_zero can be seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.numerics import Rounding, requantize
+from tinyc.ops.windows import ConvParams, accumulator_bounds
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
+_NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge
+_WORD = 1 << 32
+_SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
+_GUESS = 4  # accumulators between the real-valued and the exact threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the proof looks at: the accumulators around every threshold, and the reachable range.
+
+    reach[o][i]: accumulator of channel o where the output must be at least outputs[i]; below[o][i]: where
+    it must be less. has_reach, has_below: whether that lies in [low, high].
+    """
+
+    low: Int64s
+    high: Int64s
+    outputs: Int64s
+    reach: Int64s
+    has_reach: Bools
+    below: Int64s
+    has_below: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift)."""
+
+    scale: Int64s
+    shift: Int64s
+    mult: Int64s
+    add: Int64s
+    nudge: Int64s
+    sign: bool
+
+    def outputs(self, acc: Int64s) -> Int64s:
+        """What the instructions compute of acc[O, ...], before saturation."""
+        extra = (slice(None),) + (None,) * (acc.ndim - 1)
+        x = (acc << self.scale[extra]) + self.nudge[extra]
+        t = ((x * self.mult[extra]) >> 32) + self.add[extra]
+        return (t - (self.sign & (x < 0))) >> self.shift[extra]
+
+    def fits(self, steps: Steps) -> Bools:
+        """Per channel: X and the sum of SMMLA stay within int32 from the least to the greatest accumulator."""
+        good = np.ones(len(self.mult), np.bool_)
+        for acc in (steps.low, steps.high):
+            x = (acc << self.scale) + self.nudge
+            t = ((x * self.mult) >> 32) + self.add
+            good &= (np.abs(x) < 2**31) & (np.abs(t) < 2**31 - 1)
+        return good
+
+    def equals(self, steps: Steps) -> Bools:
+        """Per channel: whether the instructions give the layer's outputs for every reachable accumulator."""
+        rises = ~steps.has_reach | (self.outputs(steps.reach) >= steps.outputs)
+        stays = ~steps.has_below | (self.outputs(steps.below) < steps.outputs)
+        return (rises & stays).all(axis=1) & self.fits(steps)
+
+
+def steps_of(p: ConvParams, taps: Int64s) -> Steps:
+    """The thresholds of a layer with weights taps[O, K] between its least and greatest accumulator."""
+    low, high = accumulator_bounds(taps, p.bias.astype(np.int64))
+    outputs = np.arange(p.y_min + 1, p.y_max + 1, dtype=np.int64)
+    theta = _thresholds(p, outputs, low, high)
+    return Steps(
+        low=low,
+        high=high,
+        outputs=outputs,
+        reach=np.maximum(theta, low[:, None]),
+        has_reach=theta <= high[:, None],
+        below=np.minimum(theta - 1, high[:, None]),
+        has_below=theta > low[:, None],
+    )
+
+
+def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> Int64s:
+    """theta[o][i]: the least accumulator in [low, high + 1] with an output of at least outputs[i]."""
+    mult, shift = p.mult[:, None], p.shift[:, None]
+
+    def reaches(acc: Int64s) -> Bools:
+        return requantize(acc, mult, shift, p.rounding) + p.y_zero >= outputs
+
+    first, last = low[:, None], high[:, None] + 1
+    factor = np.maximum(np.ldexp(p.mult.astype(np.float64), p.shift - 31), 2.0**-40)[:, None]
+    guess = np.ceil(np.clip((outputs - p.y_zero - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64)
+    before = np.clip(guess - _GUESS, first - 1, last)
+    after = np.clip(guess + _GUESS, first, last)
+    # before: not reached, or outside; after: reached, or one past the end.
+    before = np.where((before >= first) & reaches(np.clip(before, first, last - 1)), first - 1, before)
+    after = np.where((after < last) & ~reaches(np.clip(after, first, last - 1)), last, after)
+    while ((gap := after - before) > 1).any():
+        middle = np.clip(before + gap // 2, first, last - 1)
+        reached = reaches(middle)
+        open_ = gap > 1
+        after = np.where(open_ & reached, middle, after)
+        before = np.where(open_ & ~reached, middle, before)
+    return np.clip(after, first, last)
+
+
+def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool, grain: Int64s) -> Scaling | None:
+    """Constants for the given scales and shifts, proved for every channel; None where there are none.
+
+    grain: the nudge of a channel must be a multiple of it.
+    """
+    if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > 31:
+        return None
+    exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
+    mult = _scaled(p.mult.astype(np.int64), exponent)
+    worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
+    if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
+        return None
+    found = _nudged(Scaling(scale, shift, mult, mult * 0, mult * 0, sign), steps, grain)
+    if (open_ := ~found.equals(steps)).any():
+        better = _best_slope(found, steps, open_)
+        found = _merge(found, _nudged(better, steps, grain, open_), open_)
+    return found if found.equals(steps).all() else None
+
+
+def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:
+    """mult * 2^exponent, rounded; far too large where it cannot fit int32."""
+    left = mult << np.clip(exponent, 0, 30)
+    right = np.clip(-exponent, 1, 62)
+    rounded = (mult + (np.int64(1) << (right - 1))) >> right
+    return np.where(exponent > 0, left, np.where(exponent < 0, rounded, mult))
+
+
+def _interval(s: Scaling, steps: Steps, mult: Int64s) -> tuple[Int64s, Int64s]:
+    """(least, greatest) offset that serves every threshold with these multipliers; empty if least > greatest."""
+    goal = steps.outputs << (32 + np.minimum(s.shift, MAX_SHIFT))[:, None]
+    goal = np.where((s.shift <= MAX_SHIFT)[:, None], goal, steps.outputs << 54)
+
+    def need(acc: Int64s) -> Int64s:
+        x = acc << s.scale[:, None]
+        return goal - x * mult[:, None] + (_WORD * (x < 0) if s.sign else 0)
+
+    least = np.where(steps.has_reach, need(steps.reach), -(2**62)).max(axis=1, initial=-(2**62))
+    greatest = np.where(steps.has_below, need(steps.below) - 1, 2**62).min(axis=1, initial=2**62)
+    return least, greatest
+
+
+def _best_slope(s: Scaling, steps: Steps, open_: Bools) -> Scaling:
+    """The multipliers of the channels `open_` moved to where the interval of offsets is widest (it is concave)."""
+    rows = np.flatnonzero(open_)
+    part, at = _rows(s, rows), _step_rows(steps, rows)
+    reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
+    left = np.maximum(part.mult - reach, 0)
+    right = np.minimum(part.mult + reach, 2**31 - 1)
+
+    def width(mult: Int64s) -> Int64s:
+        least, greatest = _interval(part, at, mult)
+        return greatest - least
+
+    while (right - left > 2).any():
+        third = np.maximum((right - left) // 3, 1)
+        a, b = left + third, right - third
+        rising = width(a) < width(b)
+        left, right = np.where(rising, a, left), np.where(rising, right, b)
+    candidates = [np.minimum(left + i, right) for i in range(3)]
+    widths = np.stack([width(mult) for mult in candidates])
+    best = np.take_along_axis(np.stack(candidates), widths.argmax(axis=0)[None], axis=0)[0]
+    mult = s.mult.copy()
+    mult[rows] = best
+    return replace(s, mult=mult)
+
+
+def _nudged(s: Scaling, steps: Steps, grain: Int64s, wanted: Bools | None = None) -> Scaling:
+    """With the least nudges that put an offset add * 2^32 + nudge * mult into the interval; else add, nudge 0."""
+    add, nudge = s.add.copy(), s.nudge.copy()
+    rows = np.arange(len(s.mult)) if wanted is None else np.flatnonzero(wanted)
+    for most in _NUDGES:
+        if len(rows) == 0:
+            break
+        part, at = _rows(s, rows), _step_rows(steps, rows)
+        least, greatest = _interval(part, at, part.mult)
+        alive = greatest >= least
+        rows, part, at, least, greatest = (
+            rows[alive],
+            _rows(part, alive),
+            _step_rows(at, alive),
+            least[alive],
+            greatest[alive],
+        )
+        # Few channels reach the long lists; one at a time keeps the arrays small.
+        hits = [_nudge(int(lo), int(hi), int(m), most, int(g)) for lo, hi, m, g in
+                zip(least, greatest, part.mult, grain[rows], strict=True)]
+        add[rows], nudge[rows] = [h[0] for h in hits], [h[1] for h in hits]
+        tried = replace(s, add=add, nudge=nudge)
+        rows = rows[~tried.equals(steps)[rows]]
+    return replace(s, add=add, nudge=nudge)
+
+
+def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple[int, int]:
+    """(add, nudge) with the least |nudge| <= most * grain in the interval; (0, 0) if there is none."""
+    counts = np.arange(-most, most + 1, dtype=np.int64) * grain
+    rest = greatest - counts * mult
+    good = np.flatnonzero((rest & (_WORD - 1)) <= min(greatest - least, _WORD - 1))
+    if len(good) == 0:
+        return 0, 0
+    best = good[np.abs(counts[good]).argmin()]
+    # The middle of the interval leaves most room for `sign`, which sees the nudge too.
+    nudge = int(counts[best])
+    middle = ((least + greatest) // 2 - nudge * mult) >> 32
+    first, last = -((nudge * mult - least) // _WORD) , (greatest - nudge * mult) >> 32
+    return min(max(middle, first), last), nudge
+
+
+def _rows(s: Scaling, rows: npt.NDArray[np.bool_ | np.int64]) -> Scaling:
+    return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign)
+
+
+def _step_rows(steps: Steps, rows: npt.NDArray[np.bool_ | np.int64]) -> Steps:
+    return Steps(
+        steps.low[rows],
+        steps.high[rows],
+        steps.outputs,
+        steps.reach[rows],
+        steps.has_reach[rows],
+        steps.below[rows],
+        steps.has_below[rows],
+    )
+
+
+def _merge(old: Scaling, new: Scaling, where: Bools) -> Scaling:
+    fields = (np.where(where, getattr(new, f), getattr(old, f)) for f in ("scale", "shift", "mult", "add", "nudge"))
+    return Scaling(*fields, sign=old.sign)

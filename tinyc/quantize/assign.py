@@ -1,0 +1,159 @@
+"""Which quantization every value gets: the operators' rules, joined over the graph.
+
+A rule `SameAs` ties an output (or another input) to an input; all values tied together form a group with
+one quantization. A group is fixed by an operator (softmax) or takes the range that was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph, Node, Quant
+from tinyc.ops import all_ops
+from tinyc.ops.base import Fixed, Kept, QuantRule, SameAs
+from tinyc.ops.requantize import Requantize
+from tinyc.quantize.observe import Stats
+from tinyc.quantize.ranges import Method, affine, merged
+
+
+def input_rule(node: Node, index: int) -> QuantRule:
+    """The rule for input `index`; the last one holds for all further inputs."""
+    rules = all_ops()[node.op].quant_in
+    return rules[min(index, len(rules) - 1)]
+
+
+def output_rule(node: Node, index: int) -> QuantRule:
+    return all_ops()[node.op].quant_out[index]
+
+
+def is_activation(graph: Graph, name: str) -> bool:
+    """Whether a value is computed in float and has to get a quantization of its own."""
+    return bool(name) and name not in graph.consts and graph.values[name].dtype == "f32"
+
+
+class Groups:
+    """Values that share one quantization, as a forest (union-find)."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._parent = {name: name for name in graph.values}
+        for node in graph.nodes:
+            for name, other in _ties(node):
+                self._parent[self.of(name)] = self.of(other)
+
+    def of(self, name: str) -> str:
+        """The value that stands for the group."""
+        while self._parent[name] != name:
+            self._parent[name] = self._parent[self._parent[name]]
+            name = self._parent[name]
+        return name
+
+
+def _ties(node: Node) -> Iterator[tuple[str, str]]:
+    """Pairs of values that the node's rules tie together."""
+    for index, name in enumerate(node.inputs):
+        rule = input_rule(node, index)
+        if isinstance(rule, SameAs) and name:
+            yield name, node.inputs[rule.index]
+    for index, name in enumerate(node.outputs):
+        rule = output_rule(node, index)
+        if isinstance(rule, SameAs):
+            yield name, node.inputs[rule.index]
+
+
+def separate_fixed(graph: Graph) -> Graph:
+    """The graph with a requantize between a fixed value (a sigmoid's) and a concat that ties it to others.
+
+    Without it, two operators would ask for different quantizations of one value.
+    """
+    fixed = _fixed_values(graph)
+    nodes: list[Node] = []
+    values = dict(graph.values)
+    for node in graph.nodes:
+        tied = [name for pair in _ties(node) for name in pair if name in node.inputs]
+        if len({fixed.get(name) for name in tied}) <= 1:
+            nodes.append(node)
+            continue
+        inputs = list(node.inputs)
+        for index, name in enumerate(node.inputs):
+            if name in fixed and name in tied:
+                inputs[index] = _fresh(f"{name}:rescaled", values)
+                values[inputs[index]] = replace(values[name], name=inputs[index])
+                nodes.append(Node(inputs[index], "requantize", (name,), (inputs[index],), Requantize(), node.origin))
+        nodes.append(replace(node, inputs=tuple(inputs)))
+    return replace(graph, nodes=tuple(nodes), values=values)
+
+
+def _fresh(name: str, taken: Mapping[str, object]) -> str:
+    candidate, n = name, 1
+    while candidate in taken:
+        n += 1
+        candidate = f"{name}#{n}"
+    return candidate
+
+
+def _fixed_values(graph: Graph) -> dict[str, Fixed]:
+    """Values with a quantization that an operator dictates, passed on through operators with one input."""
+    found: dict[str, Fixed] = {}
+    for node in graph.nodes:
+        for index, name in enumerate(node.outputs):
+            rule = output_rule(node, index)
+            if isinstance(rule, Fixed):
+                found[name] = rule
+            elif isinstance(rule, SameAs):
+                sources = {found.get(source) for source in node.inputs if source}
+                if len(sources) == 1 and (source := sources.pop()) is not None:
+                    found[name] = source
+    return found
+
+
+def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method) -> dict[str, Quant]:
+    """A per-tensor int8 quantization for every computed float value, and for constants tied to one.
+
+    TinycError if an operator without an integer form (batch_norm left over) is in the graph.
+    """
+    groups, fixed = Groups(graph), _fixed_values(graph)
+    members: dict[str, list[str]] = {}
+    for name in graph.values:
+        members.setdefault(groups.of(name), []).append(name)
+    for node in graph.nodes:
+        if any(isinstance(output_rule(node, i), Kept) and node.op != "requantize" for i in range(len(node.outputs))):
+            raise TinycError(f"{node.op} has no integer form", node.where)
+    quants: dict[str, Quant] = {}
+    for names in members.values():
+        if not any(is_activation(graph, name) for name in names):
+            continue
+        rule = next((fixed[name] for name in names if name in fixed), None)
+        quant = (
+            Quant((rule.scale,), (rule.zero,))
+            if rule is not None
+            else _observed(graph, names, stats, method)
+        )
+        quants.update(dict.fromkeys(names, quant))
+    return quants
+
+
+def _observed(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method) -> Quant:
+    seen = [stats[name] for name in names if name in stats]
+    lo, hi = method(merged(seen), "s8")
+    for name in names:
+        if name in graph.consts:  # a constant among them has to fit as well
+            lo, hi = min(lo, float(graph.consts[name].min())), max(hi, float(graph.consts[name].max()))
+    return affine(lo, hi)
+
+
+def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float, bits: int = 8) -> Quant:
+    """One scale per index of `axis`, zero point 0: max|w| / (2^(bits-1) - 1).
+
+    A channel whose weights are tiny or zero beside its bias gets a larger scale, so that the int32
+    bias at scale x * w stays below 2^29.
+    """
+    largest = np.abs(np.moveaxis(w, axis, 0).reshape(w.shape[axis], -1)).max(axis=1).astype(np.float64)
+    scale = largest / (2 ** (bits - 1) - 1)
+    if bias is not None:
+        scale = np.maximum(scale, np.abs(bias.astype(np.float64)) / (x_scale * 2.0**29))
+    scale = np.where(scale > 0, scale, max(float(scale.max()), 2.0**-24))
+    return Quant(tuple(float(np.float32(s)) for s in scale), (0,) * len(scale), axis)

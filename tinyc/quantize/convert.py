@@ -1,0 +1,93 @@
+"""The float graph in integers: int8 values, int8 constants, int32 biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Value, read_only
+from tinyc.ops.base import Bias, Observed
+from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights
+from tinyc.quantize.ranges import affine
+
+
+def quantized(real: Array, quant: Quant, dtype: DType) -> Array:
+    """clamp(round(real / scale) + zero), halves to even, computed in float64. Read-only."""
+    shape = [1] * real.ndim
+    if quant.axis is not None:
+        shape[quant.axis] = -1
+    scale = np.asarray(quant.scale).reshape(shape if quant.axis is not None else ())
+    zero = np.asarray(quant.zero).reshape(shape if quant.axis is not None else ())
+    steps = np.rint(real.astype(np.float64) / scale) + zero
+    return read_only(np.clip(steps, *INT_RANGE[dtype]).astype(NUMPY_DTYPE[dtype]))
+
+
+class _Constants:
+    """Quantized constants of the new graph; one that two nodes quantize differently becomes two."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.values: dict[str, Value] = {}
+        self.consts: dict[str, Array] = {}
+
+    def add(self, name: str, quant: Quant, dtype: DType) -> str:
+        """The name of constant `name` in the given quantization."""
+        value = replace(self._graph.values[name], dtype=dtype, quant=quant)
+        candidate, n = name, 1
+        while candidate in self.values and replace(self.values[candidate], name=name) != value:
+            n += 1
+            candidate = f"{name}#q{n}"
+        self.values[candidate] = replace(value, name=candidate)
+        self.consts[candidate] = quantized(self._graph.consts[name], quant, dtype)
+        return candidate
+
+
+def to_integers(graph: Graph, quants: Mapping[str, Quant]) -> Graph:
+    """The integer graph: computed values are int8 in `quants`; constants follow their operators' rules."""
+    made = _Constants(graph)
+    nodes = tuple(_node(graph, node, quants, made) for node in graph.nodes)
+    values: dict[str, Value] = {}
+    for name, value in graph.values.items():
+        if is_activation(graph, name):
+            values[name] = replace(value, dtype="s8", quant=quants[name])
+        elif name not in graph.consts:
+            values[name] = value
+    return replace(graph, nodes=nodes, values=values | made.values, consts=made.consts)
+
+
+def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constants) -> Node:
+    inputs = list(node.inputs)
+    w_quant: Quant | None = None
+    for index, name in enumerate(node.inputs):
+        if not name or name not in graph.consts:
+            continue
+        rule = input_rule(node, index)
+        if isinstance(rule, Observed) and rule.axis is not None:
+            bias = _bias(graph, node)
+            w_quant = symmetric_weights(graph.consts[name], rule.axis, bias, _x_scale(node, quants))
+            inputs[index] = made.add(name, w_quant, "s8")
+        elif isinstance(rule, Bias):
+            if w_quant is None:
+                raise TinycError("the weights are no constant", node.where)
+            scale = tuple(_x_scale(node, quants) * s for s in w_quant.scale)
+            inputs[index] = made.add(name, Quant(scale, w_quant.zero, 0), "s32")
+        elif name in quants:
+            inputs[index] = made.add(name, quants[name], "s8")
+        else:
+            array = graph.consts[name]
+            inputs[index] = made.add(name, affine(float(array.min()), float(array.max())), "s8")
+    return replace(node, inputs=tuple(inputs))
+
+
+def _bias(graph: Graph, node: Node) -> Array | None:
+    for index, name in enumerate(node.inputs):
+        if name and isinstance(input_rule(node, index), Bias):
+            return graph.consts.get(name)
+    return None
+
+
+def _x_scale(node: Node, quants: Mapping[str, Quant]) -> float:
+    return quants[node.inputs[0]].per_tensor[0]
