@@ -32,10 +32,11 @@ from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import plan_graph
+from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
 from tinyc.run import InferenceCount, RunResult, Target, find_target
-from tinyc.samples import Samples, load_samples, synthetic_samples
+from tinyc.samples import Samples, fit_samples, load_samples, synthetic_samples
 from tinyc.select import select
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
@@ -86,8 +87,7 @@ class Compiled:
     graph: Graph
     program: Program
     files: Mapping[str, str]
-    calibration: Calibration | None
-    calibration_file: Path | None
+    calibration: CalibrationInputs | None
 
 
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
@@ -99,7 +99,9 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("normalize"):
         normal = normalize(loaded)
         check(normal, "normalize", all_ops())
-    float_graph, calibration, graph = None, None, normal
+    float_graph: Graph | None = None
+    calibration: CalibrationInputs | None = None
+    graph = normal
     if is_float(normal):
         with progress.stage("quantize"):
             data = calibrate(path, normal, options.calibration)
@@ -110,7 +112,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
                 )
             float_graph = normal
             graph = normalize(quantize_model(normal, data))
-            calibration = Calibration(data.source, data.samples, data.proven)
+            calibration = data
             check(graph, "quantize", all_ops())
     elif options.calibration is not None:
         progress.on_warning("the model is quantized already: --calibration is not used")
@@ -125,7 +127,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem)
         files = emit_library(program, Info(path.name, sha256, board.name))
-    return Compiled(path, sha256, float_graph, graph, program, files, calibration, calibration_file)
+    return Compiled(path, sha256, float_graph, graph, program, files, calibration)
 
 
 def is_float(graph: Graph) -> bool:
@@ -221,10 +223,12 @@ def _input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
 
 def _samples(compiled: Compiled, options: Options) -> Samples:
     """The inputs that the proof runs on: the user's, else the calibration data, else noise."""
-    file = options.inputs or compiled.calibration_file
-    if file is None:
-        return synthetic_samples(compiled.graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
-    found = load_samples(file, compiled.graph)
+    if options.inputs is not None:
+        found = load_samples(options.inputs, compiled.graph)
+    elif compiled.calibration is not None:
+        found = fit_samples(compiled.calibration.inputs, compiled.graph, compiled.calibration.source)
+    else:
+        found = synthetic_samples(compiled.graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
     return found.slice(0, options.samples or len(found))
 
 
@@ -260,6 +264,7 @@ def _report(
 ) -> Report:
     program = compiled.program
     counted = ran.counts[0] if ran.counts else None
+    data = compiled.calibration
     return Report(
         schema=SCHEMA,
         tinyc=__version__,
@@ -280,7 +285,7 @@ def _report(
         overhead_instructions=counted.overhead if counted else None,
         layers=tuple(_layer(step, counted) for step in program.steps),
         verify=verdict,
-        calibration=compiled.calibration,
+        calibration=Calibration(data.source, data.samples, data.proven) if data else None,
         accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs)
         if compiled.float_graph is not None
         else None,

@@ -63,19 +63,21 @@ def load_samples(path: Path, graph: Graph) -> Samples:
     is there, holds labels. Scalars `scale` and `zero_point` say what integers of the file mean.
     Raises TinycError naming the expected shape.
     """
-    held = load_npz(path)
-    arrays = {}
-    for name in graph.inputs:
-        value = graph.values[name]
-        arrays[name] = _fit(path, value, _as_meant(held, value, _pick(path, held, name, graph)))
+    return fit_samples(load_npz(path), graph, str(path))
+
+
+def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples:
+    """`load_samples` of arrays at hand; `source` is what messages and reports call them."""
+    where = Loc(source)
+    arrays = {name: _fit(where, graph.values[name], _pick(where, held, name, graph)) for name in graph.inputs}
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
-        raise TinycError(f"inputs have different numbers of samples ({counts})", Loc(str(path)))
+        raise TinycError(f"inputs have different numbers of samples ({counts})", where)
     count = len(next(iter(arrays.values())))
     labels = held.get(LABELS)
     if labels is not None and (labels.dtype.kind not in "iu" or labels.shape != (count,)):
         labels = None
-    return Samples(arrays, labels, str(path))
+    return Samples(arrays, labels, source)
 
 
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
@@ -101,7 +103,7 @@ def _sample_shape(value: Value) -> tuple[int, ...]:
     return value.shape[1:] if len(value.shape) > 1 and value.shape[0] == 1 else value.shape
 
 
-def _pick(path: Path, held: Mapping[str, Array], name: str, graph: Graph) -> Array:
+def _pick(where: Loc, held: Mapping[str, Array], name: str, graph: Graph) -> Array:
     if name in held:
         return held[name]
     if len(graph.inputs) == 1:
@@ -114,7 +116,7 @@ def _pick(path: Path, held: Mapping[str, Array], name: str, graph: Graph) -> Arr
             return (candidates or others)[0]
     raise TinycError(
         f"no array for input '{name}'; the file has {', '.join(held) or 'none'}",
-        Loc(str(path)),
+        where,
         f"name the arrays after the model's inputs: {', '.join(graph.inputs)}",
     )
 
@@ -130,9 +132,8 @@ def _as_meant(held: Mapping[str, Array], value: Value, array: Array) -> Array:
     return ((array.astype(np.float64) - meant[1]) * meant[0]).astype(np.float32)
 
 
-def _fit(path: Path, value: Value, array: Array) -> Array:
+def _fit(where: Loc, value: Value, array: Array) -> Array:
     wanted = _sample_shape(value)
-    where = Loc(str(path))
     if array.dtype.kind not in "fiu":
         raise TinycError(f"input '{value.name}' has dtype {array.dtype}, expected numbers", where)
     if array.shape[1:] == (1, *wanted):

@@ -81,7 +81,7 @@ class Split:
 
 SPLITS = {
     "train": Split(
-        0, TRAIN_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (1000,) * 10 + (800, 1600), stretch=0.12
+        0, TRAIN_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (1000,) * 10 + (800, 2400), stretch=0.12
     ),
     "calib": Split(1, CALIB_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (10,) * 10 + (12, 16)),
     "test": Split(2, TEST_SPEAKERS, TEST_ACCENTS, UNKNOWN_TRAINED[::3] + UNKNOWN_NEW, (40,) * 12),
@@ -275,6 +275,21 @@ def separable(channels: int) -> nn.Sequential:
     return nn.Sequential(depthwise, *normed(channels), pointwise, *normed(channels))
 
 
+def varied(x: torch.Tensor) -> torch.Tensor:
+    """x [N, 1, frames, coeffs] as other microphones and hiccups would give it, to train on.
+
+    A constant is added to each coefficient of a clip (another frequency response), and up to 8 frames in a row
+    repeat the clip's mean frame.
+    """
+    count, _, frames, coeffs = x.shape
+    spread = torch.std(x, dim=(0, 1, 2))
+    changed = x + 0.3 * spread * torch.randn(count, 1, 1, coeffs)
+    first, length = torch.randint(frames, (count, 1, 1, 1)), torch.randint(9, (count, 1, 1, 1))
+    frame = torch.arange(frames).view(1, 1, frames, 1)
+    hidden = (frame >= first) & (frame < first + length)
+    return torch.where(hidden, changed.mean(dim=2, keepdim=True), changed)
+
+
 def train(x: Features, y: Labels, seed: int, epochs: int, batch: int = 64) -> DsCnn:
     """The network after the last epoch; no other data choose when to stop."""
     torch.manual_seed(seed)
@@ -289,7 +304,7 @@ def train(x: Features, y: Labels, seed: int, epochs: int, batch: int = 64) -> Ds
         order = torch.randperm(len(x))[: len(x) // batch * batch]
         for chosen in torch.split(order, batch):
             optimizer.zero_grad()
-            loss = criterion(model.logits(inputs[chosen]), targets[chosen])
+            loss = criterion(model.logits(varied(inputs[chosen])), targets[chosen])
             loss.backward()
             optimizer.step()
             schedule.step()

@@ -277,6 +277,7 @@ DAMAGED: Mapping[str, tuple[dict[str, Any], str]] = {
     "far zero point": ({"name": "x", "zero": (-(2**40),)}, "outside [-128, 127]"),
     "asymmetric weights": ({"name": "cw", "zero": (0, 0, 1, 0)}, "have a zero point"),
     "scales": ({"name": "cw", "scale": (0.1, 0.1), "zero": (0, 0)}, "2 scales where 4 belong"),
+    "activation scales": ({"name": "x", "scale": (0.1,) * 3, "zero": (0,) * 3, "axis": 3}, "activations have one"),
     "no scale": ({"name": "p", "scale": ()}, "has no scale and zero point"),
     "many zeros": ({"name": "x", "zero": (0, 0)}, "1 scales and 2 zero points"),
     "string": ({"name": "x", "dtype": "string", "scale": ()}, "has type STRING"),

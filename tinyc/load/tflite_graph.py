@@ -137,6 +137,8 @@ class Builder:
         elements(tensor, where)
         dtype = dtype_of(tensor, where)
         value = Value(self._names[tensor.index], tensor.shape, dtype, quant_of(tensor, dtype), where)
+        if value.quant is not None and value.quant.axis is not None:
+            raise TinycError(f"tensor '{tensor.name}' has {len(tensor.scale)} scales; activations have one", where)
         check_value(value)
         return value
 

@@ -25,6 +25,7 @@ from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_s8, loop_fi
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
 _XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
 _REACHES = (1, 4, 16)  # how far from the rounded real coefficients the search looks, nearest first
+_DSP_SHIFTS = range(9, 31)  # that tc_add_linear_s8_dsp.h has an instruction for
 _FREE = 2**60  # no bound
 _SHIFTS = 4  # how many shifts it tries, from the largest that fits int32
 
@@ -144,7 +145,7 @@ def linear_form(p: Sum) -> Linear | None:
     real0, real1 = _real_ratios(p)
     largest = _largest_shift(p, real0, real1)
     for reach in _REACHES:
-        for shift in range(largest, largest - _SHIFTS, -1):
+        for shift in range(largest, max(largest - _SHIFTS, 0), -1):
             found = _search(p, target, real0, real1, shift, reach)
             if found is not None:
                 return found
@@ -175,9 +176,7 @@ def _largest_shift(p: Sum, real0: float, real1: float) -> int:
     return min(30, math.floor(31 - math.log2(most)))
 
 
-def _search(
-    p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int
-) -> Linear | None:
+def _search(p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int) -> Linear | None:
     """The best (a, b, c) for this shift with a and b at most `reach` from the rounded real ones, or None."""
     x = np.arange(-128, 128)
     one = 1 << shift
@@ -249,11 +248,13 @@ def lower_rescaled(site: Site, p: Sum) -> Call:
 
 
 def is_plain(site: Site) -> bool:
-    """inputs of the output's shape and no clamp inside the int8 range"""
+    """inputs of the output's shape, scales with an exact linear form, no clamp inside the int8 range"""
     if not (is_s8(site) and site.x(0).shape == site.x(1).shape == site.y().shape):
         return False
     form = linear_form(_prepare(site))
-    return form is not None and (form.y_zero, form.y_min, form.y_max) == (0, -128, 127)
+    if form is None or form.shift not in _DSP_SHIFTS:
+        return False
+    return (form.y_zero, form.y_min, form.y_max) == (0, -128, 127)
 
 
 def lower_plain(site: Site, p: Sum) -> Call:

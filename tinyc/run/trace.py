@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from tinyc import paths
 from tinyc.build.compile import Firmware
 from tinyc.build.elf import Elf
-from tinyc.build.toolchain import host_compiler
+from tinyc.build.toolchain import Toolchain, host_compiler
 from tinyc.errors import TinycError
 from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount
 
@@ -26,7 +25,8 @@ RETURN_SYMBOL = "tc_run_return"
 def build_trace_library(qemu_api: int | None) -> Path | None:
     """The compiled tracer: a QEMU plugin for that API version, or (None) the library for unicorn.
 
-    Kept in the cache folder under the hash of its source. None when this computer has no C compiler.
+    Kept in the cache folder under the hash of its source. None when this computer has no C compiler, or
+    no cache folder that can be written.
     """
     compiler = host_compiler()
     if compiler is None:
@@ -35,17 +35,21 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
     defines = [] if qemu_api is None else [f"-DTC_QEMU_API={qemu_api}"]
     key = hashlib.sha256(source.read_bytes() + f"{compiler} {defines}".encode()).hexdigest()[:16]
     library = paths.cache_dir() / "trace" / f"block_trace-{key}.so"
-    if not library.is_file():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=library.parent, suffix=".so")
-        os.close(handle)
-        try:
-            # Not compiled in place: another process may look for the file at the same time.
-            compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *defines, source, "-o", name], "building the tracer")
-            os.replace(name, library)
-        finally:
-            Path(name).unlink(missing_ok=True)
+    try:
+        if not library.is_file():
+            _compile_library(compiler, [*defines, str(source)], library)
+    except OSError:
+        return None
     return library
+
+
+def _compile_library(compiler: Toolchain, arguments: Sequence[str], library: Path) -> None:
+    """Not in place: another process may look for the file at the same time."""
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        made = Path(folder) / library.name
+        compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *arguments, "-o", made], "building the tracer")
+        made.replace(library)
 
 
 @dataclass(frozen=True, slots=True)
