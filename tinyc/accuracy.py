@@ -14,13 +14,13 @@ from tinyc.verify import Outputs
 def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy:
     """SQNR over all outputs, agreement and top-1 of the first output.
 
-    outputs: the integer model's, [sample][output]. Both models see the inputs as the integer model's
-    input can express them, so the loss is that of the layers, input rounding included.
+    samples: reals, as the float model takes them; so the loss from rounding the inputs is part of the
+    result. outputs: the integer model's, [sample][output].
     """
     run = prepare_float(float_graph)
     floats, integers = [], []
     for index, output in enumerate(outputs):
-        result = run(_reals(samples.sample(index, integer_graph), integer_graph))
+        result = run(samples.sample(index, float_graph))
         floats.append([result[name].ravel() for name in float_graph.outputs])
         integers.append(
             [
@@ -58,8 +58,3 @@ def dequantize(array: Array, quant: Quant | None) -> Array:
 def _named(graph: Graph, output: object) -> list[tuple[str, Array]]:
     return list(zip(graph.outputs, output, strict=True))  # type: ignore[call-overload]
 
-
-def _reals(sample: dict[str, Array], graph: Graph) -> dict[str, Array]:
-    return {
-        name: dequantize(array, graph.values[name].quant).astype(np.float32) for name, array in sample.items()
-    }

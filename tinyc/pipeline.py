@@ -36,7 +36,7 @@ from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
 from tinyc.run import InferenceCount, RunResult, Target, find_target
-from tinyc.samples import Samples, fit_samples, load_samples, synthetic_samples
+from tinyc.samples import Samples, fit_samples, load_samples, quantized, synthetic_samples
 from tinyc.select import select
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
@@ -161,7 +161,8 @@ def verify_model(path: Path, options: Options, progress: Progress) -> Report:
 def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
     graph, program = compiled.graph, compiled.program
     _check_fits(board, compiled, None)
-    samples = _samples(compiled, options)
+    originals = _samples(compiled, options)
+    samples = originals if compiled.float_graph is None else quantized(originals, graph)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
     with progress.stage("compile"):
@@ -190,7 +191,7 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
             options.expect or "integer reference",
             found,
         )
-        return _report(compiled, board, options, toolchain, size, ran, verdict, samples, wanted)
+        return _report(compiled, board, options, toolchain, size, ran, verdict, originals, wanted)
 
 
 def _bisect(
@@ -222,13 +223,14 @@ def _input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
 
 
 def _samples(compiled: Compiled, options: Options) -> Samples:
-    """The inputs that the proof runs on: the user's, else the calibration data, else noise."""
+    """What the proof runs on, as the model file takes it: the user's inputs, else the calibration data, else noise."""
+    graph = compiled.float_graph or compiled.graph
     if options.inputs is not None:
-        found = load_samples(options.inputs, compiled.graph)
+        found = load_samples(options.inputs, graph)
     elif compiled.calibration is not None:
-        found = fit_samples(compiled.calibration.inputs, compiled.graph, compiled.calibration.source)
+        found = fit_samples(compiled.calibration.inputs, graph, compiled.calibration.source)
     else:
-        found = synthetic_samples(compiled.graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
+        found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
     return found.slice(0, options.samples or len(found))
 
 
@@ -259,7 +261,7 @@ def _report(
     size: LibrarySize,
     ran: RunResult,
     verdict: Verify,
-    samples: Samples,
+    originals: Samples,
     outputs: Outputs,
 ) -> Report:
     program = compiled.program
@@ -286,7 +288,7 @@ def _report(
         layers=tuple(_layer(step, counted) for step in program.steps),
         verify=verdict,
         calibration=Calibration(data.source, data.samples, data.proven) if data else None,
-        accuracy=measure(compiled.float_graph, compiled.graph, samples, outputs)
+        accuracy=measure(compiled.float_graph, compiled.graph, originals, outputs)
         if compiled.float_graph is not None
         else None,
     )

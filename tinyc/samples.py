@@ -69,7 +69,10 @@ def load_samples(path: Path, graph: Graph) -> Samples:
 def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples:
     """`load_samples` of arrays at hand; `source` is what messages and reports call them."""
     where = Loc(source)
-    arrays = {name: _fit(where, graph.values[name], _pick(where, held, name, graph)) for name in graph.inputs}
+    arrays = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        arrays[name] = _fit(where, value, _as_meant(held, value, _pick(where, held, name, graph)))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
         raise TinycError(f"inputs have different numbers of samples ({counts})", where)
@@ -78,6 +81,12 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
     if labels is not None and (labels.dtype.kind not in "iu" or labels.shape != (count,)):
         labels = None
     return Samples(arrays, labels, source)
+
+
+def quantized(samples: Samples, graph: Graph) -> Samples:
+    """Samples of a float graph as the integers of the graph that was quantized from it; they saturate."""
+    arrays = {name: _integers(Loc(samples.source), graph.values[name], a) for name, a in samples.arrays.items()}
+    return Samples(arrays, samples.labels, samples.source)
 
 
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
@@ -147,14 +156,16 @@ def _fit(where: Loc, value: Value, array: Array) -> Array:
         raise TinycError(f"input '{value.name}' has values that are not finite", where)
     if value.dtype == "f32":
         return array.astype(np.float32)
-    lo, hi = INT_RANGE[value.dtype]
     if array.dtype.kind == "f":
-        if value.quant is None:
-            raise TinycError(
-                f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals", where
-            )
-        scale, zero = value.quant.per_tensor
-        array = quantize_array(array, scale, zero, lo, hi)
+        return _integers(where, value, array)
+    lo, hi = INT_RANGE[value.dtype]
     if array.min() < lo or array.max() > hi:
         raise TinycError(f"input '{value.name}' has values outside {value.dtype} [{lo}, {hi}]", where)
     return array.astype(NUMPY_DTYPE[value.dtype])
+
+
+def _integers(where: Loc, value: Value, reals: Array) -> Array:
+    if value.quant is None:
+        raise TinycError(f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals", where)
+    scale, zero = value.quant.per_tensor
+    return quantize_array(reals, scale, zero, *INT_RANGE[value.dtype]).astype(NUMPY_DTYPE[value.dtype])

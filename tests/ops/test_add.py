@@ -77,7 +77,9 @@ def test_a_sum_without_linear_form_keeps_the_general_kernel():
 def test_kernels(setting, numerics):
     x0, x1 = every_pair()
     names = check_kernels(graph_of(setting, x0.shape, x1.shape), [{"a": x0, "b": x1}], numerics)
-    assert names == (["tc_add_linear_s8"] if numerics is Numerics.LITERT else ["tc_add_linear_s8", "tc_add_s8"])
+    assert "tc_add_linear_s8" in names
+    assert ("tc_add_linear_s8_dsp" in names) == (setting != "relu above -128")
+    assert ("tc_add_s8" in names) == (numerics is not Numerics.LITERT)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,23 @@ def test_kernels_with_a_constant(const, const_shape):
     (free,) = graph.inputs
     names = check_kernels(graph, [{free: random_s8(2, shapes[free])}])
     assert ("tc_lut_s8" in names) == (const_shape == (1, 1))
+
+
+@pytest.mark.parametrize("elements", [1, 7, 8, 9, 23])
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])
+def test_kernels_at_odd_sizes(elements, numerics):
+    shape = (1, elements)
+    sample = {"a": random_s8(1, shape), "b": random_s8(2, shape)}
+    assert "tc_add_linear_s8_dsp" in check_kernels(graph_of("plain", shape, shape), [sample], numerics)
+
+
+def test_linear_form_has_the_output_zero_point_inside():
+    # XNNPACK adds it after the shift, where a saturating shift can no longer be one instruction.
+    for setting in SETTINGS:
+        graph = graph_of(setting, (1, 3), (1, 3))
+        form = sums.linear_form(sums.prepare_sum(Site(graph, graph.nodes[0], Numerics.LITERT), 1))
+        assert form is not None
+        assert form.y_zero == 0
 
 
 def test_loops():

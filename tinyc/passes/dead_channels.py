@@ -106,6 +106,13 @@ def channel_map(graph: Graph, node: Node, name: str) -> Ints | None:
     return np.arange(_channels(y)) if _channels(x) == _channels(y) else None
 
 
+def _mapped(graph: Graph, node: Node, name: str) -> Ints:
+    """`channel_map` where it is known to exist."""
+    source = channel_map(graph, node, name)
+    assert source is not None
+    return source
+
+
 def _channelwise(graph: Graph, node: Node) -> bool:
     """Whether every activation input of the node maps channel to channel."""
     inputs = [name for name in node.inputs if _is_activation(graph, name)]
@@ -155,7 +162,7 @@ class _Ranges:
             lo, hi = np.minimum(lo, 0), np.maximum(hi, 0)
         taps = _taps(self._graph, node)  # [O, taps, I]
         if node.op == "depthwise_conv2d":
-            source = channel_map(self._graph, node, node.inputs[0])
+            source = _mapped(self._graph, node, node.inputs[0])
             lo, hi = lo[source][:, None, None], hi[source][:, None, None]
         bias = p.bias.astype(np.int64) + p.x_zero * taps.sum(axis=(1, 2))
         up, down = np.maximum(taps, 0), np.minimum(taps, 0)
@@ -228,10 +235,9 @@ class _Liveness:
             self._tie_concat(node)
         elif _channelwise(graph, node):
             for name in inputs:
-                source = channel_map(graph, node, name)
-                np.logical_or.at(live[name], source, live[node.outputs[0]])
+                live[name][_mapped(graph, node, name)[live[node.outputs[0]]]] = True
             for name in inputs:
-                live[node.outputs[0]] |= live[name][channel_map(graph, node, name)]
+                live[node.outputs[0]] |= live[name][_mapped(graph, node, name)]
         else:
             for name in (*inputs, *node.outputs):
                 live[name][:] = True

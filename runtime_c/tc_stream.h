@@ -1,0 +1,94 @@
+/* Weighted int8 layers whose constants lie in flash in the order of use: what the functions compute that the
+ * compiler writes for single layers in assembly, in plain C.
+ *
+ * A layer is a list of taps. Tap i of a pixel is the byte x[row[i]][first + at[i] + pixel * pixel_bytes] of the input
+ * rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the layer's.
+ *
+ * stream: for each four output channels (the last four padded with zeros)
+ *   4 words      start values of the accumulators
+ *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
+ *                packed: 2 words, "A over B" (tc_dsp.h), of channels 0, 1 and of channels 2, 3
+ *   4 times      mult, add[, shift]: of each channel
+ *
+ * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add [- 1 if X < 0]) >> shift). The start
+ * values and constants contain bias, zero points, rounding, and in wide streams a power of two.
+ */
+#ifndef TC_STREAM_H
+#define TC_STREAM_H
+
+#include "tc_dsp.h"
+
+typedef struct {
+    int32_t steps, out_c, pixel_bytes;
+    int32_t packed;            /* int8 weights, A over B */
+    int32_t halve, twice;      /* packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    int32_t sign;              /* 1 is subtracted for X < 0 */
+    int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
+    int32_t shift[4];
+    int32_t y_min, y_max;
+    const uint8_t *row;        /* [2 * steps] */
+    const int16_t *at;         /* [2 * steps] */
+} tc_stream_t;
+
+static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_t *const *x, int32_t first)
+{
+    return p->at[i] < 0 ? 0 : x[p->row[i]][first + p->at[i]];
+}
+
+static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position, const int32_t *constants)
+{
+    const int32_t t = tc_smmla(x, constants[0], constants[1]) - (p->sign && x < 0);
+    return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift[position])), p->y_min, p->y_max);
+}
+
+/* Four accumulators of one pixel. Returns the end of the weights. */
+static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
+                                            int32_t first, int32_t *acc)
+{
+    const int32_t *w = stream + 4;
+    for (int32_t o = 0; o < 4; o++) {
+        acc[o] = stream[o];
+    }
+    for (int32_t i = 0; i < 2 * p->steps; i += 2) {
+        const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
+        if (p->packed) {
+            for (int32_t o = 0; o < 4; o += 2, w++) {
+                acc[o] = tc_smlad(taps, *w, acc[o]);
+                acc[o + 1] = tc_smlad(taps, tc_sxtb16(*w), acc[o + 1]);
+            }
+        } else {
+            for (int32_t o = 0; o < 4; o++, w++) {
+                acc[o] = tc_smlad(taps, *w, acc[o]);
+            }
+        }
+    }
+    if (p->packed) {
+        for (int32_t o = 0; o < 4; o += 2) {
+            const int32_t over = tc_wrap((int64_t)acc[o] - acc[o + 1]);
+            acc[o] = p->halve ? over >> 7 : over;
+            acc[o + 1] = p->twice ? tc_wrap((int64_t)acc[o + 1] * 2) : acc[o + 1];
+        }
+    }
+    return w;
+}
+
+/* n pixels -> y [n][out_c]. */
+static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
+                                       int32_t first, int32_t n, int8_t *y)
+{
+    const int32_t constants = p->varies ? 3 : 2;
+    for (int32_t i = 0; i < n; i++, first += p->pixel_bytes) {
+        const int32_t *group = stream;
+        for (int32_t o = 0; o < p->out_c; o += 4) {
+            int32_t acc[4];
+            group = tc_stream_sums(p, group, x, first, acc);
+            for (int32_t position = 0; position < 4; position++, group += constants) {
+                if (o + position < p->out_c) {
+                    *y++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+                }
+            }
+        }
+    }
+}
+
+#endif

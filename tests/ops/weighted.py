@@ -1,0 +1,111 @@
+"""One-node graphs of weighted layers with random or extreme integers, and the same as TFLite files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
+from tinyc.ops import all_ops
+
+OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
+ACT_NUMBER = {"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3}
+X_SCALE = float(np.float32(0.0235))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a weighted layer of a test looks like. `gain` divides the output scale: above 1, more saturates."""
+
+    op: str
+    attrs: Any
+    x_shape: tuple[int, ...]
+    w_shape: tuple[int, ...]
+    x_zero: int = 3
+    y_zero: int = -5
+    bias: bool = True
+    per_channel: bool = True
+    weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones
+    gain: float = 1.0
+    seed: int = 0
+
+    @property
+    def out_c(self) -> int:
+        return self.w_shape[OUT_AXIS[self.op]]
+
+
+def graph_of(layer: Layer) -> Graph:
+    """The one-node graph: input x, constants w and maybe b, output y."""
+    rng = np.random.default_rng(layer.seed)
+    taps = int(np.prod(layer.w_shape)) // layer.out_c
+    axis = OUT_AXIS[layer.op] if layer.per_channel else None
+    scales = rng.uniform(0.002, 0.02, layer.out_c if layer.per_channel else 1)
+    w_scale = tuple(float(v) for v in scales.astype(np.float32))
+    y_scale = float(np.float32(0.01 * X_SCALE * np.sqrt(taps) * 74 / layer.gain))
+    values = [
+        Value("x", layer.x_shape, "s8", Quant((X_SCALE,), (layer.x_zero,))),
+        Value("w", layer.w_shape, "s8", Quant(w_scale, (0,) * len(w_scale), axis)),
+    ]
+    consts = {"w": read_only(_weights(layer, rng))}
+    if layer.bias:
+        values.append(Value("b", (layer.out_c,), "s32"))
+        consts["b"] = read_only(rng.integers(-200 * taps, 200 * taps, layer.out_c, dtype=np.int32))
+    (kind,) = all_ops()[layer.op].infer(layer.attrs, *values)
+    y = Value("y", kind.shape, "s8", Quant((y_scale,), (layer.y_zero,)))
+    node = Node("layer", layer.op, tuple(v.name for v in values), ("y",), layer.attrs)
+    return Graph("one_node", ("x",), ("y",), (node,), {v.name: v for v in (*values, y)}, consts)
+
+
+def _weights(layer: Layer, rng: np.random.Generator) -> Array:
+    w = rng.integers(-127, 128, layer.w_shape).astype(np.int8)
+    if layer.weights == "largest":
+        w[...] = 127
+    elif layer.weights == "signs":
+        w = (127 * rng.choice([-1, 1], layer.w_shape)).astype(np.int8)
+    elif layer.weights == "least":
+        w.flat[w.size // 2] = -128
+    return w
+
+
+def samples(layer: Layer) -> list[Mapping[str, Array]]:
+    """Inputs: random, random ends of the range, all least, all greatest."""
+    rng = np.random.default_rng(layer.seed + 1000)
+    shape = layer.x_shape
+    ends = rng.choice(np.array([-128, 127], np.int8), shape)
+    arrays = [rng.integers(-128, 128, shape).astype(np.int8), ends, np.full(shape, -128), np.full(shape, 127)]
+    return [{"x": array.astype(np.int8)} for array in arrays]
+
+
+def as_tflite(layer: Layer) -> bytes:
+    """The layer as a TFLite file. Its padding must be none, or what TFLite's SAME gives: then pad.bottom > 0."""
+    graph, a = graph_of(layer), layer.attrs
+    tensors = [_tensor(graph, name, layer) for name in graph.values]
+    code, options, fields = {
+        "conv2d": ("CONV_2D", "Conv2DOptions", {}),
+        "depthwise_conv2d": ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {"DepthMultiplier": 1}),
+        "fully_connected": ("FULLY_CONNECTED", "FullyConnectedOptions", {}),
+    }[layer.op]
+    fields = {**fields, "FusedActivationFunction": ACT_NUMBER[str(a.act)]}
+    if layer.op != "fully_connected":
+        fields |= {"Padding": 0 if a.pad.bottom else 1, "StrideH": a.stride.h, "StrideW": a.stride.w}
+        fields |= {"DilationHFactor": a.dilation.h, "DilationWFactor": a.dilation.w}
+    if layer.op == "depthwise_conv2d":
+        fields["DepthMultiplier"] = layer.out_c // layer.x_shape[3]
+    operator = Operator(code, graph.nodes[0].inputs, ("y",), options, fields, version=3)
+    return build_model(tensors, [operator], ["x"], ["y"])
+
+
+def _tensor(graph: Graph, name: str, layer: Layer) -> Tensor:
+    value, data = graph.values[name], graph.consts.get(name)
+    shape, quant, axis = value.shape, value.quant, 0
+    if name == "w" and layer.op == "depthwise_conv2d":
+        shape, axis = (1, *shape), 3
+    if name == "b":
+        w_scale = graph.values["w"].quant.scale
+        scales = tuple(float(np.float32(X_SCALE) * np.float32(s)) for s in w_scale)
+        quant = Quant(scales, (0,) * len(scales))
+    return Tensor(name, shape, value.dtype, quant.scale, quant.zero, axis, data)

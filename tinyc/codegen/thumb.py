@@ -1,0 +1,92 @@
+"""Assembler text for Armv7E-M and Armv8-M with DSP, built line by line and printed as one naked C function.
+
+A whole function in assembly depends on no compiler: neither its register allocation nor its -O level. Unified
+syntax that arm-none-eabi-gcc and clang both assemble, no literal pools, no symbols, numeric local labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_MNEMONIC = 7  # column of the operands
+_WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
+
+
+@dataclass(slots=True)
+class Asm:
+    """Lines of one function. `size`: instructions so far, so that a generator can tell what its parts cost."""
+
+    size: int = 0
+    _lines: list[str] = field(default_factory=list)
+    _labels: dict[str, int] = field(default_factory=dict)
+
+    def op(self, mnemonic: str, *operands: str) -> None:
+        """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
+        self.size += 1
+        self._lines.append(f"{mnemonic:<{_MNEMONIC}}{', '.join(operands)}".rstrip())
+
+    def note(self, text: str) -> None:
+        """A comment on a line of its own."""
+        self._lines.append(f"@ {text}")
+
+    def label(self, name: str, aligned: bool = False) -> None:
+        """A branch target. aligned: on a word, for loops (unaligned 32-bit instructions fetch slower)."""
+        if aligned:
+            self._lines.append(".p2align 2")
+        self._lines.append(f"{self._number(name)}:")
+
+    def branch(self, mnemonic: str, name: str) -> None:
+        """A branch to a label, defined before or after."""
+        self.size += 1
+        self._lines.append(f"{mnemonic:<{_MNEMONIC}}<{self._number(name)}>")
+
+    def add(self, target: str, source: str, value: int, temp: str = "") -> None:
+        """target = source + value; a large value goes through `temp` (target itself when that is not source)."""
+        temp = temp or target
+        if value == 0:
+            if target != source:
+                self.op("mov", target, source)
+        elif abs(value) <= _WIDE_IMMEDIATE:
+            self.op("add" if value > 0 else "sub", target, source, f"#{abs(value)}")
+        else:
+            if temp == source:
+                raise ValueError(f"adding {value} to {source} needs another register")
+            self.constant(temp, value)
+            self.op("add", target, source, temp)
+
+    def constant(self, target: str, value: int) -> None:
+        """target = a 32-bit constant."""
+        bits = value & 0xFFFFFFFF
+        self.op("movw", target, f"#{bits & 0xFFFF}")
+        if bits >> 16:
+            self.op("movt", target, f"#{bits >> 16}")
+
+    def load_multiple(self, base: str, registers: Sequence[str], advance: bool = True) -> None:
+        """Consecutive words into registers, which must be in ascending order; base moves on."""
+        update = "!" if advance else ""
+        if len(registers) == 1:
+            self.op("ldr", registers[0], f"[{base}]" + (", #4" if advance else ""))
+        else:
+            self.op("ldm", f"{base}{update}", "{" + ", ".join(registers) + "}")
+
+    def text(self) -> list[str]:
+        """Lines for a C string literal each, without quotes; branches say whether they go back or forward."""
+        seen: set[str] = set()
+        lines = []
+        for line in self._lines:
+            if line.endswith(":"):
+                seen.add(line[:-1])
+            lines.append(re.sub(r"<(\d+)>", lambda m: m[1] + ("b" if m[1] in seen else "f"), line))
+        return lines
+
+    def _number(self, name: str) -> int:
+        return self._labels.setdefault(name, len(self._labels) + 1)
+
+
+def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:
+    """The C text of a static function whose body is the assembly; AAPCS, parameters as the C declarations."""
+    declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in parameters)
+    body = "\n".join(f'        "{line:<34}\\n"' for line in [".syntax unified", *asm.text()])
+    return f"static TC_NAKED void {name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
