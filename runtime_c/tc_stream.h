@@ -18,6 +18,8 @@
 
 #include "tc_dsp.h"
 
+#if !TC_DSP_ASM
+
 typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
@@ -90,5 +92,7 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
         }
     }
 }
+
+#endif
 
 #endif

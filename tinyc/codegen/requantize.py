@@ -52,6 +52,11 @@ class Steps:
     below: Int64s
     has_below: Bools
 
+    @property
+    def is_live(self) -> Bools:
+        """Channels whose output is not the same for every reachable accumulator."""
+        return (self.has_reach & self.has_below).any(axis=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
@@ -135,7 +140,7 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
     if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > 31:
         return None
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
-    mult = np.where(_constant(steps), 0, _scaled(p.mult.astype(np.int64), exponent))
+    mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
@@ -144,11 +149,6 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
         better = _best_slope(found, steps, open_)
         found = _merge(found, _nudged(better, steps, grain, open_), open_)
     return found if found.equals(steps).all() else None
-
-
-def _constant(steps: Steps) -> Bools:
-    """Channels that give one output for every reachable accumulator."""
-    return ~(steps.has_reach & steps.has_below).any(axis=1)
 
 
 def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:

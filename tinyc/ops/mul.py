@@ -22,7 +22,6 @@ from tinyc.ops.binary import (
 )
 
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
-_LARGEST_PRODUCT = 255 * 255
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""Which requantization a layer's kernel runs: the cheapest sequence of instructions that is provably right.
+
+Accumulators reach the end of a kernel in one of two forms:
+
+* wide (int16 weights): the register holds acc * 2^scale; the scale is in the weights and the bias;
+* packed (int8 weights, "A over B", runtime_c/tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
+  after one subtraction, channels 1 and 3 hold acc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.codegen.requantize import MAX_SHIFT, Int64s, Scaling, Steps, solve, steps_of
+from tinyc.codegen.thumb import Asm
+from tinyc.ops.windows import ConvParams
+
+GROUP = 4  # output channels that a kernel computes together
+_SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
+_LARGEST_SCALE = 8  # 127 * 2^8 fits int16
+_SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The instructions from accumulator register to int8; they are the same for every group of 4 channels.
+
+    packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
+    positions 1 and 3 are doubled. sign: 1 is taken off for negative registers. shifts: the immediate of SSAT
+    at each position; None: each channel has its shift in a register. clamp: None where saturation to int8 does.
+    """
+
+    packed: bool = False
+    halve: bool = False
+    double: bool = False
+    sign: bool = False
+    shifts: tuple[int, ...] | None = None
+    clamp: tuple[int, int] | None = None
+
+    @property
+    def constants(self) -> int:
+        """Words per channel after the weights: mult, add, and the shift if it varies."""
+        return 2 if self.shifts is not None else 3
+
+    def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
+        """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
+
+        constants: registers of mult, add[, shift]. temp: any free register, or that of add if add is not
+        needed again.
+        """
+        mult, add, *shift = constants
+        if self.packed and position % 2 == 0:
+            asm.op("sub", acc, acc, below)
+            if self.halve:
+                asm.op("asr", acc, acc, "#7")
+        elif self.packed and self.double:
+            asm.op("lsl", acc, acc, "#1")
+        if self.sign:
+            asm.op("add", temp, add, f"{acc}, asr #31")
+        asm.op("smmla", acc, acc, mult, temp if self.sign else add)
+        if self.shifts is None:
+            asm.op("asr", acc, acc, shift[0])
+        amount = self.shifts[position] if self.shifts is not None else 0
+        asm.op("ssat", acc, "#8", f"{acc}, asr #{amount}" if amount else acc)
+        for bound, condition in zip(self.clamp or (), ("lt", "gt"), strict=False):
+            if bound not in (-128, 127):
+                asm.op("cmp", acc, f"#{bound}")
+                asm.op("it", condition)
+                asm.op(f"mov{condition}", acc, f"#{bound}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A way and its constants for one layer. `scaling` has one entry per output channel."""
+
+    way: Way
+    scaling: Scaling
+
+    @property
+    def weight_scale(self) -> Int64s:
+        """log2 of the factor on wide weights, per channel."""
+        return self.scaling.scale
+
+    def start_values(self, bias: Int64s) -> Int64s:
+        """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
+        s = self.scaling
+        if not self.way.packed:
+            return (bias << s.scale) + s.nudge
+        start = bias + np.where(self._over(len(bias)), 0, s.nudge >> s.scale)
+        over = (bias << 8) + (s.nudge << (7 if self.way.halve else 0))
+        start[0::2] = over[0::2] + start[1::2]
+        return start
+
+    def constants(self) -> Int64s:
+        """int64[O, words per channel] of mult, add[, shift]."""
+        columns = (self.scaling.mult, self.scaling.add, self.scaling.shift)
+        return np.stack(columns[: self.way.constants], axis=1)
+
+    @staticmethod
+    def _over(count: int) -> Int64s:
+        return (np.arange(count) % 2 == 0).astype(np.int64)
+
+
+def finish_wide(p: ConvParams, taps: Int64s) -> Finish | None:
+    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    steps = steps_of(p, taps)
+    room = _wide_room(taps, steps)
+    down = -p.shift.astype(np.int64)  # the definition shifts right by this
+    live = steps.is_live
+    grain = np.ones_like(down)
+    for sign, shift, varies in _wide_shifts(down[live]):
+        shifts = np.where(live, np.broadcast_to(shift if not varies else _varying(down, sign), down.shape), 0)
+        shifts = shifts if varies else np.full_like(down, shift)
+        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, 0, room)
+        scale = np.where(live, scale, 0)
+        found = solve(p, steps, scale, shifts, sign, grain)
+        if found is not None:
+            way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))
+            return Finish(way, found)
+    return None
+
+
+def _wide_room(taps: Int64s, steps: Steps) -> Int64s:
+    """The largest scale of each channel: weights fit int16 and accumulators int32."""
+    largest = np.maximum(np.abs(taps).max(axis=1, initial=0), 1)
+    worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
+    room = np.minimum(15 - np.ceil(np.log2(largest + 1)), 30 - np.ceil(np.log2(worst + 1)))
+    return np.clip(room, 0, _LARGEST_SCALE).astype(np.int64)
+
+
+def _wide_shifts(down: Int64s) -> Iterator[tuple[bool, int, bool]]:
+    """(sign, shift, varies) to try, cheapest first; `down` of the channels that matter."""
+    least, most = (int(down.min()), int(down.max())) if len(down) else (1, 1)
+    for sign in (False, True):
+        if sign:
+            yield True, max(least, 0), False
+        else:
+            yield from ((False, s, False) for s in _SHARED_SHIFTS if most - 1 <= s < least + _LARGEST_SCALE)
+            yield from ((False, s, False) for s in dict.fromkeys((max(least - 1, 0), max(most - 1, 0))))
+    yield False, 0, True
+    yield True, 0, True
+
+
+def _varying(down: Int64s, sign: bool) -> Int64s:
+    return np.clip(down if sign else down - 1, 0, MAX_SHIFT)
+
+
+def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
+    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    steps = steps_of(p, taps)
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] * 256 >= _SUM_LIMIT - 2**20).any():
+        return None
+    down = -p.shift.astype(np.int64)
+    live = steps.is_live
+    least = int(down[live].min()) if live.any() else 1
+    over = np.arange(len(down)) % 2 == 0
+    for way, shift in _packed_ways(least):
+        high = 1 if way.halve else 8
+        scale = np.where(over, high, 1 if way.double else 0)
+        if shift is None:
+            shifts = np.where(live, np.where(way.sign, down, down + scale - 1), 0)
+            shifts = np.clip(shifts, 0, MAX_SHIFT)
+        elif way.sign:
+            shifts = np.full_like(down, shift)
+        else:
+            shifts = shift + scale
+        grain = np.where(over, 1, 2 if way.double else 1)
+        found = solve(p, steps, scale, shifts, way.sign, grain)
+        if found is not None:
+            fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
+            return Finish(Way(True, way.halve, way.double, way.sign, fixed, _clamp(p)), found)
+    return None
+
+
+def _packed_ways(least: int) -> Iterator[tuple[Way, int | None]]:
+    """(way, shift beyond the scale) to try, cheapest first; shift None: varies."""
+    shared = max((s for s in _SHARED_SHIFTS if s <= least - 1), default=None)
+    for shift in dict.fromkeys(s for s in (shared, least - 1) if s is not None):
+        if shift >= 0:
+            yield Way(packed=True), shift
+    yield Way(packed=True, double=True), least - 1
+    if least >= 0:
+        yield Way(packed=True, double=True, sign=True), least
+        yield Way(packed=True, halve=True, double=True, sign=True), least
+    yield Way(packed=True), None
+    yield Way(packed=True, halve=True, double=True), None
+    yield Way(packed=True, halve=True, double=True, sign=True), None
+
+
+def _clamp(p: ConvParams) -> tuple[int, int] | None:
+    return None if (p.y_min, p.y_max) == (-128, 127) else (p.y_min, p.y_max)
