@@ -10,8 +10,9 @@
  *                packed: 2 words, "A over B" (tc_dsp.h), of channels 0, 1 and of channels 2, 3
  *   4 times      mult, add[, shift]: of each channel
  *
- * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add [- 1 if X < 0]) >> shift). The start
- * values and constants contain bias, zero points, rounding, and in wide streams a power of two.
+ * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`, the high
+ * word is rounded and 1 is subtracted for X < 0. The start values and constants contain bias, zero points, rounding, and in
+ * wide streams a power of two.
  */
 #ifndef TC_STREAM_H
 #define TC_STREAM_H
@@ -24,7 +25,7 @@ typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
     int32_t halve, twice;      /* packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
-    int32_t sign;              /* 1 is subtracted for X < 0 */
+    int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
     int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
     int32_t shift[4];
     int32_t y_min, y_max;
@@ -39,7 +40,8 @@ static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_
 
 static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position, const int32_t *constants)
 {
-    const int32_t t = tc_smmla(x, constants[0], constants[1]) - (p->sign && x < 0);
+    const int32_t rounded = tc_smmlar(x, constants[0], constants[1]) - (x < 0);
+    const int32_t t = p->sign ? rounded : tc_smmla(x, constants[0], constants[1]);
     return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift[position])), p->y_min, p->y_max);
 }
 

@@ -12,7 +12,7 @@ from tinyc.verify import Outputs
 
 
 def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy:
-    """SQNR over all outputs, agreement and top-1 of the first output.
+    """SQNR over all outputs, agreement and top-1 (where labels differ) of the first output.
 
     samples: reals, as the float model takes them; so the loss from rounding the inputs is part of the
     result. outputs: the integer model's, [sample][output].
@@ -37,7 +37,7 @@ def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs:
     noise = sum(float(np.square(a - b).sum()) for a, b in pairs)
     top_float = np.array([row[0].argmax() for row in floats])
     top_int = np.array([row[0].argmax() for row in integers])
-    labels = samples.labels
+    labels = samples.labels if samples.labels is not None and len(np.unique(samples.labels)) > 1 else None
     return Accuracy(
         inputs=len(outputs),
         sqnr_db=round(10 * float(np.log10(signal / noise)), 2) if noise > 0 and signal > 0 else None,

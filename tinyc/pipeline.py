@@ -17,7 +17,7 @@ from pathlib import Path
 from tinyc import __version__
 from tinyc.accuracy import measure
 from tinyc.board import Board, load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import Optimize, Toolchain, find_toolchain
 from tinyc.emit.library import Info, emit_library
@@ -35,7 +35,7 @@ from tinyc.plan import plan_graph
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
-from tinyc.run import InferenceCount, RunResult, Target, find_target
+from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
 from tinyc.samples import Samples, fit_samples, load_samples, quantized, synthetic_samples
 from tinyc.select import select
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
@@ -178,7 +178,7 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
-        ran = target.run(firmware, _input_bytes(graph, samples))
+        ran = _run(target, firmware, compiled, samples)
     if ran.damaged_guards:
         raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
     compared = compare(graph, ran.outputs, wanted)
@@ -212,9 +212,19 @@ def _bisect(
         folder, name, board, toolchain, options.optimize, folder / "firmware" / "steps", dump_steps=True
     )
     one = samples.slice(compared.first_input, 1)
-    ran = target.run(firmware, _input_bytes(compiled.graph, one))
+    ran = _run(target, firmware, compiled, one)
     found = first_difference(compiled.graph, compiled.program, one.sample(0, compiled.graph), ran.steps[0])
     return found or "every step equals the integer reference: the expected outputs come from other arithmetic"
+
+
+def _run(target: Target, firmware: Firmware, compiled: Compiled, samples: Samples) -> RunResult:
+    """What the machine gave; a run that broke off names the user's layer."""
+    try:
+        return target.run(firmware, _input_bytes(compiled.graph, samples))
+    except RunError as error:
+        step = error.step
+        steps = compiled.program.steps
+        raise error.located(steps[step].node.where if step is not None and step >= 0 else None) from error
 
 
 def _input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:

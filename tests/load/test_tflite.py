@@ -150,7 +150,7 @@ ELEMENTWISE: list[tuple[Operator, list[Tensor], str, Any]] = [
     (Operator("SQUEEZE", ("x",), ("y",), "SqueezeOptions"), [], "reshape", Reshape((1, 6))),
     (Operator("PADV2", ("x", "p", "v"), ("y",), "PadV2Options"),
      [numbers("p", [[0, 0], [0, 0]], "s64"), Tensor("v", (), "s8", (0.05,), (-3,), data=np.array(17, np.int8))],
-     "pad", Pad((0, 0), (0, 0), 20 * float(np.float32(0.05)))),
+     "pad", Pad((0, 0), (0, 0), 1.0)),
     (Operator("TRANSPOSE", ("x", "p"), ("y",), "TransposeOptions"), [numbers("p", [0, 1])],
      "transpose", Transpose((0, 1))),
     (Operator("MEAN", ("x", "a"), ("y",), "ReducerOptions", {"KeepDims": True}), [numbers("a", [0])],
@@ -224,6 +224,16 @@ def test_float16_weights(load: Any) -> None:
     assert [n.op for n in g.nodes] == ["fully_connected"]
     x = np.array([[1.0, 2.0, -4.0]], np.float32)
     np.testing.assert_allclose(run_float(g, {"x": x})["y"], x @ w16.astype(np.float32).T, rtol=1e-6)
+
+
+def test_damaged_constant_to_dequantize(refuse: Any) -> None:
+    w = replace(weights("w", 2, 3), axis=7)
+    tensors = [act("x", 1, 3, dtype="f32"), w, Tensor("r", (2, 3), "f32"), act("y", 1, 2, dtype="f32")]
+    operators = [
+        Operator("DEQUANTIZE", ("w",), ("r",)),
+        Operator("FULLY_CONNECTED", ("x", "r", ""), ("y",), "FullyConnectedOptions"),
+    ]
+    assert "axis 7, beyond its rank" in str(refuse(build_model(tensors, operators, ["x"], ["y"])))
 
 
 def test_int4_weights(load: Any) -> None:
@@ -398,3 +408,12 @@ def test_a_follow_up_is_no_problem_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(build_model(tensors, operators, ["x"], ["y"]))
     assert [p.message for p in unsupported(path)] == ["operator CEIL is not supported"]
+
+
+def test_a_constant_is_made_once(refuse: Any) -> None:
+    tensors = [act("x", 1, 3), Tensor("s", (2,), "s32"), act("y", 1, 3)]
+    shape = Operator("SHAPE", ("x",), ("s",), "ShapeOptions", {"OutType": 2})
+    relu = Operator("RELU", ("x",), ("y",))
+    assert "it has a value already" in str(refuse(build_model(tensors, [shape, shape, relu], ["x"], ["y"])))
+    onto = replace(shape, outputs=("x",))
+    assert "it has a value already" in str(refuse(build_model(tensors, [onto, relu], ["x"], ["y"])))

@@ -6,7 +6,6 @@ import os
 import sys
 import traceback
 
-import click
 import typer
 
 from tinyc import __version__
@@ -34,14 +33,11 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 def main() -> None:
     """Exit codes: 0 done, 1 the answer is no, 2 could not run, 3 internal error, 130 Ctrl-C."""
     try:
-        app(standalone_mode=False)
-        code = 0
-    except click.exceptions.Exit as leave:
-        code = leave.exit_code
-    except click.ClickException as usage:
+        code = app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
+    except typer.TyperException as usage:  # a wrong word on the command line
         usage.show()
         code = 2
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted\n")
         code = 130
     except BrokenPipeError:

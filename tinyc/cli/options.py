@@ -12,7 +12,7 @@ from tinyc.cli.output import Color
 from tinyc.numerics import Numerics
 from tinyc.pipeline import Options
 
-Model = Annotated[Path, typer.Argument(help="The trained model: a .onnx or .tflite file.", show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)]
 BoardName = Annotated[str, typer.Option("--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done, and where the time goes.")]

@@ -60,7 +60,7 @@ class Way:
             asm.op("lsl", acc, acc, "#1")
         if self.sign:
             asm.op("add", temp, add, f"{acc}, asr #31")
-        asm.op("smmla", acc, acc, mult, temp if self.sign else add)
+        asm.op("smmlar" if self.sign else "smmla", acc, acc, mult, temp if self.sign else add)
         if self.shifts is None:
             asm.op("asr", acc, acc, shift[0])
         amount = self.shifts[position] if self.shifts is not None else 0
@@ -105,7 +105,7 @@ class Finish:
 
 
 def finish_wide(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    """The cheapest proved way for int16 weights; None if no way is. taps [O, K]."""
     steps = steps_of(p, taps)
     room = _wide_room(taps, steps)
     down = -p.shift.astype(np.int64)  # the definition shifts right by this
@@ -149,7 +149,7 @@ def _varying(down: Int64s, sign: bool) -> Int64s:
 
 
 def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K]."""
     steps = steps_of(p, taps)
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] * 256 >= _SUM_LIMIT - 2**20).any():
         return None
@@ -170,7 +170,7 @@ def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
         grain = np.where(over, 1, 2 if way.double else 1)
         found = solve(p, steps, scale, shifts, way.sign, grain)
         if found is not None:
-            fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
+            fixed = None if shift is None else (int(shifts[0]), int(shifts[0]) + int(scale[1:2].max(initial=0)) - int(scale[0])) * 2 if not way.sign else (shift,) * GROUP
             return Finish(Way(True, way.halve, way.double, way.sign, fixed, _clamp(p)), found)
     return None
 

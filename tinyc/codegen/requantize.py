@@ -18,6 +18,7 @@ halves-away-from-zero of double rounding, where outputs below y_zero can be seen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +31,8 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
-_NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge
+_NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge, near first
+_UNBOUNDED = 2**62
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
@@ -60,7 +62,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift)."""
+    """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift).
+
+    With `sign`, the high word of the product is rounded (SMMLAR), as the definition's first step does.
+    """
 
     scale: Int64s
     shift: Int64s
@@ -69,11 +74,16 @@ class Scaling:
     nudge: Int64s
     sign: bool
 
+    @property
+    def rounding(self) -> int:
+        """What the instruction adds to the product: with `sign` it is SMMLAR."""
+        return _WORD // 2 if self.sign else 0
+
     def outputs(self, acc: Int64s) -> Int64s:
         """What the instructions compute of acc[O, ...], before saturation."""
         extra = (slice(None),) + (None,) * (acc.ndim - 1)
         x = (acc << self.scale[extra]) + self.nudge[extra]
-        t = ((x * self.mult[extra]) >> 32) + self.add[extra]
+        t = ((x * self.mult[extra] + self.rounding) >> 32) + self.add[extra]
         return (t - (self.sign & (x < 0))) >> self.shift[extra]
 
     def fits(self, steps: Steps) -> Bools:
@@ -81,7 +91,7 @@ class Scaling:
         good = np.ones(len(self.mult), np.bool_)
         for acc in (steps.low, steps.high):
             x = (acc << self.scale) + self.nudge
-            t = ((x * self.mult) >> 32) + self.add
+            t = ((x * self.mult + self.rounding) >> 32) + self.add
             good &= (np.abs(x) < 2**31) & (np.abs(t) < 2**31 - 1)
         return good
 
@@ -137,17 +147,22 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
 
     grain: the nudge of a channel must be a multiple of it.
     """
-    if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > 31:
+    if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
         return None
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
     mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
-    found = _nudged(Scaling(scale, shift, mult, mult * 0, mult * 0, sign), steps, grain)
-    if (open_ := ~found.equals(steps)).any():
-        better = _best_slope(found, steps, open_)
-        found = _merge(found, _nudged(better, steps, grain, open_), open_)
+    found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign)
+    found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
+    open_ = np.flatnonzero(~found.equals(steps))
+    if len(open_):
+        found = _best_slope(found, steps, open_)
+        least, greatest = _interval(_rows(found, open_), _step_rows(steps, open_))
+        if (least > greatest).any():
+            return None
+        found = _nudged(found, steps, grain, open_, _NUDGES)
     return found if found.equals(steps).all() else None
 
 
@@ -159,91 +174,80 @@ def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:
     return np.where(exponent > 0, left, np.where(exponent < 0, rounded, mult))
 
 
-def _interval(s: Scaling, steps: Steps, mult: Int64s) -> tuple[Int64s, Int64s]:
-    """(least, greatest) offset that serves every threshold with these multipliers; empty if least > greatest."""
-    goal = steps.outputs << (32 + np.minimum(s.shift, MAX_SHIFT))[:, None]
-    goal = np.where((s.shift <= MAX_SHIFT)[:, None], goal, steps.outputs << 54)
+def _interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
+    """(least, greatest) offset that serves every threshold; empty if least > greatest."""
+    goal = steps.outputs << (32 + s.shift)[:, None]
 
     def need(acc: Int64s) -> Int64s:
         x = acc << s.scale[:, None]
-        return goal - x * mult[:, None] + (_WORD * (x < 0) if s.sign else 0)
+        return goal - x * s.mult[:, None] + (_WORD * (x < 0) if s.sign else 0) - s.rounding
 
-    least = np.where(steps.has_reach, need(steps.reach), -(2**62)).max(axis=1, initial=-(2**62))
-    greatest = np.where(steps.has_below, need(steps.below) - 1, 2**62).min(axis=1, initial=2**62)
+    least = np.where(steps.has_reach, need(steps.reach), -_UNBOUNDED).max(axis=1, initial=-_UNBOUNDED)
+    greatest = np.where(steps.has_below, need(steps.below) - 1, _UNBOUNDED).min(axis=1, initial=_UNBOUNDED)
     return least, greatest
 
 
-def _best_slope(s: Scaling, steps: Steps, open_: Bools) -> Scaling:
-    """The multipliers of the channels `open_` moved to where the interval of offsets is widest (it is concave)."""
-    rows = np.flatnonzero(open_)
+def _best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
+    """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
     part, at = _rows(s, rows), _step_rows(steps, rows)
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
     left = np.maximum(part.mult - reach, 0)
     right = np.minimum(part.mult + reach, 2**31 - 1)
 
     def width(mult: Int64s) -> Int64s:
-        least, greatest = _interval(part, at, mult)
+        least, greatest = _interval(replace(part, mult=mult), at)
         return greatest - least
 
     while (right - left > 2).any():
         third = np.maximum((right - left) // 3, 1)
-        a, b = left + third, right - third
-        rising = width(a) < width(b)
-        left, right = np.where(rising, a, left), np.where(rising, right, b)
-    candidates = [np.minimum(left + i, right) for i in range(3)]
-    widths = np.stack([width(mult) for mult in candidates])
-    best = np.take_along_axis(np.stack(candidates), widths.argmax(axis=0)[None], axis=0)[0]
+        rising = width(left + third) < width(right - third)
+        left, right = np.where(rising, left + third, left), np.where(rising, right, right - third)
+    candidates = np.stack([np.minimum(left + i, right) for i in range(3)])
+    widest = np.stack([width(mult) for mult in candidates]).argmax(axis=0)
     mult = s.mult.copy()
-    mult[rows] = best
+    mult[rows] = np.take_along_axis(candidates, widest[None], axis=0)[0]
     return replace(s, mult=mult)
 
 
-def _nudged(s: Scaling, steps: Steps, grain: Int64s, wanted: Bools | None = None) -> Scaling:
-    """With the least nudges that put an offset add * 2^32 + nudge * mult into the interval; else add, nudge 0."""
+def _nudged(s: Scaling, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]) -> Scaling:
+    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small.
+
+    Ends early at the first channel that has none within the last distance.
+    """
     add, nudge = s.add.copy(), s.nudge.copy()
-    rows = np.arange(len(s.mult)) if wanted is None else np.flatnonzero(wanted)
-    for most in _NUDGES:
-        if len(rows) == 0:
-            break
-        part, at = _rows(s, rows), _step_rows(steps, rows)
-        least, greatest = _interval(part, at, part.mult)
-        alive = greatest >= least
-        rows, part, at, least, greatest = (
-            rows[alive],
-            _rows(part, alive),
-            _step_rows(at, alive),
-            least[alive],
-            greatest[alive],
-        )
-        # Few channels reach the long lists; one at a time keeps the arrays small.
-        hits = [_nudge(int(lo), int(hi), int(m), most, int(g)) for lo, hi, m, g in
-                zip(least, greatest, part.mult, grain[rows], strict=True)]
-        add[rows], nudge[rows] = [h[0] for h in hits], [h[1] for h in hits]
-        tried = replace(s, add=add, nudge=nudge)
-        rows = rows[~tried.equals(steps)[rows]]
+    least, greatest = _interval(_rows(s, rows), _step_rows(steps, rows))
+    for row, lo, hi in zip(rows.tolist(), least.tolist(), greatest.tolist(), strict=True):
+        for most in distances:
+            found = _nudge(lo, hi, int(s.mult[row]), most, int(grain[row]))
+            if found is not None:
+                add[row], nudge[row] = found
+                break
+        else:
+            if distances is _NUDGES:
+                break
     return replace(s, add=add, nudge=nudge)
 
 
-def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple[int, int]:
-    """(add, nudge) with the least |nudge| <= most * grain in the interval; (0, 0) if there is none."""
+def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple[int, int] | None:
+    """(add, nudge) with add * 2^32 + nudge * mult in the interval and the least |nudge| <= most * grain."""
+    if least > greatest:
+        return None
     counts = np.arange(-most, most + 1, dtype=np.int64) * grain
     rest = greatest - counts * mult
     good = np.flatnonzero((rest & (_WORD - 1)) <= min(greatest - least, _WORD - 1))
     if len(good) == 0:
-        return 0, 0
-    best = good[np.abs(counts[good]).argmin()]
-    # The middle of the interval leaves most room for `sign`, which sees the nudge too.
-    nudge = int(counts[best])
-    middle = ((least + greatest) // 2 - nudge * mult) >> 32
-    first, last = -((nudge * mult - least) // _WORD) , (greatest - nudge * mult) >> 32
-    return min(max(middle, first), last), nudge
+        return None
+    nudge = int(counts[good[np.abs(counts[good]).argmin()]])
+    first, last = -((nudge * mult - least) // _WORD), (greatest - nudge * mult) // _WORD
+    # Where there is a choice, the middle is the definition's own rounding or close to it.
+    return (first + last) // 2, nudge
 
 
-def _rows(s: Scaling, rows: npt.NDArray[np.bool_ | np.int64]) -> Scaling:
+def _rows(s: Scaling, rows: Int64s) -> Scaling:
     return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign)
 
 
-def _step_rows(steps: Steps, rows: npt.NDArray[np.bool_ | np.int64]) -> Steps:
+def _step_rows(steps: Steps, rows: Int64s) -> Steps:
     return Steps(
         steps.low[rows],
         steps.high[rows],
@@ -253,8 +257,3 @@ def _step_rows(steps: Steps, rows: npt.NDArray[np.bool_ | np.int64]) -> Steps:
         steps.below[rows],
         steps.has_below[rows],
     )
-
-
-def _merge(old: Scaling, new: Scaling, where: Bools) -> Scaling:
-    fields = (np.where(where, getattr(new, f), getattr(old, f)) for f in ("scale", "shift", "mult", "add", "nudge"))
-    return Scaling(*fields, sign=old.sign)

@@ -132,8 +132,7 @@ class Builder:
         """A new value for an activation, as the file describes it. TinycError if that makes no sense."""
         if tensor.refused:
             raise TinycError(f"tensor '{tensor.name}' {tensor.refused}", where)
-        if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:
-            raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
+        self._check_free(tensor, where)
         elements(tensor, where)
         dtype = dtype_of(tensor, where)
         value = Value(self._names[tensor.index], tensor.shape, dtype, quant_of(tensor, dtype), where)
@@ -154,9 +153,14 @@ class Builder:
             return None
         return array_of(tensor, dtype_of(tensor, where), where)
 
-    def fold(self, index: int, array: Array) -> None:
-        """Record that a tensor is constant after all: computed from shapes or constants."""
-        self._folded[index] = read_only(array)
+    def _check_free(self, tensor: Tensor, where: Loc) -> None:
+        if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:
+            raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
+
+    def fold(self, tensor: Tensor, array: Array, where: Loc) -> None:
+        """Record that an output is constant after all: computed from shapes or constants."""
+        self._check_free(tensor, where)
+        self._folded[tensor.index] = read_only(array)
 
     def share(self, tensor: Tensor, array: Array, quant: Quant | None, dtype: DType) -> Value:
         """The value of a constant, made once per tensor, shape and quantization."""
@@ -250,17 +254,14 @@ class Step:
             raise FollowUpError
         raise TinycError(f"{what} '{tensor.name}' must be a constant, but is computed at run time", self.where)
 
-    def real(self, index: int, what: str) -> float:
-        """The real number that an input of one constant element stands for."""
+    def reals(self, index: int, what: str) -> Array:
+        """The float32 numbers that a constant input stands for; `what` it is, for the message."""
         tensor, array = self.tensor(index), self.known(index, what)
-        if array.size != 1:
-            raise TinycError(f"{what} '{tensor.name}' has {array.size} elements, expected one", self.where)
-        quant = quant_of(tensor, dtype_of(tensor, self.where))
-        scale, zero = (1.0, 0) if quant is None else quant.per_tensor
-        value = scale * (float(array.reshape(-1)[0]) - zero)
-        if not math.isfinite(value):
-            raise TinycError(f"{what} '{tensor.name}' is {value}", self.where)
-        return value
+        dtype = dtype_of(tensor, self.where)
+        value = Value(tensor.name, array.shape, dtype, quant_of(tensor, dtype))
+        check_value(value)
+        check_const(value, array)
+        return array if value.quant is None else value.quant.dequantize(array)
 
     def numbers(self, index: int) -> tuple[int, ...]:
         """A constant integer input (axes, paddings, a shape), flattened. TinycError if it is computed."""
@@ -308,6 +309,10 @@ class Step:
         scale = tuple(x_scale * s for s in w.quant.scale)
         axis = 0 if len(scale) > 1 else None
         return self.builder.share(tensor, array, Quant(scale, (0,) * len(scale), axis), dtype)
+
+    def fold(self, array: Array) -> None:
+        """The operator's output is this constant: no node."""
+        self.builder.fold(self.out_tensor(), array, self.where)
 
     def declared(self, index: int = 0) -> Value:
         """A new value as the file describes output `index`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import NUMPY_DTYPE, Value
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.load.tflite_file import MAX_ELEMENTS, Options
 from tinyc.load.tflite_graph import Step, dtype_of, elements
 from tinyc.ops.add import Add
@@ -156,8 +156,15 @@ def pad(s: Step) -> None:
         raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
     fill = 0.0
     if s.has(2):
-        fill = s.real(2, "the padding value")
+        fill = _one(s, s.reals(2, "the padding value"))
     s.emit("pad", (x,), Pad(pads[0::2], pads[1::2], fill))
+
+
+def _one(s: Step, array: Array) -> float:
+    """The element of an array that has one."""
+    if array.size != 1:
+        raise TinycError(f"{array.size} padding values where one belongs", s.where)
+    return float(array.reshape(-1)[0])
 
 
 @imports("CONCATENATION")
@@ -181,7 +188,7 @@ def reshape(s: Step) -> None:
     x = s.constant(0)
     shape = s.out_tensor().shape
     if x is not None and x.size == elements(s.out_tensor(), s.where):
-        s.builder.fold(s.out_tensor().index, x.reshape(shape))
+        s.fold(x.reshape(shape))
     else:
         s.emit("reshape", (s.value(0),), Reshape(shape))
 
@@ -236,10 +243,8 @@ def quantize(s: Step) -> None:
 @imports("DEQUANTIZE")
 def dequantize(s: Step) -> None:
     """A constant (float16 weights, mostly) is dequantized when the model is loaded."""
-    x = s.constant(0)
-    if x is not None:
-        quant = s.value(0).quant
-        s.builder.fold(s.out_tensor().index, x if quant is None else quant.dequantize(x))
+    if s.constant(0) is not None:
+        s.fold(s.reals(0, "the constant"))
     else:
         s.emit("dequantize", (s.value(0),), Dequantize())
 
@@ -248,7 +253,7 @@ def dequantize(s: Step) -> None:
 def shape_of(s: Step) -> None:
     """Shapes are known when the model is loaded, so what is computed from them is constant."""
     dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
-    s.builder.fold(s.out_tensor().index, np.array(s.value(0).shape, dtype))
+    s.fold(np.array(s.value(0).shape, dtype))
 
 
 @imports("PACK")
@@ -258,7 +263,7 @@ def pack(s: Step) -> None:
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or not known or any(part.shape != () for part in known):
         raise TinycError("PACK is supported for constant scalars only", s.where)
-    s.builder.fold(s.out_tensor().index, np.stack(known))
+    s.fold(np.stack(known))
 
 
 @imports("STRIDED_SLICE")
@@ -271,7 +276,7 @@ def strided_slice(s: Step) -> None:
         raise TinycError("STRIDED_SLICE is supported for one element of a constant list only", s.where)
     if not -len(x) <= begin[0] < len(x):
         raise TinycError(f"element {begin[0]} of a list of {len(x)}", s.where)
-    s.builder.fold(s.out_tensor().index, np.asarray(x[begin[0]]))
+    s.fold(np.asarray(x[begin[0]]))
 
 
 @imports("ADD")

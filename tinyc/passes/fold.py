@@ -19,9 +19,8 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.windows import Window
+from tinyc.passes.weights import OUT_AXIS, WEIGHTED, per_input, per_output, sum_inputs
 
-WEIGHTED = ("conv2d", "depthwise_conv2d", "fully_connected")
-_OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
 _NONE = Act()
 
 
@@ -53,7 +52,7 @@ def _bias(view: View, node: Node) -> Array:
     """The layer's bias [O] in float64, zeros where it has none."""
     if len(node.inputs) > 2 and node.inputs[2]:
         return view.const(node.inputs[2]).astype(np.float64)
-    return np.zeros(view.const(node.inputs[1]).shape[_OUT_AXIS[node.op]])
+    return np.zeros(view.const(node.inputs[1]).shape[OUT_AXIS[node.op]])
 
 
 def _with(view: View, at: Node, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
@@ -75,10 +74,9 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     factor = _per_channel(found[1], view.value(found[0]).shape)
     if factor is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
         return None
-    shape = [1, 1, 1, 1][: view.const(layer.inputs[1]).ndim]
-    shape[_OUT_AXIS[layer.op]] = -1
-    w = view.const(layer.inputs[1]) * factor.astype(np.float64).reshape(shape)
-    return _with(view, node, layer, layer.inputs[0], w, _bias(view, layer) * factor, node)
+    w = view.const(layer.inputs[1])
+    scaled = w * per_output(layer, w, factor)
+    return _with(view, node, layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
 
 
 @rule("add")
@@ -101,7 +99,7 @@ def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
     if found is None:
         return None
     before, x, factor = found
-    w = view.const(node.inputs[1]) * _per_input(node, view.const(node.inputs[1]), factor)
+    w = view.const(node.inputs[1]) * per_input(node, view.const(node.inputs[1]), factor)
     return _with(view, node, node, x, w, _bias(view, node), before)
 
 
@@ -112,10 +110,9 @@ def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     if found is None or any(getattr(node.attrs, "pad", ())):
         return None
     before, x, offset = found
-    w = view.const(node.inputs[1]).astype(np.float64)
-    axes = tuple(k for k in range(w.ndim) if k != _OUT_AXIS[node.op])
-    bias = _bias(view, node) + (w * _per_input(node, w, offset)).sum(axis=axes)
-    return _with(view, node, node, x, view.const(node.inputs[1]), bias, before)
+    w = view.const(node.inputs[1])
+    bias = _bias(view, node) + sum_inputs(node, w * per_input(node, w, offset))
+    return _with(view, node, node, x, w, bias, before)
 
 
 def _binary_before(view: View, node: Node, op: str) -> tuple[Node, str, Array] | None:
@@ -130,18 +127,6 @@ def _binary_before(view: View, node: Node, op: str) -> tuple[Node, str, Array] |
         return None
     constant = _per_channel(found[1], view.value(found[0]).shape)
     return None if constant is None else (before, found[0], constant)
-
-
-def _per_input(node: Node, w: Array, constant: Array) -> Array:
-    """A constant per input channel, as it broadcasts against the layer's weights."""
-    channels = constant.astype(np.float64)
-    if node.op == "depthwise_conv2d":  # output channel c*M+m reads input channel c
-        return np.repeat(channels, w.shape[2] // len(channels))
-    if node.op == "fully_connected":  # the flattened input repeats its channels
-        return np.tile(channels, w.shape[1] // len(channels))
-    out_c, _, _, group_in = w.shape
-    groups = len(channels) // group_in
-    return np.repeat(channels.reshape(groups, 1, 1, group_in), out_c // groups, axis=0)
 
 
 @rule("mul")

@@ -17,7 +17,7 @@ from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.lifetimes import Block, Layout
 
 WORK = 3_000_000  # pairs of blocks looked at: a second or two
-TEMPERATURES = (0.04, 0.02, 0.005)  # a rise of this part of the height is accepted with probability 1/e
+TEMPERATURES = (0.06, 0.03, 0.01)  # a rise of this part of the height is accepted with probability 1/e
 
 
 def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tinyc.ir.graph import Graph
 from tinyc.plan.arena import height, place
+from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
 from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, problem_of
@@ -20,40 +21,57 @@ def plan_graph(
     choices: Mapping[str, Choice],
     *,
     slide: bool = False,
+    exact: bool = False,
     align: int = 4,
     scratch_align: int = 16,
 ) -> Plan:
     """Order of the steps, lifetimes and arena offsets of a graph; `choices` by node name (views have none).
 
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
-    kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run.
-    The plan has been validated. Raises TinycError if an output of the model is a constant.
+    kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run. With
+    `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound.
+    The plan has been validated. Raises TinycError if an output of the model is a constant, and if `exact`
+    needs OR-tools and it is not installed.
     """
-    return solve(problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align))
+    return solve(problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align), exact)
 
 
-def solve(problem: Problem) -> Plan:
+def solve(problem: Problem, exact: bool = False) -> Plan:
     """The smallest plan found: in the graph's own order unless another one gives a smaller arena."""
     best, given = best_order(problem), graph_order(problem)
-    plan = _plan(problem, best.tasks, best.optimal)
+    plan = _plan(problem, best.tasks, exact)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
-        other = _plan(problem, given.tasks, False)
-        plan = min(other, plan, key=lambda p: p.arena_bytes)
+        other = _plan(problem, given.tasks, exact)
+        plan = other if other.arena_bytes <= plan.arena_bytes else plan
     validate(problem, plan)
-    return plan
+    least = lower_bound(problem, best.tasks)
+    return replace(plan, optimal=best.optimal and plan.arena_bytes <= least)
 
 
-def _plan(problem: Problem, order: Sequence[int], optimal: bool) -> Plan:
+def _plan(problem: Problem, order: Sequence[int], exact: bool) -> Plan:
+    """The plan of one order: in place wherever that is allowed; where it wastes bytes, where it helps."""
     bound = lower_bound(problem, order)
-    plan = _placed(problem, order, layout(problem, order), bound)
-    if plan.arena_bytes > bound:
-        free = _placed(problem, order, layout(problem, order, merge=False), bound)
-        plan = min(plan, free, key=lambda p: p.arena_bytes)
-    return replace(plan, order_optimal=optimal)
+    merged = layout(problem, order)
+    plan = _assemble(problem, order, merged, place(merged, bound), bound)
+    if not plan.gap_bytes:
+        return plan
+    free = layout(problem, order, merge=False)
+    other = _assemble(problem, order, free, place(free, bound), bound)
+    plan = other if other.arena_bytes < plan.arena_bytes else plan
+    if not plan.gap_bytes or not exact:
+        return plan
+    starts = [_start(plan, free, i) for i in range(len(free.blocks))]
+    proof = prove(free, bound, starts)
+    return _assemble(problem, order, free, proof.offsets, proof.lower_bound)
 
 
-def _placed(problem: Problem, order: Sequence[int], found: Layout, bound: int) -> Plan:
-    starts = place(found, bound)
+def _start(plan: Plan, found: Layout, index: int) -> int:
+    block = found.blocks[index]
+    where = plan.scratch_offsets if block.scratch else plan.offsets
+    return where[block.members[0].name] - block.members[0].at
+
+
+def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Sequence[int], bound: int) -> Plan:
     offsets: dict[str, int] = {}
     scratch: dict[str, int] = {}
     for block, start in zip(found.blocks, starts, strict=True):
@@ -62,45 +80,49 @@ def _placed(problem: Problem, order: Sequence[int], found: Layout, bound: int) -
     offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
     return Plan(
         steps=_steps(problem, order, offsets),
-        buffers=_buffers(problem, order, found),
+        buffers=_buffers(problem, order, offsets),
         offsets=offsets,
         scratch_offsets=scratch,
         arena_bytes=height(found, starts),
         lower_bound_bytes=bound,
         arena_align=max(problem.align, problem.scratch_align),
-        order_optimal=False,
+        optimal=False,
     )
 
 
 def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[Step, ...]:
-    """Rows run top-down, except where the output lies so far into its input from above that they must not."""
+    """Rows run top-down, except where the output reaches into its input from above: then bottom-up."""
     steps = []
     for index in order:
         task = problem.tasks[index]
         bottom_up = False
-        if task.rows is not None:
+        if task.rows is not None and task.row_input not in task.inplace:
             distance = offsets[task.writes[0]] - offsets[task.row_input]
-            inplace = distance == 0 and task.row_input in task.inplace
-            inside = slide_of(task.rows).low < distance < problem.sizes[task.row_input]
-            bottom_up = inside and not inplace
+            bottom_up = slide_of(task.rows).low < distance < problem.sizes[task.row_input]
         steps.append(Step(task.node, bottom_up))
     return tuple(steps)
 
 
-def _buffers(problem: Problem, order: Sequence[int], found: Layout) -> tuple[Buffer, ...]:
-    """Tensors by birth, each followed by its views, then scratch by step."""
+def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[Buffer, ...]:
+    """Tensors by birth, each followed by its views; then scratch by step."""
     alive = lifetimes(problem, order)
+    tasks = [problem.tasks[index] for index in order]
+    hosts: dict[str, Alias] = {}
+    for step, task in enumerate(tasks):
+        for name in task.inplace:
+            if alive[name][1] == step + 1 and offsets[name] == offsets[task.writes[0]]:
+                hosts[task.writes[0]] = Alias(name)
     views: dict[str, list[str]] = {}
     for view, tensor in problem.views.items():
         views.setdefault(tensor, []).append(view)
     buffers = []
-    for block in found.blocks:
-        root = block.members[0].name
-        for member in block.members:
-            alias = None if member.name == root else Alias(root, member.at)
-            size, align = member.size, block.align
-            buffers.append(Buffer(member.name, size, align, member.born, member.dies, alias, block.scratch))
-            if not block.scratch:
-                for view in views.get(member.name, ()):
-                    buffers.append(Buffer(view, size, align, *alive[member.name], Alias(member.name)))
-    return tuple(sorted(buffers, key=lambda b: (b.scratch, b.born)))
+    for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
+        size, life = problem.sizes[name], alive[name]
+        buffers.append(Buffer(name, size, problem.align, *life, hosts.get(name)))
+        buffers += [Buffer(view, size, problem.align, *life, Alias(name)) for view in views.get(name, ())]
+    for step, task in enumerate(tasks):
+        if task.scratch_bytes:
+            buffers.append(
+                Buffer(task.node, task.scratch_bytes, problem.scratch_align, step, step + 1, scratch=True)
+            )
+    return tuple(buffers)

@@ -105,7 +105,7 @@ class Plan:
     """The order of the steps and the place of every buffer.
 
     arena_bytes is one past the last byte in use. lower_bound_bytes: no placement is smaller, for
-    these steps in this order. order_optimal: no other order has a lower peak of live bytes (proved).
+    these steps in this order. optimal: proved that none is in any order (to within the alignment).
     """
 
     steps: tuple[Step, ...]
@@ -115,11 +115,11 @@ class Plan:
     arena_bytes: int
     lower_bound_bytes: int
     arena_align: int
-    order_optimal: bool
+    optimal: bool
 
     @property
     def gap_bytes(self) -> int:
-        """How far the arena is above the lower bound; 0 is a proof that it is the smallest."""
+        """How far the arena is above the lower bound; 0 proves that this order cannot do with less."""
         return self.arena_bytes - self.lower_bound_bytes
 
     def offset(self, value: str) -> int:

@@ -17,7 +17,7 @@ from tinyc.ops import all_ops
 from tinyc.ops.base import Fixed, Kept, QuantRule, SameAs
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.observe import Stats
-from tinyc.quantize.ranges import Method, affine, merged
+from tinyc.quantize.ranges import Method, affine, merged, minmax
 
 
 def input_rule(node: Node, index: int) -> QuantRule:
@@ -113,6 +113,8 @@ def _fixed_values(graph: Graph) -> dict[str, Fixed]:
 def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method) -> dict[str, Quant]:
     """A per-tensor int8 quantization for every computed float value, and for constants tied to one.
 
+    `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
+    keyword model's features by the least squared error loses 15 dB at its output).
     TinycError if an operator without an integer form (batch_norm left over) is in the graph.
     """
     groups, fixed = Groups(graph), _fixed_values(graph)
@@ -130,7 +132,7 @@ def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method)
         quant = (
             Quant((rule.scale,), (rule.zero,))
             if rule is not None
-            else _observed(graph, names, stats, method)
+            else _observed(graph, names, stats, minmax if set(names) & set(graph.inputs) else method)
         )
         quants.update(dict.fromkeys(names, quant))
     return quants

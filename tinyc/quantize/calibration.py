@@ -14,6 +14,7 @@ from tinyc.samples import load_samples, synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32
+FEW_SAMPLES = 64
 SUFFIX = ".calib.npz"
 
 
@@ -34,6 +35,11 @@ class Calibration:
     def samples(self) -> int:
         return min(len(array) for array in self.inputs.values())
 
+    @property
+    def few(self) -> list[int]:
+        """Indices of at most FEW_SAMPLES samples, evenly spaced: for what takes longer than a range."""
+        return spread(self.samples, FEW_SAMPLES)
+
     def sample(self, index: int) -> dict[str, Array]:
         """One sample of every input."""
         return {name: array[index] for name, array in self.inputs.items()}
@@ -50,14 +56,21 @@ def calibrate(model: Path, graph: Graph, file: Path | None) -> Calibration:
     chosen = file if file is not None else beside if beside.is_file() else None
     onnx_model = model if model.suffix.lower() == ".onnx" else None
     if chosen is None:
-        return Calibration(_whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), "synthetic", False, onnx_model)
+        return Calibration(
+            _whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), "synthetic", False, onnx_model
+        )
     return Calibration(_whole(graph, load_samples(chosen, graph).arrays), chosen.name, True, onnx_model)
 
 
 def _whole(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, Array]:
     count = min(len(array) for array in arrays.values())
-    picked = np.unique(np.linspace(0, count - 1, min(count, MAX_SAMPLES)).round().astype(int))
+    picked = spread(count, MAX_SAMPLES)
     return {name: arrays[name][picked].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` indices below `count`, evenly spaced, the first and the last among them."""
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(count, most)).round())]
 
 
 def check_inputs(graph: Graph, calibration: Calibration) -> None:

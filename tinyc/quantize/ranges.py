@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -67,7 +68,7 @@ def affine(lo: float, hi: float, dtype: DType = "s8") -> Quant:
 
 
 def merged(many: list[Stats]) -> Stats:
-    """The Stats of several values taken together, each element counted once."""
+    """The range and histogram of several values taken together; the rest of Stats is the first's."""
     if len(many) == 1:
         return many[0]
     lo, hi = min(s.lo for s in many), max(s.hi for s in many)
@@ -76,4 +77,4 @@ def merged(many: list[Stats]) -> Stats:
         if hi > lo and stats.counts.any():
             at = ((stats.centres - lo) * (BINS / (hi - lo))).astype(np.int64)
             np.add.at(counts, np.clip(at, 0, BINS - 1), stats.counts)
-    return Stats(lo, hi, counts)
+    return replace(many[0], lo=lo, hi=hi, counts=counts)

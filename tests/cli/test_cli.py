@@ -1,0 +1,243 @@
+"""The command line as a user meets it: results on stdout, messages on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tinyc.cli.main import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def tinyc(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """tinyc("build", ...) -> Ran."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*args: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["tinyc", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as leave:
+            main()
+        captured = capsys.readouterr()
+        return Ran(int(leave.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+def write_model(path: Path, op: str = "Relu", channels: int = 4) -> Path:
+    """conv 3x3 -> `op` -> global average pool -> flatten -> gemm -> softmax, [1,2,6,5] -> [1,3]."""
+    rng = np.random.default_rng(0)
+    consts = {
+        "w": rng.standard_normal((channels, 2, 3, 3)).astype(np.float32),
+        "b": rng.standard_normal(channels).astype(np.float32),
+        "fc": rng.standard_normal((channels, 3)).astype(np.float32),
+        "fcb": rng.standard_normal(3).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], "conv", pads=[1, 1, 1, 1]),
+        helper.make_node(op, ["c"], ["r"], "act"),
+        helper.make_node("GlobalAveragePool", ["r"], ["p"], "pool"),
+        helper.make_node("Flatten", ["p"], ["f"], "flat"),
+        helper.make_node("Gemm", ["f", "fc", "fcb"], ["g"], "dense"),
+        helper.make_node("Softmax", ["g"], ["y"], "soft"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 6, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+        [numpy_helper.from_array(array, name) for name, array in consts.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A small float model with calibration data beside it."""
+    path = write_model(tmp_path / "tiny.onnx")
+    x = np.random.default_rng(1).standard_normal((16, 2, 6, 5)).astype(np.float32)
+    np.savez(tmp_path / "tiny.calib.npz", x=x, y=np.arange(16) % 3)
+    return path
+
+
+def test_build_writes_a_proved_library(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--json", "-v")
+    assert ran.code == 0, ran.err
+    report = ran.json
+    assert report["verify"] == {
+        "inputs": 16,
+        "output_bytes": 48,
+        "mismatches": 0,
+        "against": "integer reference",
+        "first_difference": None,
+    }
+    assert report["calibration"] == {"source": "tiny.calib.npz", "samples": 16, "proven": True}
+    assert report["macs"] > 0
+    assert "conv2d + relu" in [layer["op"] for layer in report["layers"]]
+    on_disk = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert on_disk == {key: value for key, value in report.items() if key != "folder"}
+    assert {"tiny.h", "tiny.c", "tiny_weights.h", "report.json", "firmware"} <= set(os.listdir(tmp_path / "out"))
+    assert "load" in ran.err
+    assert "compile" in ran.err
+
+
+def test_the_same_input_gives_the_same_library(tinyc, model: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert tinyc("build", model, "--board", "host", "-o", tmp_path / name).code == 0
+    for file in (tmp_path / "one").glob("*.[hc]"):
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+        assert str(tmp_path) not in file.read_text()
+
+
+def test_build_says_loudly_that_synthetic_calibration_proves_nothing(tinyc, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.calib.npz").unlink()
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--json")
+    assert ran.code == 0
+    assert "accuracy is unproven" in ran.err
+    assert ran.json["calibration"]["proven"] is False
+
+
+def test_text_report_names_layers_and_verdict(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--color", "never")
+    assert "verified" in ran.out
+    assert "tc_conv2d_s8" in ran.out
+    assert "\x1b" not in ran.out + ran.err
+    forced = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--color", "always")
+    assert "\x1b[" in forced.out
+
+
+def test_verify_against_expected_outputs(tinyc, model: Path, tmp_path: Path) -> None:
+    inputs = tmp_path / "tiny.calib.npz"
+    assert tinyc("verify", model, "--board", "host", "--inputs", inputs).code == 0
+    np.savez(tmp_path / "wrong.npz", y=np.zeros((16, 1, 3), np.int8))
+    ran = tinyc("verify", model, "--board", "host", "--inputs", inputs, "--expect", tmp_path / "wrong.npz", "--json")
+    assert ran.code == 1
+    assert ran.json["verify"]["mismatches"] > 0
+    assert "every step equals" in ran.json["verify"]["first_difference"]
+
+
+def test_inspect_lists_operators(tinyc, model: Path) -> None:
+    ran = tinyc("inspect", model, "--json")
+    assert ran.code == 0
+    ops = [node["op"] for node in ran.json["nodes"] if node["op"] != "reshape"]
+    assert ops == ["conv2d + relu", "mean", "fully_connected", "softmax"]
+    assert "conv2d + relu" in tinyc("inspect", model).out
+
+
+def test_inspect_names_what_is_unsupported(tinyc, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "erf.onnx", op="Erf")
+    ran = tinyc("inspect", path, "--json")
+    assert ran.code == 1
+    (problem,) = ran.json["problems"]
+    assert "Erf" in problem["message"] + str(problem["where"])
+    ran = tinyc("build", path, "--board", "host", "-o", tmp_path / "out")
+    assert ran.code == 2
+    assert "act" in ran.err
+    assert "hint" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_boards_and_doctor(tinyc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert {"cortex-m4", "host"} <= {board["name"] for board in tinyc("boards", "--json").json["boards"]}
+    assert "cortex-m4" in tinyc("boards").out
+    found = {finding["name"] for finding in tinyc("doctor", "--json").json["findings"]}
+    assert {"arm-none-eabi-gcc", "QEMU"} <= found
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["build", "{model}", "--board", "cortex-m44"], "cortex-m4"),
+        (["build", "{tmp}/absent.onnx", "--board", "host"], "absent.onnx"),
+        (["build", "{tmp}", "--board", "host"], "folder"),
+        (["build", "{model}", "--board", "host", "--calibration", "{tmp}/absent.npz"], "no such file"),
+        (["build", "{model}", "--board", "host", "--calibration", "{tmp}/shape.npz"], "expected"),
+        (["build", "{model}", "--board", "host", "--inputs", "{tmp}/shape.npz"], "expected"),
+        (["build", "{model}", "--board", "host", "--toolchain", "tcc"], "tcc"),
+        (["build", "{model}", "--board", "cortex-m4", "--emulator", "bochs"], "bochs"),
+        (["build"], "MODEL"),
+        (["build", "{model}", "--optimise", "speed"], "No such option"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(
+    tinyc, model: Path, tmp_path: Path, args: list[str], said: str
+) -> None:
+    np.savez(tmp_path / "shape.npz", x=np.zeros((4, 3, 3), np.float32))
+    ran = tinyc(*(arg.format(model=model, tmp=tmp_path) for arg in args), *(["-o", tmp_path / "o"] if "-" in args else []))
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_an_error_in_json_mode_is_one_object(tinyc, tmp_path: Path) -> None:
+    ran = tinyc("build", tmp_path / "absent.onnx", "--json")
+    assert ran.code == 2
+    assert "absent.onnx" in json.dumps(ran.json["error"])
+
+
+def test_a_failed_build_leaves_the_previous_folder(tinyc, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert tinyc("build", model, "--board", "host", "-o", out).code == 0
+    before = (out / "tiny.c").read_bytes()
+    bad = write_model(tmp_path / "bad.onnx", op="Erf")
+    assert tinyc("build", bad, "--board", "host", "-o", out).code == 2
+    assert (out / "tiny.c").read_bytes() == before
+
+
+def test_a_model_that_does_not_fit(tinyc, tmp_path: Path) -> None:
+    """Too large for the flash of a small board: says by how many bytes and which layer, exit code 1."""
+    big = write_model(tmp_path / "big.onnx", channels=3000)
+    board = Path(__file__).resolve().parents[2] / "boards" / "cortex-m4.toml"
+    small = tmp_path / "small.toml"
+    text = board.read_text()
+    assert "ram_bytes" in text
+    small.write_text("\n".join("ram_bytes = 20480" if s.startswith("ram_bytes") else s for s in text.splitlines()))
+    ran = tinyc("build", big, "--board", small, "-o", tmp_path / "out")
+    assert ran.code == 1
+    assert "too few" in ran.err
+    assert "conv" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinyc.pipeline.load_model", lambda path: 1 / 0)
+    ran = tinyc("build", model, "--board", "host")
+    assert ran.code == 3
+    assert "internal error" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tinyc.pipeline.load_model", interrupt)
+    assert tinyc("build", model, "--board", "host").code == 130
+
+
+def test_version_and_help(tinyc) -> None:
+    assert tinyc("--version").out.startswith("tinyc ")
+    assert tinyc("build", "--help").code == 0

@@ -1,0 +1,119 @@
+"""mean: the reference against a slow formula, TensorFlow Lite and ONNX Runtime, the kernel against it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import check_kernels
+from tests.ops.one_node import (
+    assert_equals_litert,
+    assert_equals_tflm,
+    one_node,
+    random_s8,
+    tensor,
+)
+from tests.ops.onnx_float import run_onnx
+from tests.ops.slow import half_away, half_up
+from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph, Value
+from tinyc.numerics import Numerics
+from tinyc.ops import mean
+from tinyc.ops.mean import Mean
+from tinyc.reference import run_int
+
+# x shape, axes, keep_dims, x scale and zero, y scale and zero
+MEANS = {
+    "global": ((1, 7, 5, 9), (1, 2), True, 0.1, 7, 0.03, -3),
+    "global, dropped": ((1, 3, 3, 8), (1, 2), False, 0.1, -128, 0.1, -128),
+    "ties": ((1, 2, 2, 64), (1, 2), True, 0.1, 7, 0.1, 7),
+    "columns": ((1, 5, 8, 3), (2,), False, 0.1, 0, 0.05, 127),
+    "rows": ((1, 9, 5, 3), (-3,), True, 0.1, 5, 0.013, -6),
+    "channels": ((1, 5, 7, 5), (-1,), True, 0.1, 127, 0.04, 0),
+    "everything": ((1, 3, 5, 2), (0, 1, 2, 3), False, 0.1, 7, 0.01, -3),
+    "across axes of size 1": ((3, 1, 5, 1), (0, 2), False, 0.1, 7, 0.02, -3),
+    "nothing": ((1, 3, 1, 5), (2,), True, 0.1, 7, 0.02, -3),
+    "larger scale": ((1, 64, 64, 3), (1, 2), True, 0.001, 7, 30.0, -3),
+}
+
+
+def graph_of(name: str) -> Graph:
+    shape, axes, keep_dims, x_scale, x_zero, y_scale, y_zero = MEANS[name]
+    return one_node("mean", Mean(axes, keep_dims), [tensor("x", shape, x_scale, x_zero)], y_scale, y_zero)
+
+
+def slow_mean(graph: Graph, total: int, n: int, numerics: Numerics) -> int:
+    """The output for `n` values that sum up to `total`."""
+    (x_scale, x_zero), (y_scale, y_zero) = (graph.values[name].quant.per_tensor for name in "xy")
+    acc = total - n * x_zero
+    if numerics is Numerics.LITERT:
+        product = np.float32(acc) * (np.float32(x_scale) / np.float32(y_scale) / np.float32(n))
+        return max(-128, min(127, round(Fraction(float(product + np.float32(y_zero))))))
+    mantissa, exponent = math.frexp(x_scale / y_scale)
+    spare = min(n.bit_length() - 1, 31 + exponent)
+    factor = Fraction(half_up(Fraction(mantissa) * 2**31) * 2**spare // n, 2**31)
+    exponent -= spare
+    if numerics is Numerics.OURS:
+        y = half_up(acc * factor * Fraction(2) ** exponent)
+    else:
+        y = half_away(Fraction(half_up(acc * factor * 2 ** max(exponent, 0)), 2 ** max(-exponent, 0)))
+    return max(-128, min(127, y + y_zero))
+
+
+@pytest.mark.parametrize("name", MEANS)
+@pytest.mark.parametrize("numerics", Numerics)
+def test_reference_is_the_formula(name, numerics):
+    graph, (shape, axes, *_) = graph_of(name), MEANS[name]
+    x = random_s8(0, shape)
+    n = math.prod(shape[axis] for axis in axes)
+    totals = x.astype(int).sum(axis=axes).ravel().tolist()
+    ours = run_int(graph, {"x": x}, numerics)["y"]
+    assert ours.ravel().tolist() == [slow_mean(graph, total, n, numerics) for total in totals]
+
+
+@pytest.mark.parametrize("theirs", [assert_equals_tflm, assert_equals_litert])
+@pytest.mark.parametrize("name", ["global", "global, dropped", "ties", "columns", "rows", "channels"])
+def test_reference_is_tflites(name, theirs):
+    shape, axes, keep_dims, *_ = MEANS[name]
+    graph = graph_of(name)
+    tensors = [
+        Tensor(v.name, v.shape, "s8", v.quant.scale, v.quant.zero) for v in (graph.values["x"], graph.values["y"])
+    ]
+    tensors.append(Tensor("axes", (len(axes),), "s32", data=np.array(axes, np.int32)))
+    operator = Operator("MEAN", ("x", "axes"), ("y",), "ReducerOptions", {"KeepDims": keep_dims}, version=2)
+    model = build_model(tensors, [operator], ["x"], ["y"])
+    for seed in range(5):
+        theirs(graph, model, {"x": random_s8(seed, shape)})
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_kernels(name):
+    shape = MEANS[name][0]
+    inputs = [random_s8(0, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8)]
+    for numerics in [Numerics.LITERT, Numerics.TFLM] if name == "ties" else [Numerics.TFLM]:
+        assert check_kernels(graph_of(name), [{"x": x} for x in inputs], numerics) == ["tc_mean_s8"]
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_float_is_onnxruntimes(name):
+    shape, axes, keep_dims, *_ = MEANS[name]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    theirs = run_onnx("ReduceMean", [x, np.array(axes)], keepdims=int(keep_dims))
+    (ours,) = mean.float_ref(Mean(axes, keep_dims), x)
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_axes_that_are_not_neighbours_have_no_kernel():
+    graph = one_node("mean", Mean((1, 3)), [tensor("x", (1, 3, 5, 2), 0.1, 7)], 0.02, -3)
+    with pytest.raises(AssertionError, match="no kernel"):
+        check_kernels(graph, [{"x": random_s8(0, (1, 3, 5, 2))}])
+
+
+def test_axis_outside():
+    with pytest.raises(TinycError, match="rank 3"):
+        mean.infer(Mean((3,)), Value("x", (2, 3, 4), "s8"))
