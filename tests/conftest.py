@@ -17,3 +17,7 @@ def models_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no published models in {folder}; set TINYC_MODELS")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")

@@ -80,9 +80,7 @@ class Split:
 
 
 SPLITS = {
-    "train": Split(
-        0, TRAIN_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (1000,) * 10 + (800, 2400), stretch=0.12
-    ),
+    "train": Split(0, TRAIN_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (1000,) * 10 + (800, 2400), stretch=0.12),
     "calib": Split(1, CALIB_SPEAKERS, TRAIN_ACCENTS, UNKNOWN_TRAINED, (10,) * 10 + (12, 16)),
     "test": Split(2, TEST_SPEAKERS, TEST_ACCENTS, UNKNOWN_TRAINED[::3] + UNKNOWN_NEW, (40,) * 12),
 }
@@ -278,8 +276,8 @@ def separable(channels: int) -> nn.Sequential:
 def varied(x: torch.Tensor) -> torch.Tensor:
     """x [N, 1, frames, coeffs] as other microphones and hiccups would give it, to train on.
 
-    A constant is added to each coefficient of a clip (another frequency response), and up to 8 frames in a row
-    repeat the clip's mean frame.
+    A constant is added to each coefficient of a clip (another frequency response), and up to 8 frames in a
+    row become the clip's mean frame.
     """
     count, _, frames, coeffs = x.shape
     spread = torch.std(x, dim=(0, 1, 2))

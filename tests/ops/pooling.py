@@ -17,7 +17,7 @@ POOLS: dict[str, tuple[Shape, dict[str, Any]]] = {
     "one pixel": ((1, 1, 1, 5), {"kernel": Pair(1, 1), "act": Act(-0.7, 0.4)}),
     "wide pads": ((1, 3, 1, 7), {"kernel": Pair(3, 2), "pad": Padding(2, 1, 2, 1), "act": RELU6}),
     "one row": ((1, 1, 9, 1), {"kernel": Pair(1, 4), "stride": Pair(1, 3), "pad": Padding(0, 3, 0, 2)}),
-    "dilated": ((1, 9, 8, 3), {"kernel": Pair(3, 2), "pad": Padding(1, 0, 1, 2), "dilation": Pair(2, 3)}),
+    "dilated": ((1, 9, 8, 3), {"kernel": Pair(3, 2), "pad": Padding(1, 0, 1, 1), "dilation": Pair(2, 3)}),
 }
 
 

@@ -21,8 +21,8 @@ from tinyc.ops.fully_connected import FullyConnected
 from tinyc.reference import run_int
 
 
-def layer(x, w, act=Act(), keep_dims=False, **more) -> Layer:
-    return Layer("fully_connected", FullyConnected(act, keep_dims), x, w, **more)
+def layer(x, w, act=None, keep_dims=False, **more) -> Layer:
+    return Layer("fully_connected", FullyConnected(act or Act(), keep_dims), x, w, **more)
 
 
 LAYERS = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen.requantize import MAX_SHIFT, Int64s, Scaling, Steps, solve, steps_of
+from tinyc.codegen.requantize import MAX_SHIFT, Bools, Int64s, Scaling, Steps, solve, steps_of
 from tinyc.codegen.thumb import Asm
 from tinyc.ops.windows import ConvParams
 
@@ -74,10 +74,14 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """A way and its constants for one layer. `scaling` has one entry per output channel."""
+    """A way and its constants for one layer, one entry of `scaling` per output channel.
+
+    live: channels whose output depends on the input. The others' weights and biases count as 0.
+    """
 
     way: Way
     scaling: Scaling
+    live: Bools
 
     @property
     def weight_scale(self) -> Int64s:
@@ -86,10 +90,10 @@ class Finish:
 
     def start_values(self, bias: Int64s) -> Int64s:
         """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
-        s = self.scaling
+        s, bias = self.scaling, bias * self.live
         if not self.way.packed:
             return (bias << s.scale) + s.nudge
-        start = bias + np.where(self._over(len(bias)), 0, s.nudge >> s.scale)
+        start = bias + (s.nudge >> int(self.way.double))  # of channels 1 and 3
         over = (bias << 8) + (s.nudge << (7 if self.way.halve else 0))
         start[0::2] = over[0::2] + start[1::2]
         return start
@@ -99,14 +103,10 @@ class Finish:
         columns = (self.scaling.mult, self.scaling.add, self.scaling.shift)
         return np.stack(columns[: self.way.constants], axis=1)
 
-    @staticmethod
-    def _over(count: int) -> Int64s:
-        return (np.arange(count) % 2 == 0).astype(np.int64)
-
 
 def finish_wide(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int16 weights; None if no way is. taps [O, K]."""
-    steps = steps_of(p, taps)
+    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    steps = steps_of(p, taps).without_dead()
     room = _wide_room(taps, steps)
     down = -p.shift.astype(np.int64)  # the definition shifts right by this
     live = steps.is_live
@@ -119,7 +119,7 @@ def finish_wide(p: ConvParams, taps: Int64s) -> Finish | None:
         found = solve(p, steps, scale, shifts, sign, grain)
         if found is not None:
             way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))
-            return Finish(way, found)
+            return Finish(way, found, live)
     return None
 
 
@@ -149,8 +149,8 @@ def _varying(down: Int64s, sign: bool) -> Int64s:
 
 
 def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K]."""
-    steps = steps_of(p, taps)
+    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4."""
+    steps = steps_of(p, taps).without_dead()
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] * 256 >= _SUM_LIMIT - 2**20).any():
         return None
     down = -p.shift.astype(np.int64)
@@ -170,8 +170,8 @@ def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
         grain = np.where(over, 1, 2 if way.double else 1)
         found = solve(p, steps, scale, shifts, way.sign, grain)
         if found is not None:
-            fixed = None if shift is None else (int(shifts[0]), int(shifts[0]) + int(scale[1:2].max(initial=0)) - int(scale[0])) * 2 if not way.sign else (shift,) * GROUP
-            return Finish(Way(True, way.halve, way.double, way.sign, fixed, _clamp(p)), found)
+            fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
+            return Finish(Way(True, way.halve, way.double, way.sign, fixed, _clamp(p)), found, live)
     return None
 
 

@@ -189,18 +189,19 @@ class _Writer:
     def write(self) -> Count:
         layer, asm = self.layer, self.asm
         call = self._prologue()
-        pair = alone = 0
-        gather_size = self._gather_cost()
+        gathered = _Writer(layer)._gather()
+        pair = 0
         if not layer.single:
-            pair += self._pairs() + gather_size
-            asm.note("a last odd pixel")
+            pair = self._pairs() + gathered
+            call += 2
             asm.op("adds", "r9", "r9", "#1")
             asm.branch("bmi.w", "done")
-            self._step_back()
         start = asm.size
+        if not layer.single:
+            self._step_back()
         asm.branch("bl", "gather")
         asm.op("ldr", STREAM, self.frame.at("stream"))
-        alone = asm.size - start + self._groups(paired=False) + gather_size
+        alone = asm.size - start + self._groups(paired=False) + gathered
         asm.label("done")
         start = asm.size
         if self.frame.size <= 508:
@@ -208,7 +209,7 @@ class _Writer:
         else:
             asm.op("addw", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
-        call += asm.size - start + 2
+        call += asm.size - start
         self._gather()
         return Count(call, pair, alone)
 
@@ -269,10 +270,6 @@ class _Writer:
         self.asm.op("str", "r9", slot)
 
     # ---- gather ----
-
-    def _gather_cost(self) -> int:
-        probe = _Writer(self.layer)
-        return probe._gather()
 
     def _gather(self) -> int:
         """A subroutine: fills the buffer, moves to the next pair. Executed instructions."""
@@ -366,8 +363,9 @@ class _Writer:
         at = 0
         for number, run in enumerate(self.layer.runs):
             for pointer in ("r9", "r10") if run.offset > at else ():
-                self.asm.add(pointer, pointer, run.offset - at, "r12")
-                executed += 1
+                start = self.asm.size
+                self.asm.add(pointer, pointer, run.offset - at, "r8")
+                executed += self.asm.size - start
             executed += self._fours(run.size // 4, f"run{number}")
             start = self.asm.size
             self._tail(run.size % 4, tails_from)
@@ -382,9 +380,7 @@ class _Writer:
         pairs, executed = count // 2, 0
         if pairs > _UNROLLED_CHUNKS and self.layer.looped:
             turns, unroll = pairs // 4, 4
-            asm.add("r12", "r9", 8 * unroll * turns, "r1") if 8 * unroll * turns <= 4095 else asm.add(
-                "r12", "r9", 8 * unroll * turns, "r12"
-            )
+            asm.add("r12", "r9", 8 * unroll * turns)
             asm.label(label, aligned=True)
             start = asm.size
             for _ in range(unroll):
@@ -584,28 +580,13 @@ class _Writer:
                     asm.op("ldr", "r14", frame.at("y"))
                     if check:
                         asm.op("ldr", "r9", frame.at("end"))
-            last_store = position + 1 == channels
+            moved = channels if position else 0  # the first store moves y on
             if paired:
-                self._store(SECOND[position], layer.out_c + position)
-            # The last store of the first pixel moves y on.
-            if not last_store:
-                asm.op("strb", FIRST[position], f"[r14, #{position}]")
-            elif channels == 1:
-                asm.op("strb", FIRST[position], "[r14], #1")
-            else:
-                asm.op("strb", FIRST[position], f"[r14, #{position}]")
-        asm.size += 0
-        self._advance(channels, again, check)
-
-    def _store(self, register: str, offset: int) -> None:
-        self.asm.op("strb", register, f"[r14, #{offset}]")
-
-    def _advance(self, channels: int, again: str, check: bool) -> None:
-        asm = self.asm
-        if channels > 1:
-            asm.op("add", "r14", "r14", f"#{channels}")
+                asm.op("strb", SECOND[position], f"[r14, #{layer.out_c + position - moved}]")
+            place = f"[r14, #{position - moved}]" if position else f"[r14], #{channels}"
+            asm.op("strb", FIRST[position], place)
         if again:
-            asm.op("str", "r14", self.frame.at("y"))
+            asm.op("str", "r14", frame.at("y"))
         if check:
             asm.op("cmp", "r0", "r9")
             asm.branch("bne.w", again)

@@ -59,6 +59,17 @@ class Steps:
         """Channels whose output is not the same for every reachable accumulator."""
         return (self.has_reach & self.has_below).any(axis=1)
 
+    def without_dead(self) -> Steps:
+        """The same with accumulator 0 for the other channels: any accumulator gives their output."""
+        live = self.is_live
+        return replace(
+            self,
+            low=self.low * live,
+            high=self.high * live,
+            reach=self.reach * live[:, None],
+            below=self.below * live[:, None],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
@@ -150,7 +161,8 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
     if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
         return None
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
-    mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
+    live = (steps.low != steps.high) | steps.is_live
+    mult = np.where(live, _scaled(p.mult.astype(np.int64), exponent), 0)
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None

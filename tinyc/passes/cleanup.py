@@ -93,16 +93,14 @@ def merge_equal(graph: Graph) -> Graph:
     seen: dict[object, str] = {}
     for name, array in graph.consts.items():
         value = graph.values[name]
-        key = (value.dtype, value.shape, value.quant, array.tobytes())
-        if (first := seen.setdefault(key, name)) != name:
+        if (first := seen.setdefault((value.dtype, value.shape, value.quant, array.tobytes()), name)) != name:
             same[name] = first
     kept = []
     for node in graph.nodes:
         now = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
         types = tuple((graph.values[name].dtype, graph.values[name].quant) for name in now.outputs)
-        key = (now.op, now.attrs, now.inputs, types)
         if len(now.outputs) == 1 and now.outputs[0] not in graph.outputs:
-            first = seen.setdefault(key, now.outputs[0])
+            first = seen.setdefault((now.op, now.attrs, now.inputs, types), now.outputs[0])
             if first != now.outputs[0]:
                 same[now.outputs[0]] = first
                 continue

@@ -362,5 +362,3 @@ def _part(quant: Quant | None, axis: int, keep: Bools) -> Quant | None:
         scale=tuple(s for s, k in zip(quant.scale, keep, strict=True) if k),
         zero=tuple(z for z, k in zip(quant.zero, keep, strict=True) if k),
     )
-
-

@@ -29,7 +29,15 @@ from tinyc.passes.cleanup import (
 
 Perm = tuple[int, ...]
 
-UNARY = ("clip", "sigmoid", "tanh", "quantize", "requantize")  # not dequantize: moving floats costs four times
+UNARY = (
+    "clip",
+    "leaky_relu",
+    "hard_swish",
+    "sigmoid",
+    "tanh",
+    "quantize",
+    "requantize",
+)  # not dequantize: moving floats costs four times
 BINARY = ("add", "sub", "mul")
 
 
@@ -84,12 +92,17 @@ def _undone(draft: Draft, name: str, perm: Perm) -> str | None:
     if len(wide) != len(perm):
         return None
     if view.is_const(name):
-        if value.quant is not None and value.quant.axis is not None:
-            return None
-        return draft.const(view.const(name).reshape(wide).transpose(back), value, "moved")
+        per_axis = value.quant is not None and value.quant.axis is not None
+        return None if per_axis else draft.const(view.const(name).reshape(wide).transpose(back), value, "moved")
     moved = view.producer(name, "transpose")
     if moved is not None and moved.attrs.perm == perm:
         return moved.inputs[0]
+    return _transposed_for_free(draft, name, wide, back)
+
+
+def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm) -> str | None:
+    """transpose(name, back), if the graph has it already or it moves no byte. `wide`: the shape with its full rank."""
+    view, value = draft.view, draft.view.value(name)
     for reader in view.consumers(name):
         if reader.op == "transpose" and reader.attrs.perm == back and _is_before(view, reader, draft.node):
             return reader.outputs[0]

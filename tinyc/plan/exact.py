@@ -31,7 +31,7 @@ def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: floa
     Raises TinycError if OR-tools is not installed.
     """
     try:
-        from ortools.sat.python import cp_model
+        from ortools.sat.python import cp_model  # noqa: PLC0415 (slow to import, and optional)
     except ImportError as error:
         hint = "pip install 'tinyc[exact]', or plan without the proof"
         raise TinycError("the exact planner needs the package ortools", hint=hint) from error

@@ -134,7 +134,8 @@ def conflicts(
     for j in sorted(range(len(blocks)), key=lambda i: (blocks[i].born, i)):
         current = [i for i in current if blocks[i].dies > blocks[j].born]
         for i in current:
-            apart = _apart(blocks[i], blocks[j], gaps)
+            scratch = blocks[i].scratch or blocks[j].scratch  # its name is a node's, maybe also a tensor's
+            apart = _apart(blocks[i], blocks[j], {} if scratch else gaps)
             if apart:
                 found[j][i] = apart
                 found[i][j] = tuple((-high, -low) for low, high in reversed(apart))

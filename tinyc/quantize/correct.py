@@ -87,7 +87,7 @@ class _Samples:
         self._known = [self._quantized(calibration.sample(index)) for index in calibration.few]
 
     def _quantized(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        found = {}
+        found: dict[str, Array] = {}
         for name, array in sample.items():
             value = self._graph.values[name]
             integers = quantize_array(array, *_quant(self._graph, name).per_tensor, *INT_RANGE[value.dtype])

@@ -53,7 +53,7 @@ class Stats:
     def centres(self) -> npt.NDArray[np.float64]:
         """The middle of each bin."""
         width = (self.hi - self.lo) / len(self.counts)
-        return self.lo + width * (np.arange(len(self.counts)) + 0.5)
+        return np.asarray(self.lo + width * (np.arange(len(self.counts)) + 0.5), np.float64)
 
 
 def observe(graph: Graph, calibration: Calibration, divisors: Mapping[str, Channels] | None = None) -> dict[str, Stats]:

@@ -10,7 +10,7 @@ from tinyc.ir.graph import Graph
 from tinyc.load.onnx import convolution, dense, elementwise, normalization, pooling, shaping
 from tinyc.load.onnx.file import OnnxNode, read_onnx
 from tinyc.load.onnx.folding import fold
-from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUp, Importer, Step
+from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step
 from tinyc.load.problems import combined, read_bytes
 from tinyc.ops import all_ops
 
@@ -61,7 +61,7 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
             if not fold(builder, node):
                 _importer(node)(Step(builder, node))
                 _check_outputs(builder, node)
-        except FollowUp:
+        except FollowUpError:
             builder.broken.update(node.outputs)
         except TinycError as e:
             problems.append(e.located(node.where))

@@ -13,6 +13,8 @@ from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Act
 from tinyc.ops.clip import Clip
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
@@ -101,7 +103,7 @@ def _clip(s: Step, lo: float, hi: float, index: int = 0) -> None:
     x = s.value(index)
     if (lo, hi) == (-math.inf, math.inf):
         s.emit("reshape", [x], Reshape(x.shape))
-    elif math.isinf(lo) and lo > 0 or math.isinf(hi) and hi < 0:
+    elif math.inf in (lo, -hi):
         raise TinycError(f"clip to [{lo}, {hi}] leaves no finite value", s.where)
     else:
         s.emit("clip", [x], Clip(Act(lo, hi)))
@@ -121,19 +123,19 @@ def tanh(s: Step) -> None:
 def hard_sigmoid(s: Step) -> None:
     """clip(alpha * x + beta, 0, 1)."""
     alpha, beta = s.node.float_("alpha", 0.2), s.node.float_("beta", 0.5)
-    s.emit("clip", [_line(s, alpha, beta)], Clip(Act(0.0, 1.0)))
+    scaled = s.insert("mul", [s.value(0), _scalar(s, alpha, "alpha")], Mul(), "scaled")
+    line = s.insert("add", [scaled, _scalar(s, beta, "beta")], Add(), "line")
+    s.emit("clip", [line], Clip(Act(0.0, 1.0)))
 
 
 @imports("HardSwish")
 def hard_swish(s: Step) -> None:
-    """x * clip(x / 6 + 1/2, 0, 1)."""
-    gate = s.insert("clip", [_line(s, 1 / 6, 0.5)], Clip(Act(0.0, 1.0)), "gate")
-    s.emit("mul", [s.value(0), gate], Mul())
+    s.emit("hard_swish", [s.value(0)], HardSwish())
 
 
-def _line(s: Step, slope: float, offset: float) -> Value:
-    scaled = s.insert("mul", [s.value(0), _scalar(s, slope, "slope")], Mul(), "scaled")
-    return s.insert("add", [scaled, _scalar(s, offset, "offset")], Add(), "line")
+@imports("LeakyRelu")
+def leaky_relu(s: Step) -> None:
+    s.emit("leaky_relu", [s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
 
 
 @imports("Softmax")

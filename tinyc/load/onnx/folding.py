@@ -21,15 +21,18 @@ from tinyc.load.onnx.file import MAX_ELEMENTS, OnnxNode, decode
 from tinyc.load.onnx.importing import Builder
 
 # Operators of tensors that give the same result every time; no control flow, nothing random.
-FOLDABLE = frozenset(
-    """
-    Abs Add And ArgMax ArgMin BatchNormalization Cast Ceil Clip Concat ConstantOfShape Conv Cos Div Dropout Equal Erf
-    Exp Expand Flatten Floor Gather GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less LessOrEqual Log
-    MatMul Max Min Mod Mul Neg Not OneHot Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd
-    ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size Slice Softmax Split Sqrt Squeeze Sub Sum Tanh
-    Tile Transpose Unsqueeze Where Xor
-    """.split()
-)
+# fmt: off
+FOLDABLE = frozenset((
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat",
+    "ConstantOfShape", "Conv", "Cos", "Div", "Dropout", "Equal", "Erf", "Exp", "Expand", "Flatten",
+    "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater", "GreaterOrEqual",
+    "Identity", "Less", "LessOrEqual", "Log", "MatMul", "Max", "Min", "Mod", "Mul", "Neg", "Not",
+    "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceProd", "ReduceSum", "Relu", "Reshape", "Round", "ScatterND", "Shape", "Sigmoid", "Sign",
+    "Sin", "Size", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile",
+    "Transpose", "Unsqueeze", "Where", "Xor",
+))
+# fmt: on
 
 
 def fold(builder: Builder, node: OnnxNode) -> bool:

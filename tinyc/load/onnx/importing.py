@@ -35,7 +35,7 @@ _DTYPES: Mapping[type, DType] = {
 }
 
 
-class FollowUp(Exception):
+class FollowUpError(Exception):
     """A node reads what an unsupported one should have computed: no problem of its own."""
 
 
@@ -141,7 +141,7 @@ class Step:
         if not self.has(index):
             raise TinycError(f"input {index} is missing", self.where)
         if self.node.inputs[index] in self.builder.broken:
-            raise FollowUp
+            raise FollowUpError
         return self.node.inputs[index]
 
     def constant(self, index: int) -> Array | None:
