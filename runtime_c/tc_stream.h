@@ -95,6 +95,22 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
     }
 }
 
+/* k_h rows of `left` times x_zero, `copied` bytes of row x[k] from `begin` on, `right` times x_zero; rows[k] points to each.
+ * Rows start at multiples of 4 bytes. */
+static TC_UNUSED void tc_stream_block(const int8_t *const *x, const int8_t **rows, int8_t *to, int32_t k_h, int32_t x_zero,
+                                      int32_t left, int32_t begin, int32_t copied, int32_t right)
+{
+    const int32_t size = left + copied + right;
+    for (int32_t k = 0; k < k_h; k++) {
+        rows[k] = to;
+        for (int32_t i = 0; i < size; i++) {
+            const int32_t from = i - left;
+            to[i] = from >= 0 && from < copied ? x[k][begin + from] : (int8_t)x_zero;
+        }
+        to += (size + 3) / 4 * 4;
+    }
+}
+
 #endif
 
 #endif

@@ -14,6 +14,7 @@ from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
 from tinyc.passes import normalize
+from tinyc.passes.inputs import take_inputs_as_computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def inspect_model(path: Path) -> Inspection:
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     if problems:
         return Inspection(path.name, sha256, (), (), (), 0, 0, problems)
-    graph = normalize(load_model(path))
+    graph = take_inputs_as_computed(normalize(load_model(path))).graph
     nodes = tuple(_node(graph, index, node) for index, node in enumerate(graph.nodes))
     return Inspection(
         model=path.name,

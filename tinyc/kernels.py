@@ -76,7 +76,8 @@ class Rows:
 
     `out_rows` output rows come from one call; `pad` is a row of zero points that stands for rows
     outside the tensor. None: rows outside are null pointers, which the kernel skips (pooling), or
-    there are none.
+    there are none. buffered: a call has read all of its input before it writes any output, so its output
+    may take the place of rows that only it still needs.
     """
 
     in_h: int
@@ -89,15 +90,27 @@ class Rows:
     out_row_bytes: int
     pad: Const | None
     out_rows: int = 1
+    buffered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kernel call. For a row call, In is replaced by the row pointers and Out by the output row."""
+    """One kernel call. For a row call, In is replaced by the row pointers and Out by the output row.
+
+    flow: how a whole-tensor kernel goes through its input by itself, first row to last (a row may be a
+    pixel, or all that it reads at a time), so that the planner knows how far the output may overlap it.
+    """
 
     args: tuple[Arg, ...]
     params: Struct | None = None
     rows: Rows | None = None
+    flow: Rows | None = None
+
+
+def buffered_flow(count: int, at_a_time: int, in_bytes: int, out_bytes: int) -> Rows:
+    """The flow of a kernel that makes `count` pieces of out_bytes from as many of in_bytes, in order,
+    and has read `at_a_time` of them completely before it writes their outputs."""
+    return Rows(count, count, 1, 1, 0, 1, in_bytes, out_bytes, None, at_a_time, buffered=True)
 
 
 def no_scratch(site: Site, params: Any) -> int:
@@ -119,6 +132,18 @@ class Special:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes.
+
+    Code that layers share is counted for each.
+    """
+
+    instructions: int
+    flash_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A C function, where it may be used, what it costs in scratch, and how to call it.
 
@@ -135,6 +160,7 @@ class Kernel:
     inplace: tuple[int, ...] = ()
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     specialize: Callable[[Site, Any], Special] | None = None
+    cost: Callable[[Site, Any], Cost] | None = None
 
     @property
     def headers(self) -> tuple[str, ...]:

@@ -90,6 +90,7 @@ class Program:
     arena_bytes: int
     arena_lower_bound_bytes: int
     arena_align: int
+    input_perms: Mapping[str, tuple[int, ...]]
 
     def symbol_of(self, const: Const) -> str:
         """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
@@ -116,10 +117,18 @@ class Program:
         return tuple(found)
 
 
-def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Numerics, name: str) -> Program:
+def lower(
+    graph: Graph,
+    choices: Mapping[str, Choice],
+    plan: Plan,
+    numerics: Numerics,
+    name: str,
+    input_perms: Mapping[str, tuple[int, ...]] | None = None,
+) -> Program:
     """The Program of an integer graph whose nodes have kernels and whose tensors have addresses.
 
-    `name` becomes the prefix of every C identifier.
+    `name` becomes the prefix of every C identifier. `input_perms`: inputs whose axes differ from the
+    model's own, see passes/inputs.py; the header says so.
     """
     prefix = identifier(name)
     pool = _Pool(prefix)
@@ -141,6 +150,7 @@ def lower(graph: Graph, choices: Mapping[str, Choice], plan: Plan, numerics: Num
         arena_bytes=plan.arena_bytes,
         arena_lower_bound_bytes=plan.lower_bound_bytes,
         arena_align=plan.arena_align,
+        input_perms=dict(input_perms or {}),
     )
 
 

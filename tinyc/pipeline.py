@@ -31,6 +31,7 @@ from tinyc.ops import all_ops
 from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
+from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.plan import plan_graph
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
@@ -102,6 +103,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     float_graph: Graph | None = None
     calibration: CalibrationInputs | None = None
     graph = normal
+    perms: Mapping[str, Perm] = {}
     if is_float(normal):
         with progress.stage("quantize"):
             data = calibrate(path, normal, options.calibration)
@@ -111,8 +113,8 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
                     f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
                 )
             float_graph = normal
-            graph = normalize(quantize_model(normal, data))
-            calibration = data
+            relaid = take_inputs_as_computed(normalize(quantize_model(normal, data)))
+            graph, perms, calibration = relaid.graph, relaid.perms, data
             check(graph, "quantize", all_ops())
     elif options.calibration is not None:
         progress.on_warning("the model is quantized already: --calibration is not used")
@@ -125,7 +127,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("plan"):
         plan = plan_graph(graph, choices, slide=True)
     with progress.stage("emit"):
-        program = lower(graph, choices, plan, numerics, options.name or path.stem)
+        program = lower(graph, choices, plan, numerics, options.name or path.stem, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
     return Compiled(path, sha256, float_graph, graph, program, files, calibration)
 
@@ -162,7 +164,7 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
     graph, program = compiled.graph, compiled.program
     _check_fits(board, compiled, None)
     originals = _samples(compiled, options)
-    samples = originals if compiled.float_graph is None else quantized(originals, graph)
+    samples = originals if compiled.float_graph is None else quantized(originals, graph, program.input_perms)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
     with progress.stage("compile"):

@@ -83,9 +83,15 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
     return Samples(arrays, labels, source)
 
 
-def quantized(samples: Samples, graph: Graph) -> Samples:
-    """Samples of a float graph as the integers of the graph that was quantized from it; they saturate."""
+def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...]]) -> Samples:
+    """Samples of a float graph as the integers of the graph that was quantized from it; they saturate.
+
+    perms: inputs that the integer graph takes with other axes, as axes of the float graph's input.
+    """
     arrays = {name: _integers(Loc(samples.source), graph.values[name], a) for name, a in samples.arrays.items()}
+    for name, perm in perms.items():
+        # Samples have no batch axis, which every perm leaves in place.
+        arrays[name] = arrays[name].transpose(perm)
     return Samples(arrays, samples.labels, samples.source)
 
 

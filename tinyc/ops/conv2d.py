@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.codegen import conv
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps
 from tinyc.ops.windows import (
@@ -143,7 +144,8 @@ def lower_pointwise_dsp(site: Site, p: ConvParams) -> Call:
         "pixels": pixels,
         "in_c": site.x(0).shape[3],
     }
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields))
+    flow = buffered_flow(pixels, 2, site.x(0).shape[3], site.y().shape[3])
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
 
 
 _DSP = frozenset({"dsp"})
@@ -158,6 +160,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
+        *conv.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             lower_pointwise_dsp,

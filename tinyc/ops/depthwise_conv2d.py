@@ -131,6 +131,52 @@ def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s8_dsp_t", fields), rows)
 
 
+def is_3x3(site: Site) -> bool:
+    """3x3 weights, stride 1 or 2 in both directions, no dilation, at least two output columns"""
+    a: DepthwiseConv2D = site.attrs
+    plain = a.stride in {(1, 1), (2, 2)} and a.dilation == (1, 1)
+    return plain and site.x(1).shape[:2] == (3, 3) and site.y().shape[2] >= 2
+
+
+def quick_finish(site: Site) -> bool:
+    """factors between the scales in (2^-23, 1/2), and a rounding other than XNNPACK's"""
+    p = prepare(site)
+    return out_fields(p, p.w.reshape(-1, p.w.shape[2]).T)["finish"] != 0
+
+
+def _column_pairs(site: Site) -> int:
+    return 1 + int(site.attrs.stride.w) * -(-site.y().shape[2] // 2)
+
+
+def scratch_3x3(site: Site, p: ConvParams) -> int:
+    """Three rows of four channels as int16."""
+    return 48 * _column_pairs(site)
+
+
+def lower_3x3(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_3x3_s8_dsp: one output row from three input rows."""
+    out_c = p.w.shape[2]
+    window = Window.of(p.attrs, 3, 3)
+    outputs = out_fields(p, p.w.reshape(-1, out_c).T)
+    rows = np.ascontiguousarray(p.w.transpose(2, 0, 1)[:, :, [0, 1, 1, 2]])
+    words = rows.view("<i4").astype(np.int32)
+    fields = {
+        **{f"out.{name}": value for name, value in outputs.items()},
+        "w": Const(words, "[out_c][k_h] of the bytes w0 w1 w1 w2", "w"),
+        "pad": Const(np.full(4, p.x_zero, np.int8), "[4] of x_zero", "pad"),
+        "run": f"tc_dsp_dw3x3_{window.stride.w}_{outputs['finish']}",
+        "in_w": site.x(0).shape[2],
+        "in_c": out_c,
+        "out_w": site.y().shape[2],
+        "pad_left": window.pad.left,
+        "pairs": _column_pairs(site),
+    }
+    struct = Struct("tc_depthwise_conv2d_3x3_s8_dsp_t", fields)
+    return Call((Params(), In(0), Out(), Scratch()), struct, row_geometry(site, window, p.x_zero))
+
+
+_DSP = frozenset({"dsp"})
+
 OP = Op(
     name="depthwise_conv2d",
     attrs=DepthwiseConv2D,
@@ -142,9 +188,16 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         Kernel(
+            "tc_depthwise_conv2d_3x3_s8_dsp",
+            lower_3x3,
+            isa=_DSP,
+            when=(is_s8, one_per_input, is_3x3, quick_finish),
+            scratch=scratch_3x3,
+        ),
+        Kernel(
             "tc_depthwise_conv2d_s8_dsp",
             lower_rows_dsp,
-            isa=frozenset({"dsp"}),
+            isa=_DSP,
             when=(is_s8, one_per_input),
             scratch=dsp_scratch,
         ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
 from tinyc.ops.dsp import matrix_fields, narrow_weights, pad_taps
 from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
@@ -86,7 +86,8 @@ def lower_dsp(site: Site, p: ConvParams) -> Call:
         "batch": site.y().elements // out_c,
         "in_c": in_c,
     }
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_fully_connected_s8_dsp_t", fields))
+    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_fully_connected_s8_dsp_t", fields), flow=flow)
 
 
 OP = Op(

@@ -101,7 +101,7 @@ def _handover(problem: Problem, task: Task, name: str) -> tuple[Interval, ...] |
     if name in task.inplace:
         return (-y, 0), (0, x)
     if name == task.row_input and task.rows is not None:
-        slide = slide_of(task.rows)
+        slide = slide_of(task.rows, task.forward)
         return ((slide.low, slide.high),)
     return None
 

@@ -101,7 +101,7 @@ def _savings(problem: Problem, task: Task, index: dict[str, int]) -> tuple[Savin
     found = [Saving(index[name], y) for name in task.inplace]
     if task.rows is not None:
         x = problem.sizes[task.row_input]
-        both = slide_of(task.rows).extent(x, problem.sizes[task.writes[0]])
+        both = slide_of(task.rows, task.forward).extent(x, problem.sizes[task.writes[0]])
         saving = round_up(x, problem.align) + y - round_up(both, problem.align)
         found.append(Saving(index[task.row_input], max(saving, 0)))
     return tuple(found)

@@ -98,7 +98,7 @@ def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -
         bottom_up = False
         if task.rows is not None and task.row_input not in task.inplace:
             distance = offsets[task.writes[0]] - offsets[task.row_input]
-            bottom_up = slide_of(task.rows).low < distance < problem.sizes[task.row_input]
+            bottom_up = slide_of(task.rows, task.forward).low < distance < problem.sizes[task.row_input]
         steps.append(Step(task.node, bottom_up))
     return tuple(steps)
 

@@ -43,6 +43,7 @@ class Task:
 
     inplace: tensors of `reads` whose bytes `writes[0]` may take, from the same start.
     rows: how the kernel walks from tensor `row_input` to writes[0] (None: it wants whole tensors).
+    forward: only from the first row to the last, because the kernel itself does the walking.
     """
 
     node: str
@@ -52,6 +53,7 @@ class Task:
     scratch_bytes: int = 0
     rows: Rows | None = None
     row_input: str = ""
+    forward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +186,17 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
     tensors = [views.get(name, name) for name in node.inputs]
     arena = [name for name in tensors if name and name not in graph.consts]
     call = choice.kernel.lower(choice.site, choice.params) if slide else None
-    row_input = _row_input(graph, node, call, views)
+    rows = (call.rows or call.flow) if call is not None else None
+    row_input = _row_input(graph, node, call, rows, views)
     return Task(
         node=node.name,
         reads=tuple(dict.fromkeys(arena)),
         writes=node.outputs,
         inplace=_inplace(graph, node, tensors, choice.kernel.inplace),
         scratch_bytes=choice.scratch_bytes,
-        rows=call.rows if call is not None and row_input else None,
+        rows=rows if row_input else None,
         row_input=row_input,
+        forward=call is not None and call.rows is None,
     )
 
 
@@ -212,18 +216,20 @@ def _inplace(graph: Graph, node: Node, tensors: list[str], allowed: tuple[int, .
     return tuple(found)
 
 
-def _row_input(graph: Graph, node: Node, call: Call | None, views: Mapping[str, str]) -> str:
-    """The tensor that a row call walks through; "" if it may not slide.
+def _row_input(
+    graph: Graph, node: Node, call: Call | None, rows: Rows | None, views: Mapping[str, str]
+) -> str:
+    """The tensor that a call walks through row by row; "" if it may not slide.
 
     It must be the only tensor of the arena that the node reads, once, and the rows must be all of it.
     """
-    if call is None or call.rows is None or len(node.outputs) != 1:
+    if call is None or rows is None or len(node.outputs) != 1:
         return ""
     indices = {arg.index for arg in call.args if isinstance(arg, In)}
     arena = [i for i, name in enumerate(node.inputs) if name and views.get(name, name) not in graph.consts]
     if len(indices) != 1 or arena != list(indices):
         return ""
-    x, y, rows = graph.values[node.inputs[arena[0]]], graph.values[node.outputs[0]], call.rows
+    x, y = graph.values[node.inputs[arena[0]]], graph.values[node.outputs[0]]
     if (rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes) != (x.size_bytes, y.size_bytes):
         return ""
     return views.get(x.name, x.name)

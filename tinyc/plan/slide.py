@@ -10,6 +10,8 @@ it. With d = start of the output - start of the input, in bytes:
     input    |=====|=====|=====|=====|          input    |=====|=====|=====|=====|
     output |=====|=====|=====|=====|            output     |=====|=====|=====|=====|
            <-> -d: top-down                              <-> d: bottom-up
+
+A buffered call has read its own rows before it writes, so for it only the needs of the other calls count.
 """
 
 from __future__ import annotations
@@ -33,35 +35,32 @@ class Slide:
         return min(max(x, d + y) - min(0, d) for d in nearest)
 
 
-def slide_of(rows: Rows) -> Slide:
-    """The closest that output and input may come; a call's own input rows stay intact until it ends."""
-    starts = range(0, rows.out_h, rows.out_rows)
-    needs = [_needed(rows, start) for start in starts]
-    low = high = None
-    first, last = rows.in_h, 0  # over the calls still to come: first row needed, one past the last
-    for start, need in zip(reversed(starts), reversed(needs), strict=True):
-        first = min(first, need.start) if need else first
-        if first < rows.in_h:
-            end = min(start + rows.out_rows, rows.out_h) * rows.out_row_bytes
-            limit = first * rows.in_row_bytes - end
-            low = limit if low is None else min(low, limit)
-    for start, need in zip(starts, needs, strict=True):
-        last = max(last, need.stop) if need else last
-        if last > 0:
-            limit = last * rows.in_row_bytes - start * rows.out_row_bytes
-            high = limit if high is None else max(high, limit)
-    in_bytes, out_bytes = rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes
-    return Slide(
-        low=-out_bytes if low is None else max(low, -out_bytes),
-        high=in_bytes if high is None else min(high, in_bytes),
-    )
+def slide_of(rows: Rows, forward: bool = False) -> Slide:
+    """The closest that output and input may come. With `forward`, the rows cannot run bottom-up."""
+    x, y = rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes
+    calls = [range(g, min(g + rows.out_rows, rows.out_h)) for g in range(0, rows.out_h, rows.out_rows)]
+    needs = [_needed(rows, call) for call in calls]
+    low = x  # no need left: anywhere
+    first = rows.in_h  # of the rows that the calls still to come need
+    for call, need in zip(reversed(calls), reversed(needs), strict=True):
+        begin = min(first, need.start) if need else first
+        kept = first if rows.buffered else begin
+        if kept < rows.in_h:
+            low = min(low, kept * rows.in_row_bytes - call.stop * rows.out_row_bytes)
+        first = begin
+    high = x if forward else -y
+    last = 0  # one past those that the calls still to come need
+    for call, need in zip(calls, needs, strict=True):
+        end = max(last, need.stop) if need else last
+        kept = last if rows.buffered else end
+        if kept > 0:
+            high = max(high, kept * rows.in_row_bytes - call.start * rows.out_row_bytes)
+        last = end
+    return Slide(max(low, -y), min(high, x))
 
 
-def _needed(rows: Rows, start: int) -> range:
-    """Input rows [first, last] that the call for output rows start ... reads, as a range; maybe empty."""
-    end = min(start + rows.out_rows, rows.out_h)
-    taps = [
-        r * rows.stride - rows.pad_top + k * rows.dilation for r in range(start, end) for k in range(rows.k_h)
-    ]
+def _needed(rows: Rows, call: range) -> range:
+    """The input rows that the call reads, from the first to one past the last; maybe empty."""
+    taps = [r * rows.stride - rows.pad_top + k * rows.dilation for r in call for k in range(rows.k_h)]
     inside = [i for i in taps if 0 <= i < rows.in_h]
     return range(min(inside), max(inside) + 1) if inside else range(0)

@@ -123,19 +123,26 @@ def _run_step(arena: _Arena, plan: Plan, step: Step, task: Task, dying: set[str]
 
 
 def _walk(arena: _Arena, step: Step, task: Task, rows: Rows) -> None:
-    """Row by row: the input rows that this call and those to come need are intact before and after it."""
+    """Call by call: the input rows are intact when they are read, and none that is still needed is written.
+
+    A call's own rows are needed until it ends, those of a buffered call until it writes.
+    """
     x, y = task.row_input, task.writes[0]
     calls = list(range(0, rows.out_h, rows.out_rows))
+    _require(not (step.bottom_up and task.forward), f"step '{task.node}' cannot run bottom-up")
     if step.bottom_up:
         calls.reverse()
-    needs = [_rows_read(rows, start) for start in calls]
+    reads = [_rows_read(rows, start) for start in calls]
+    last_call = {row: number for number, read in enumerate(reads) for row in read}
     for number, start in enumerate(calls):
         where = f"step '{task.node}', output row {start}"
-        count = min(rows.out_rows, rows.out_h - start)
-        arena.write_rows(x, y, start * rows.out_row_bytes, count * rows.out_row_bytes, where)
-        needed = set().union(*needs[number:])
-        kept = arena.rows_intact(x, needed, rows.in_row_bytes)
-        _require(kept, f"{where} overwrites input rows that are still needed")
+        for row in reads[number]:
+            _require(arena.row_intact(x, row, rows.in_row_bytes), f"{where}: input row {row} is overwritten")
+        size = (min(start + rows.out_rows, rows.out_h) - start) * rows.out_row_bytes
+        for row in arena.write_rows(x, y, start * rows.out_row_bytes, size, rows.in_row_bytes, where):
+            until = last_call.get(row, -1)
+            gone = until < number or (until == number and rows.buffered)
+            _require(gone, f"{where} overwrites input row {row}, which is still needed")
 
 
 def _rows_read(rows: Rows, start: int) -> set[int]:
@@ -166,9 +173,9 @@ class _Arena:
     def intact(self, name: str) -> bool:
         return bool((self.bytes_of(name) == self.number[name]).all())
 
-    def rows_intact(self, name: str, rows: set[int], row_bytes: int) -> bool:
-        there = self.bytes_of(name)
-        return all((there[r * row_bytes : (r + 1) * row_bytes] == self.number[name]).all() for r in rows)
+    def row_intact(self, name: str, row: int, row_bytes: int) -> bool:
+        there = self.bytes_of(name)[row * row_bytes : (row + 1) * row_bytes]
+        return bool((there == self.number[name]).all())
 
     def take(self, at: int, size: int, owner: int, who: str) -> None:
         there = self.owner[at : at + size]
@@ -178,13 +185,15 @@ class _Arena:
     def claim(self, name: str, who: str) -> None:
         self.take(self.offsets[name], self.sizes[name], self.number[name], f"{who}: '{name}'")
 
-    def write_rows(self, x: str, y: str, start: int, size: int, where: str) -> None:
-        """Rows of y, over bytes of nobody or of x."""
+    def write_rows(self, x: str, y: str, start: int, size: int, row_bytes: int, where: str) -> list[int]:
+        """Write bytes of y, over nobody's bytes or x's; the rows of x that this destroys."""
         at = self.offsets[y] + start
         there = self.owner[at : at + size]
-        free = (there == NOBODY) | (there == self.number[x])
-        _require(bool(free.all()), f"{where} overwrites bytes of something else")
+        of_x = there == self.number[x]
+        _require(bool((of_x | (there == NOBODY)).all()), f"{where} overwrites bytes of something else")
+        rows = np.unique((np.flatnonzero(of_x) + at - self.offsets[x]) // row_bytes)
         there[:] = self.number[y]
+        return [int(row) for row in rows]
 
     def release(self, names: set[str]) -> None:
         """What is left of these tensors belongs to nobody."""

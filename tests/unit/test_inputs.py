@@ -1,0 +1,51 @@
+"""Image inputs that the model takes channels first are taken channels last, with the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.ops.one_node import tensor
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph, Node
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Pair
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.reference import run_int
+
+TO_NHWC = (0, 2, 3, 1)
+
+
+def _graph(outputs: tuple[str, ...] = ("y",)) -> Graph:
+    values = [
+        tensor("x", (1, 3, 4, 6), 0.5, 3),
+        tensor("t", (1, 4, 6, 3), 0.5, 3),
+        tensor("y", (1, 2, 3, 3), 0.5, 3),
+    ]
+    nodes = (
+        Node("t", "transpose", ("x",), ("t",), Transpose(TO_NHWC)),
+        Node("p", "max_pool2d", ("t",), ("y",), MaxPool2D(Pair(2, 2), Pair(2, 2))),
+    )
+    return Graph("g", ("x",), outputs, nodes, {value.name: value for value in values})
+
+
+def test_the_transpose_goes_to_the_caller() -> None:
+    graph = _graph()
+    relaid = take_inputs_as_computed(graph)
+    check(relaid.graph, "test", all_ops())
+    assert relaid.perms == {"x": TO_NHWC}
+    assert [node.op for node in relaid.graph.nodes] == ["max_pool2d"]
+    assert relaid.graph.values["x"].shape == (1, 4, 6, 3)
+    x = np.random.default_rng(0).integers(-128, 128, (1, 3, 4, 6)).astype(np.int8)
+    before = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
+    after = run_int(relaid.graph, {"x": x.transpose(TO_NHWC)}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(before, after)
+
+
+def test_a_transposed_output_stays() -> None:
+    graph = _graph(("t", "y"))
+    relaid = take_inputs_as_computed(graph)
+    assert relaid.graph is graph
+    assert relaid.perms == {}

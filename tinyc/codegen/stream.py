@@ -1,0 +1,129 @@
+"""A layer's constants in the order of use (runtime_c/tc_stream.h), and the portable twin's description of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.codegen.finish import GROUP, Finish, finish_packed, finish_wide
+from tinyc.codegen.requantize import Int64s
+from tinyc.ops.windows import ConvParams
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Weights [O, K] of a layer with everything that scales them; O is padded to a multiple of 4 with nothing.
+
+    Equal and hashed by content, so that a proof is found again.
+    """
+
+    p: ConvParams
+    taps: Int64s
+    digest: bytes
+
+    @classmethod
+    def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
+        spare = -len(taps) % GROUP
+        padded = replace(
+            p,
+            attrs=None,
+            w=taps,
+            bias=np.pad(p.bias, (0, spare)),
+            mult=np.pad(p.mult, (0, spare)),
+            shift=np.pad(p.shift, (0, spare), constant_values=-1),
+        )
+        wide = np.pad(taps.astype(np.int64), ((0, spare), (0, 0)))
+        return cls(padded, wide, _digest(padded))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matrix) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def _digest(p: ConvParams) -> bytes:
+    arrays = (p.w, p.bias, p.mult, p.shift)
+    scalars = (p.w.shape, p.x_zero, p.y_zero, p.y_min, p.y_max, p.rounding)
+    found = hashlib.sha256(repr(scalars).encode())
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.digest()
+
+
+@lru_cache(maxsize=512)
+def wide(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int16 weights; None if it cannot be."""
+    return finish_wide(matrix.p, matrix.taps)
+
+
+@lru_cache(maxsize=512)
+def packed(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
+    if (matrix.taps[0::2].min(initial=0)) < -127:
+        return None
+    return finish_packed(matrix.p, matrix.taps)
+
+
+Fit = Callable[[Matrix], Finish | None]
+
+
+def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """The words of the layer. slots: the tap of each half step, -1 for none."""
+    s, groups = finish.scaling, len(matrix.taps) // GROUP
+    places = np.array(slots)
+    taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
+    if finish.way.packed:
+        halves = 256 * taps[0::2] + taps[1::2]
+    else:
+        halves = taps << s.scale[:, None]
+    assert np.abs(halves).max(initial=0) < 2**15  # the proof has seen to it
+    words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O or O/2, steps]
+    weights = words.reshape(groups, -1, len(slots) // 2).transpose(0, 2, 1).reshape(groups, -1)
+    start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, GROUP)
+    constants = finish.constants().reshape(groups, -1)
+    rows = np.concatenate([start, weights, constants], axis=1)
+    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def twin_text(name: str, finish: Finish, slots: tuple[int, ...], out_c: int, pixel_bytes: int,
+              place: Callable[[int], tuple[int, int]]) -> str:
+    """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
+    places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
+    way = finish.way
+    low, high = way.clamp or (-128, 127)
+    shifts = way.shifts or (0,) * GROUP
+    fields = {
+        "steps": len(slots) // 2,
+        "out_c": out_c,
+        "pixel_bytes": pixel_bytes,
+        "packed": int(way.packed),
+        "halve": int(way.halve),
+        "twice": int(way.double),
+        "sign": int(way.sign),
+        "varies": int(way.shifts is None),
+        "shift": "{" + ", ".join(map(str, shifts)) + "}",
+        "y_min": low,
+        "y_max": high,
+        "row": f"{name}_row",
+        "at": f"{name}_at",
+    }
+    lines = [
+        _array("uint8_t", f"{name}_row", [row for row, _ in places]),
+        _array("int16_t", f"{name}_at", [at for _, at in places]),
+        f"static const tc_stream_t {name}_layer = {{",
+        *(f"    .{field} = {value}," for field, value in fields.items()),
+        "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _array(ctype: str, name: str, values: list[int]) -> str:
+    lines = [", ".join(map(str, values[i : i + 24])) for i in range(0, len(values), 24)]
+    body = ",\n    ".join(lines)
+    return f"static const {ctype} {name}[{len(values)}] = {{\n    {body},\n}};"

@@ -1,0 +1,47 @@
+"""Image inputs as the sensor gives them: NHWC, even where the model was trained with NCHW."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tinyc.ir.graph import Graph
+from tinyc.passes.cleanup import cleanup
+
+Perm = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaid:
+    """A graph whose inputs lost a leading transpose. perms[input]: its axes, as axes of the model's own input."""
+
+    graph: Graph
+    perms: Mapping[str, Perm]
+
+
+def take_inputs_as_computed(graph: Graph) -> Relaid:
+    """Let the caller hand over what a transpose at an input would make; no step of the library moves it then.
+
+    An input qualifies if a transpose is all that reads it. It keeps its name.
+    """
+    consumers, producers = graph.consumers(), {}
+    perms: dict[str, Perm] = {}
+    for name in graph.inputs:
+        readers = consumers.get(name, ())
+        if len(readers) == 1 and readers[0].op == "transpose" and name not in graph.outputs:
+            (made,) = readers[0].outputs
+            if made not in graph.outputs:
+                perms[name] = tuple(readers[0].attrs.perm)
+                producers[made] = name
+    if not perms:
+        return Relaid(graph, {})
+    values = dict(graph.values)
+    for made, name in producers.items():
+        values[name] = replace(values[made], name=name, loc=values[name].loc)
+    nodes = tuple(
+        replace(node, inputs=tuple(producers.get(i, i) for i in node.inputs))
+        for node in graph.nodes
+        if not (node.op == "transpose" and node.outputs[0] in producers)
+    )
+    kept = {name: value for name, value in values.items() if name not in producers}
+    return Relaid(cleanup(replace(graph, nodes=nodes, values=kept)), perms)
