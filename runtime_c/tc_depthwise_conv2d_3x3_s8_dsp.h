@@ -21,7 +21,6 @@ typedef struct {
     const int32_t *w;     /* three words for each channel */
     const int32_t *bias;  /* as in tc_dsp_out_t, from the first of the channels on */
     const int32_t *scale;
-    const int8_t *shift;
     int32_t channels;     /* 1 to 4 */
     int32_t y_step;       /* from one output to the next: in_c */
     int32_t out_w;
@@ -89,7 +88,7 @@ typedef struct {
     "smlad  r11, r3, r6, r11     \n"
 
 /* Frame: [0] mult [4] c [8] shift [12] twice the bias [16] end of the columns [20] first column [24] y
- * [28] w [32] bias [36] scale [40] shift [44] channels [48] y_step [52] out_w */
+ * [28] w [32] bias [36] scale [40] channels [44] y_step [48] out_w */
 #define TC_DSP_DW3X3(stride, finish)                                               \
     static TC_NAKED void tc_dsp_dw3x3_##stride##_##finish(                         \
         const int32_t *columns TC_UNUSED, const tc_dsp_dw3x3_t *p TC_UNUSED, int8_t *y TC_UNUSED) \
@@ -97,11 +96,11 @@ typedef struct {
         __asm__ volatile(                                                          \
             ".syntax unified             \n"                                       \
             "push   {r4-r11, lr}         \n"                                       \
-            "sub    sp, sp, #60          \n"                                       \
+            "sub    sp, sp, #52          \n"                                       \
             "strd   r0, r2, [sp, #20]    \n"                                       \
-            "ldm    r1, {r3-r9}          \n"                                       \
+            "ldm    r1, {r3-r8}          \n"                                       \
             "add    r12, sp, #28         \n"                                       \
-            "stm    r12, {r3-r9}         \n"                                       \
+            "stm    r12, {r3-r8}         \n"                                       \
             "1:                          \n" /* a channel */                       \
             "ldr    r3, [sp, #28]        \n"                                       \
             "ldmia  r3!, {r4, r6, r8}    \n"                                       \
@@ -119,17 +118,14 @@ typedef struct {
             "sadd16 r8, r8, r8           \n"                                       \
             "sadd16 r9, r9, r9           \n"                                       \
             "ldrd   r0, r1, [sp, #32]    \n"                                       \
-            "ldr    r2, [sp, #40]        \n"                                       \
             "ldr    r10, [r0], #4        \n"                                       \
-            "ldrd   r11, r12, [r1], #8   \n"                                       \
-            "ldrsb  r3, [r2], #1         \n"                                       \
+            "ldmia  r1!, {r2, r3, r12}   \n"                                       \
             "strd   r0, r1, [sp, #32]    \n"                                       \
-            "str    r2, [sp, #40]        \n"                                       \
             "lsl    r10, r10, #1         \n"                                       \
-            "strd   r11, r12, [sp]       \n"                                       \
-            "strd   r3, r10, [sp, #8]    \n"                                       \
+            "strd   r2, r3, [sp]         \n"                                       \
+            "strd   r12, r10, [sp, #8]   \n"                                       \
             "ldrd   r0, r1, [sp, #20]    \n"                                       \
-            "ldrd   lr, r2, [sp, #48]    \n"                                       \
+            "ldrd   lr, r2, [sp, #44]    \n"                                       \
             "add    r10, r0, #12         \n"                                       \
             "add    r11, r1, #1          \n"                                       \
             "strd   r10, r11, [sp, #20]  \n"                                       \
@@ -154,7 +150,7 @@ typedef struct {
             "add    r1, r1, lr, lsl #1   \n"                                       \
             "cmp    r0, r10              \n"                                       \
             "bne.w  2b                   \n"                                       \
-            "ldr    r10, [sp, #52]       \n"                                       \
+            "ldr    r10, [sp, #48]       \n"                                       \
             "tst    r10, #1              \n"                                       \
             "it     ne                   \n"                                       \
             "cmpne  lr, #0               \n"                                       \
@@ -164,11 +160,11 @@ typedef struct {
             "str    r10, [sp, #16]       \n"                                       \
             "b.w    2b                   \n"                                       \
             "3:                          \n"                                       \
-            "ldr    r10, [sp, #44]       \n"                                       \
+            "ldr    r10, [sp, #40]       \n"                                       \
             "subs   r10, r10, #1         \n"                                       \
-            "str    r10, [sp, #44]       \n"                                       \
+            "str    r10, [sp, #40]       \n"                                       \
             "bne.w  1b                   \n"                                       \
-            "add    sp, sp, #60          \n"                                       \
+            "add    sp, sp, #52          \n"                                       \
             "pop    {r4-r11, pc}         \n");                                     \
     }
 
@@ -177,7 +173,7 @@ typedef struct {
 static inline void tc_dsp_dw3x3_row(const int32_t *columns, const tc_dsp_dw3x3_t *p, int8_t *y, int32_t stride,
                                     int32_t finish)
 {
-    const tc_dsp_out_t out = {p->bias, p->scale, p->shift, p->channels, finish, 0, 0, -128, 127, 0};
+    const tc_dsp_out_t out = {p->bias, p->scale, p->channels, finish, 0, 0, -128, 127, 0};
 
     for (int32_t o = 0; o < p->channels; o++) {
         for (int32_t ox = 0; ox < p->out_w; ox++) {
@@ -253,8 +249,7 @@ static void tc_depthwise_conv2d_3x3_s8_dsp(const tc_depthwise_conv2d_3x3_s8_dsp_
 
     for (int32_t o = 0; o < p->in_c; o += 4) {
         const tc_dsp_dw3x3_t step = {
-            p->w + 3 * o,           p->out.bias + o,
-            p->out.scale + 2 * o,   p->out.shift + o,
+            p->w + 3 * o, p->out.bias + o, p->out.scale + 3 * o,
             p->in_c - o < 4 ? p->in_c - o : 4, p->in_c, p->out_w,
         };
         tc_dsp_dw3x3_columns(p, x, o, step.channels, columns);

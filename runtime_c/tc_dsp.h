@@ -172,6 +172,12 @@ static inline int32_t tc_load4(const int8_t *p)
 
 #endif
 
+/* a - b modulo 2^32 */
+static inline int32_t tc_dsp_difference(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a - (uint32_t)b);
+}
+
 /* The n < 4 int8 at p as a word, 0 beyond. */
 static inline int32_t tc_load_tail(const int8_t *p, int32_t n)
 {
@@ -220,21 +226,135 @@ static inline void tc_dsp_unpack_1(const int8_t *x, int32_t n, int32_t *xs)
     }
 }
 
-/* ---- dot products ---- */
+/* ---- from accumulators to int8 ---- */
 
-/* Two pixels by four output channels.
+/* The output side of a weighted layer.
  *
- *   acc[2*o + p] = bias[o] + sum over 4 * units taps of x of pixel p * w of channel o,   o < 4, p < 2
- *
- * x: as tc_dsp_unpack_2 makes it. w: per unit the words AB(0,2) CD(0,2) AB(1,3) CD(1,3) of the channels A B C D, packed
- * A over B. units >= 1. Inner loop: 24 instructions for 32 MAC, four units per turn; the first turn starts in its middle
- * when units is not a multiple of four.
+ * finish says how an accumulator becomes y; all ways are exact, the compiler proves that the layer may take one:
+ *   0  any layer: tc_requantize(acc, mult, shift, rounds) + y_zero, clamped to [y_min, y_max]
+ *   1  single rounding:  (SMMLA(2 acc, mult, c) >> shift), saturated to int8
+ *   2  double rounding where nothing below y_zero can be seen (fused ReLU): the same with SMMLAR
+ *   3  double rounding:  the same with SMMLAR and 1 subtracted for acc < 0
+ * In 1 to 3, shift is a right shift in [1, 22], c = 2^(shift-1) + y_zero * 2^shift, |acc| < 2^30; `clamp` tells whether
+ * [y_min, y_max] is less than int8.
  */
+typedef struct {
+    const int32_t *bias;  /* [out_c] */
+    const int32_t *scale; /* [out_c][3]: mult, c, shift */
+    int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
+} tc_dsp_out_t;
+
+/* Output of channel o before the clamp. finish == p->finish; a literal folds the choice away. */
+static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc, int32_t finish)
+{
+    const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
+    if (finish == 0) {
+        return tc_ssat8(tc_requantize(acc, mult, shift, p->rounds) + p->y_zero);
+    }
+    const int32_t t = finish == 1 ? tc_smmla(acc * 2, mult, c) : tc_smmlar(acc * 2, mult, c);
+    return tc_ssat8((finish == 3 ? t + (acc >> 31) : t) >> shift);
+}
+
+/* Output of channel o. */
+static inline int8_t tc_dsp_output(const tc_dsp_out_t *p, int32_t o, int32_t acc)
+{
+    const int32_t v = tc_dsp_scale(p, o, acc, p->finish);
+    return (int8_t)(p->clamp ? tc_clamp(v, p->y_min, p->y_max) : v);
+}
+
+/* y[o] = tc_dsp_output(first + o, acc[o]) for o < n: the choice of the way is made once. */
+static inline void tc_dsp_outputs(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
+{
+    switch (p->finish) {
+    case 1: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 1); break;
+    case 2: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 2); break;
+    case 3: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 3); break;
+    default: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 0); break;
+    }
+    for (int32_t o = 0; p->clamp && o < n; o++) {
+        y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
+    }
+}
+
+/* ---- a matrix of packed weights times two pixels ---- */
+
+typedef struct tc_dsp_matrix_s tc_dsp_matrix_t;
+
+/* Four output channels at a time (the last out_c % 4 are not done): y0 and y1 are those of two pixels whose taps
+ * tc_dsp_unpack_2 has put in xs. Where y1 is y0, the first pixel stays. */
+typedef void tc_dsp_blocks_t(const tc_dsp_matrix_t *p, const int32_t *xs, int8_t *y0, int8_t *y1);
+
+/* w: for every four channels A B C D, `units` times the words AB(0,2) CD(0,2) AB(1,3) CD(1,3), packed A over B; then
+ * for each remaining channel `units` words of plain int8. units >= 1.
+ * blocks: tc_dsp_blocks_<finish>. With 1 to 3, |sum of x * w| < 2^23 for every channel; tc_dsp_blocks_0 adds up dot
+ * products of `chunk` units for which that holds. */
+struct tc_dsp_matrix_s {
+    tc_dsp_out_t out;
+    const int32_t *w;
+    int32_t units, chunk;
+    tc_dsp_blocks_t *blocks;
+};
+
+/* Any finish, in chunks, without assembly. */
+static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *xs, int8_t *y0, int8_t *y1)
+{
+    const int32_t *w = p->w;
+
+    for (int32_t o = 0; o + 4 <= p->out.out_c; o += 4, w += 4 * p->units) {
+        for (int32_t pair = 0; pair < 2; pair++) {
+            const int32_t a = o + 2 * pair, b = a + 1;
+            for (int32_t pixel = 1; pixel >= 0; pixel--) {
+                int8_t *y = pixel == 0 ? y0 : y1;
+                int32_t acc_a = p->out.bias[a], acc_b = p->out.bias[b];
+                for (int32_t first = 0; first < p->units; first += p->chunk) {
+                    const int32_t end = first + p->chunk < p->units ? first + p->chunk : p->units;
+                    const int32_t start = acc_b;
+                    int32_t both = start;
+                    for (int32_t i = 2 * first; i < 2 * end; i++) {
+                        both = tc_smlad(xs[2 * i + pixel], w[2 * i + pair], both);
+                        acc_b = tc_smlad(xs[2 * i + pixel], tc_sxtb16(w[2 * i + pair]), acc_b);
+                    }
+                    acc_a += tc_dsp_difference(both, acc_b) >> 8;
+                }
+                y[a] = (int8_t)tc_dsp_scale(&p->out, a, acc_a, p->out.finish);
+                y[b] = (int8_t)tc_dsp_scale(&p->out, b, acc_b, p->out.finish);
+            }
+        }
+    }
+}
+
 #if TC_DSP_ASM
 
-#define TC_DOT_2X4_STEP                                                            \
-    "ldrd   r2, r3, [r0], #8     \n" /* x of pixels 0 and 1 */                     \
-    "ldrd   r12, lr, [r1], #8    \n" /* AB, CD */                                  \
+/* In: r4 to r11 twice the accumulators, channel by channel, pixel 0 before 1; r0 scale, r1 y1, lr y0.
+ * TC_DSP_T: t and the shift (in r12) of one channel. */
+#define TC_DSP_T_1(p0, p1)                                                         \
+    "ldmia  r0!, {r2, r3, r12}   \n"                                               \
+    "smmla  " p0 ", " p0 ", r2, r3 \n"                                             \
+    "smmla  " p1 ", " p1 ", r2, r3 \n"
+#define TC_DSP_T_2(p0, p1)                                                         \
+    "ldmia  r0!, {r2, r3, r12}   \n"                                               \
+    "smmlar " p0 ", " p0 ", r2, r3 \n"                                             \
+    "smmlar " p1 ", " p1 ", r2, r3 \n"
+#define TC_DSP_T_3(p0, p1)                                                         \
+    "ldmia  r0!, {r2, r3}        \n"                                               \
+    "add    r12, r3, " p0 ", asr #31 \n" /* 1 less for a negative accumulator */   \
+    "add    r3, r3, " p1 ", asr #31 \n"                                            \
+    "smmlar " p0 ", " p0 ", r2, r12 \n"                                            \
+    "smmlar " p1 ", " p1 ", r2, r3 \n"                                             \
+    "ldr    r12, [r0], #4        \n"
+#define TC_DSP_CHANNEL(finish, p0, p1)                                             \
+    TC_DSP_T_##finish(p0, p1)                                                      \
+    "asr    " p0 ", " p0 ", r12  \n"                                               \
+    "asr    " p1 ", " p1 ", r12  \n"                                               \
+    "ssat   " p0 ", #8, " p0 "   \n"                                               \
+    "ssat   " p1 ", #8, " p1 "   \n"                                               \
+    "strb   " p1 ", [r1], #1     \n"                                               \
+    "strb   " p0 ", [lr], #1     \n" /* last: y1 may be y0 */
+
+/* Two taps of two pixels by four channels: T of A in r4 r5, of C in r8 r9; B in r6 r7, D in r10 r11. */
+#define TC_DSP_TAPS                                                                \
+    "ldrd   r2, r3, [r0], #8     \n"                                               \
+    "ldrd   r12, lr, [r1], #8    \n"                                               \
     "smlad  r4, r2, r12, r4      \n"                                               \
     "smlad  r5, r3, r12, r5      \n"                                               \
     "smlad  r8, r2, lr, r8       \n"                                               \
@@ -245,75 +365,139 @@ static inline void tc_dsp_unpack_1(const int8_t *x, int32_t n, int32_t *xs)
     "smlad  r7, r3, r12, r7      \n"                                               \
     "smlad  r10, r2, lr, r10     \n"                                               \
     "smlad  r11, r3, lr, r11     \n"
+#define TC_DSP_UNIT TC_DSP_TAPS TC_DSP_TAPS /* 96 bytes */
 
-static TC_NAKED void tc_dsp_dot_2x4(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED, int32_t units TC_UNUSED,
-                                    const int32_t *bias TC_UNUSED, int32_t *acc TC_UNUSED)
-{
-    __asm__ volatile(
-        ".syntax unified              \n"
-        "push   {r3-r11, lr}          \n"
-        "add    r12, r0, r2, lsl #4   \n" /* end of x */
-        "push   {r0, r12}             \n" /* [sp] filler, [sp+4] end of x, [sp+8] bias, [sp+48] acc */
-        "rsb    r2, r2, #0            \n"
-        "and    r2, r2, #3            \n"
-        "add    r2, r2, r2, lsl #1    \n" /* units to skip, times 96 bytes */
-        "ldr    r6, [r3, #4]          \n"
-        "ldr    r10, [r3, #12]        \n"
-        "mov    r4, r6                \n"
-        "mov    r5, r6                \n"
-        "mov    r7, r6                \n"
-        "mov    r8, r10               \n"
-        "mov    r9, r10               \n"
-        "mov    r11, r10              \n"
-        "adr    r12, 1f               \n"
-        "add    r12, r12, r2, lsl #5  \n"
-        "orr    r12, r12, #1          \n"
-        "bx     r12                   \n"
-        ".balign 4                    \n"
-        "1:                           \n"
-        TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP
-        TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP TC_DOT_2X4_STEP
-        "ldr    r2, [sp, #4]          \n"
-        "cmp    r0, r2                \n"
-        "bne.w  1b                    \n"
-        "ldrd   r2, r3, [sp, #8]      \n" /* bias; r3 is not needed */
-        "ldr    r12, [r2]             \n"
-        "ldr    lr, [r2, #8]          \n"
-        "sub    r4, r4, r6            \n"
-        "sub    r5, r5, r7            \n"
-        "sub    r8, r8, r10           \n"
-        "sub    r9, r9, r11           \n"
-        "add    r4, r12, r4, asr #8   \n"
-        "add    r5, r12, r5, asr #8   \n"
-        "add    r8, lr, r8, asr #8    \n"
-        "add    r9, lr, r9, asr #8    \n"
-        "ldr    r2, [sp, #48]         \n"
-        "stm    r2, {r4-r11}          \n"
-        "add    sp, sp, #12           \n"
-        "pop    {r4-r11, pc}          \n");
-}
-#undef TC_DOT_2X4_STEP
+typedef char tc_dsp_blocks_reads[
+    __builtin_offsetof(tc_dsp_matrix_t, out.bias) == 0 && __builtin_offsetof(tc_dsp_matrix_t, out.scale) == 4 &&
+    __builtin_offsetof(tc_dsp_matrix_t, out.out_c) == 8 && __builtin_offsetof(tc_dsp_matrix_t, w) == 36 &&
+    __builtin_offsetof(tc_dsp_matrix_t, units) == 40 ? 1 : -1];
+
+/* Inner loop: 24 instructions for 32 MAC, four units per turn; the first turn starts in its middle when units is not a
+ * multiple of four. Frame: [0] x [4] end of x [8] bias [12] scale [16] y0 [20] y1 [24] blocks to do [28] first unit
+ * [32] w */
+#define TC_DSP_BLOCKS(finish)                                                      \
+    static TC_NAKED void tc_dsp_blocks_##finish(const tc_dsp_matrix_t *p TC_UNUSED, const int32_t *xs TC_UNUSED, \
+                                                int8_t *y0 TC_UNUSED, int8_t *y1 TC_UNUSED)                      \
+    {                                                                              \
+        __asm__ volatile(                                                          \
+            ".syntax unified             \n"                                       \
+            "push   {r4-r11, lr}         \n"                                       \
+            "sub    sp, sp, #36          \n"                                       \
+            "ldr    r4, [r0, #8]         \n"                                       \
+            "lsrs   r4, r4, #2           \n"                                       \
+            "beq.w  3f                   \n"                                       \
+            "ldrd   r5, r6, [r0, #36]    \n" /* w, units */                        \
+            "ldrd   r8, r9, [r0]         \n" /* bias, scale */                     \
+            "strd   r2, r3, [sp, #16]    \n"                                       \
+            "strd   r8, r9, [sp, #8]     \n"                                       \
+            "add    r7, r1, r6, lsl #4   \n"                                       \
+            "strd   r1, r7, [sp]         \n"                                       \
+            "rsb    r6, r6, #0           \n"                                       \
+            "and    r6, r6, #3           \n"                                       \
+            "add    r6, r6, r6, lsl #1   \n"                                       \
+            "adr    r7, 2f               \n"                                       \
+            "add    r7, r7, r6, lsl #5   \n" /* units to skip, 96 bytes each */    \
+            "orr    r7, r7, #1           \n"                                       \
+            "strd   r4, r7, [sp, #24]    \n"                                       \
+            "mov    r1, r5               \n"                                       \
+            "1:                          \n" /* four channels */                   \
+            "ldrd   r0, r2, [sp, #4]     \n" /* r2: bias */                        \
+            "ldr    r0, [sp]             \n"                                       \
+            "ldr    r12, [sp, #28]       \n"                                       \
+            "ldr    r6, [r2, #4]         \n"                                       \
+            "ldr    r10, [r2, #12]       \n"                                       \
+            "mov    r4, r6               \n"                                       \
+            "mov    r5, r6               \n"                                       \
+            "mov    r7, r6               \n"                                       \
+            "mov    r8, r10              \n"                                       \
+            "mov    r9, r10              \n"                                       \
+            "mov    r11, r10             \n"                                       \
+            "bx     r12                  \n"                                       \
+            ".balign 4                   \n"                                       \
+            "2:                          \n"                                       \
+            TC_DSP_UNIT TC_DSP_UNIT TC_DSP_UNIT TC_DSP_UNIT                        \
+            "ldr    r2, [sp, #4]         \n"                                       \
+            "cmp    r0, r2               \n"                                       \
+            "bne.w  2b                   \n"                                       \
+            "ldrd   r2, r0, [sp, #8]     \n" /* bias, scale */                     \
+            "str    r1, [sp, #32]        \n"                                       \
+            "ldr    r12, [r2]            \n"                                       \
+            "ldr    r3, [r2, #8]         \n"                                       \
+            "add    r2, r2, #16          \n"                                       \
+            "str    r2, [sp, #8]         \n"                                       \
+            "lsl    r12, r12, #1         \n"                                       \
+            "lsl    r3, r3, #1           \n"                                       \
+            "sub    r4, r4, r6           \n"                                       \
+            "sub    r5, r5, r7           \n"                                       \
+            "sub    r8, r8, r10          \n"                                       \
+            "sub    r9, r9, r11          \n"                                       \
+            "add    r4, r12, r4, asr #7  \n" /* twice the sum of A */              \
+            "add    r5, r12, r5, asr #7  \n"                                       \
+            "add    r8, r3, r8, asr #7   \n"                                       \
+            "add    r9, r3, r9, asr #7   \n"                                       \
+            "lsl    r6, r6, #1           \n"                                       \
+            "lsl    r7, r7, #1           \n"                                       \
+            "lsl    r10, r10, #1         \n"                                       \
+            "lsl    r11, r11, #1         \n"                                       \
+            "ldrd   lr, r1, [sp, #16]    \n"                                       \
+            TC_DSP_CHANNEL(finish, "r4", "r5") TC_DSP_CHANNEL(finish, "r6", "r7")  \
+            TC_DSP_CHANNEL(finish, "r8", "r9") TC_DSP_CHANNEL(finish, "r10", "r11") \
+            "ldr    r4, [sp, #24]        \n"                                       \
+            "strd   lr, r1, [sp, #16]    \n"                                       \
+            "str    r0, [sp, #12]        \n"                                       \
+            "ldr    r1, [sp, #32]        \n"                                       \
+            "subs   r4, r4, #1           \n"                                       \
+            "str    r4, [sp, #24]        \n"                                       \
+            "bne.w  1b                   \n"                                       \
+            "3:                          \n"                                       \
+            "add    sp, sp, #36          \n"                                       \
+            "pop    {r4-r11, pc}         \n");                                     \
+    }
+
+TC_DSP_BLOCKS(1)
+TC_DSP_BLOCKS(2)
+TC_DSP_BLOCKS(3)
+#undef TC_DSP_BLOCKS
+#undef TC_DSP_UNIT
+#undef TC_DSP_TAPS
+#undef TC_DSP_CHANNEL
+#undef TC_DSP_T_1
+#undef TC_DSP_T_2
+#undef TC_DSP_T_3
 
 #else
 
-static inline void tc_dsp_dot_2x4(const int32_t *x, const int32_t *w, int32_t units, const int32_t *bias, int32_t *acc)
-{
-    for (int32_t pair = 0; pair < 2; pair++) {
-        for (int32_t p = 0; p < 2; p++) {
-            int32_t b = bias[2 * pair + 1], t = b;
-            for (int32_t i = 0; i < 2 * units; i++) {
-                t = tc_smlad(x[2 * i + p], w[2 * i + pair], t);
-                b = tc_smlad(x[2 * i + p], tc_sxtb16(w[2 * i + pair]), b);
-            }
-            acc[4 * pair + p] = bias[2 * pair] + (tc_wrap((int64_t)t - b) >> 8);
-            acc[4 * pair + 2 + p] = b;
-        }
-    }
-}
+#define tc_dsp_blocks_1 tc_dsp_blocks_0
+#define tc_dsp_blocks_2 tc_dsp_blocks_0
+#define tc_dsp_blocks_3 tc_dsp_blocks_0
 
 #endif
 
-/* One pixel by eight output channels.
+/* All output channels of `pixels` (1 or 2) pixels whose taps tc_dsp_unpack_2 has put in xs; y [pixels][out_c]. */
+static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs, int32_t pixels, int8_t *y)
+{
+    const int32_t out_c = p->out.out_c, blocked = out_c / 4 * 4;
+    const int32_t *w = p->w + blocked * p->units;
+    int8_t *y1 = y + (pixels - 1) * out_c;
+
+    p->blocks(p, xs, y, y1);
+    for (int32_t o = blocked; o < out_c; o++, w += p->units) {
+        int32_t a = p->out.bias[o], b = a;
+        for (int32_t i = 0; i < p->units; i++) {
+            const int32_t even = tc_sxtb16(w[i]), odd = tc_sxtb16_ror8(w[i]);
+            a = tc_smlad(xs[4 * i], even, tc_smlad(xs[4 * i + 2], odd, a));
+            b = tc_smlad(xs[4 * i + 1], even, tc_smlad(xs[4 * i + 3], odd, b));
+        }
+        y1[o] = (int8_t)tc_dsp_scale(&p->out, o, b, p->out.finish);
+        y[o] = (int8_t)tc_dsp_scale(&p->out, o, a, p->out.finish);
+    }
+    for (int32_t i = 0; p->out.clamp && i < pixels * out_c; i++) {
+        y[i] = (int8_t)tc_clamp(y[i], p->out.y_min, p->out.y_max);
+    }
+}
+
+/* ---- one pixel by eight output channels ----
+ *
  *
  *   acc[o] = bias[o] + sum over 4 * units taps of x * w of channel o,   o < 8
  *
@@ -396,145 +580,11 @@ static inline void tc_dsp_dot_1x8(const int32_t *x, const int32_t *w, int32_t un
             t = tc_smlad(x[i], w[4 * i + pair], t);
             b = tc_smlad(x[i], tc_sxtb16(w[4 * i + pair]), b);
         }
-        acc[2 * pair] = bias[2 * pair] + (tc_wrap((int64_t)t - b) >> 8);
+        acc[2 * pair] = bias[2 * pair] + (tc_dsp_difference(t, b) >> 8);
         acc[2 * pair + 1] = b;
     }
 }
 
 #endif
-
-/* ---- from accumulators to int8 ---- */
-
-/* The output side of a weighted layer.
- *
- * finish says how an accumulator becomes y; all ways are exact, the compiler proves that the layer may take one:
- *   0  any layer: tc_requantize(acc, mult, shift, rounds) + y_zero, clamped to [y_min, y_max]
- *   1  single rounding:  (SMMLA(2 acc, mult, c) >> shift), saturated to int8
- *   2  double rounding where nothing below y_zero can be seen (fused ReLU): the same with SMMLAR
- *   3  double rounding:  the same with SMMLAR and 1 subtracted for acc < 0
- * In 1 to 3, shift is a right shift in [1, 22], c = 2^(shift-1) + y_zero * 2^shift, |acc| < 2^30; `clamp` tells whether
- * [y_min, y_max] is less than int8.
- */
-typedef struct {
-    const int32_t *bias;  /* [out_c] */
-    const int32_t *scale; /* [out_c][2]: mult, c */
-    const int8_t *shift;  /* [out_c] */
-    int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
-} tc_dsp_out_t;
-
-/* Output of channel o. finish == p->finish; a literal folds the choice away. */
-static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc, int32_t finish)
-{
-    const int32_t mult = p->scale[2 * o], c = p->scale[2 * o + 1], shift = p->shift[o];
-    if (finish == 0) {
-        return tc_ssat8(tc_requantize(acc, mult, shift, p->rounds) + p->y_zero);
-    }
-    const int32_t t = finish == 1 ? tc_smmla(acc * 2, mult, c) : tc_smmlar(acc * 2, mult, c);
-    return tc_ssat8((finish == 3 ? t + (acc >> 31) : t) >> shift);
-}
-
-static inline void tc_dsp_finish_way(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y,
-                                     int32_t finish)
-{
-    for (int32_t o = 0; o < n; o++) {
-        y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], finish);
-    }
-}
-
-/* Channels [first, first + n) of one pixel: acc[o] -> y[o]. */
-static inline void tc_dsp_finish_1(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
-{
-    switch (p->finish) {
-    case 1: tc_dsp_finish_way(p, first, acc, n, y, 1); break;
-    case 2: tc_dsp_finish_way(p, first, acc, n, y, 2); break;
-    case 3: tc_dsp_finish_way(p, first, acc, n, y, 3); break;
-    default: tc_dsp_finish_way(p, first, acc, n, y, 0); break;
-    }
-    for (int32_t o = 0; p->clamp && o < n; o++) {
-        y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
-    }
-}
-
-static inline void tc_dsp_finish_way_2(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y0,
-                                       int8_t *y1, int32_t finish)
-{
-    for (int32_t o = 0; o < n; o++) {
-        y1[o] = (int8_t)tc_dsp_scale(p, first + o, acc[2 * o + 1], finish);
-        y0[o] = (int8_t)tc_dsp_scale(p, first + o, acc[2 * o], finish); /* last: y1 is y0 if there is one pixel */
-    }
-}
-
-/* Channels [first, first + n) of `pixels` (1 or 2) pixels: acc[2*o + p] -> y[p * out_c + o]. */
-static inline void tc_dsp_finish_2(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n,
-                                   int32_t pixels, int8_t *y0)
-{
-    int8_t *y1 = y0 + (pixels - 1) * p->out_c;
-
-    switch (p->finish) {
-    case 1: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 1); break;
-    case 2: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 2); break;
-    case 3: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 3); break;
-    default: tc_dsp_finish_way_2(p, first, acc, n, y0, y1, 0); break;
-    }
-    for (int32_t o = 0; p->clamp && o < n; o++) {
-        y1[o] = (int8_t)tc_clamp(y1[o], p->y_min, p->y_max);
-        y0[o] = (int8_t)tc_clamp(y0[o], p->y_min, p->y_max);
-    }
-}
-
-/* ---- a matrix of packed weights times one or two pixels ---- */
-
-/* w: for every four channels `units` times four words for tc_dsp_dot_2x4, then for each remaining channel `units` words
- * of plain int8. One dot product takes at most `chunk` units, so that its sums stay below 2^23. */
-typedef struct {
-    tc_dsp_out_t out;
-    const int32_t *w;
-    int32_t units, chunk;
-} tc_dsp_matrix_t;
-
-/* acc as tc_dsp_dot_2x4, in chunks. */
-static inline void tc_dsp_dot_chunks(const tc_dsp_matrix_t *p, const int32_t *xs, const int32_t *w,
-                                     const int32_t *bias, int32_t *acc)
-{
-    static const int32_t zeros[4];
-    int32_t part[8], units = p->units;
-    tc_dsp_dot_2x4(xs, w, p->chunk, bias, acc);
-    while ((units -= p->chunk) > 0) {
-        xs += 4 * p->chunk;
-        w += 4 * p->chunk;
-        tc_dsp_dot_2x4(xs, w, units < p->chunk ? units : p->chunk, zeros, part);
-        for (int32_t i = 0; i < 8; i++) {
-            acc[i] += part[i];
-        }
-    }
-}
-
-/* All output channels of `pixels` (1 or 2) pixels whose taps tc_dsp_unpack_2 has put in xs; y [pixels][out_c]. */
-static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs, int32_t pixels, int8_t *y)
-{
-    const int32_t *w = p->w;
-    const int32_t blocked = p->out.out_c / 4 * 4;
-    int32_t acc[8];
-
-    for (int32_t o = 0; o < blocked; o += 4, w += 4 * p->units) {
-        if (p->units <= p->chunk) {
-            tc_dsp_dot_2x4(xs, w, p->units, p->out.bias + o, acc);
-        } else {
-            tc_dsp_dot_chunks(p, xs, w, p->out.bias + o, acc);
-        }
-        tc_dsp_finish_2(&p->out, o, acc, 4, pixels, y + o);
-    }
-    for (int32_t o = blocked; o < p->out.out_c; o++, w += p->units) {
-        int32_t a = p->out.bias[o], b = a;
-        for (int32_t i = 0; i < p->units; i++) {
-            const int32_t even = tc_sxtb16(w[i]), odd = tc_sxtb16_ror8(w[i]);
-            a = tc_smlad(xs[4 * i], even, tc_smlad(xs[4 * i + 2], odd, a));
-            b = tc_smlad(xs[4 * i + 1], even, tc_smlad(xs[4 * i + 3], odd, b));
-        }
-        acc[0] = a;
-        acc[1] = b;
-        tc_dsp_finish_2(&p->out, o, acc, 1, pixels, y + o);
-    }
-}
 
 #endif

@@ -14,7 +14,10 @@
  *     slot N                 where execution is: -1 outside, 0 the run function, k the k-th step given
  *     inference N0 N1 ...    executed instructions of each slot, one line per inference
  *     block SLOT ADDRESS BYTES INSTRUCTIONS EXECUTIONS
+ *     jump SLOT SOURCE TARGET EXECUTIONS   control went from the instruction at SOURCE, the last of a block, to
+ *                            TARGET, which is not the address behind it; SLOT is that of SOURCE
  *
+ * Jumps, unlike blocks, do not depend on where the emulator ends its blocks.
  * Counting by blocks is exact while no block is left in its middle, which only a fault or an interrupt does.
  */
 #include <stdint.h>
@@ -25,17 +28,24 @@
 #define EXPORT __attribute__((visibility("default")))
 #define BUCKETS 4096u
 
+typedef struct jump {
+    struct jump *next;
+    uint64_t target, executions;
+} jump_t;
+
 typedef struct counter {
     struct counter *next;
+    struct block *block;
     int slot;
     uint64_t executions;
+    jump_t *jumps; /* the target in use last comes first */
 } counter_t;
 
 enum { ROLE_NONE, ROLE_ENTRY, ROLE_RUN, ROLE_RETURN, ROLE_STEP };
 
 typedef struct block {
     struct block *next; /* of the same bucket */
-    uint64_t address;
+    uint64_t address, last; /* of its first and its last instruction */
     uint32_t bytes, instructions;
     int role, slot;
     counter_t *counters; /* the slot in use last comes first */
@@ -52,6 +62,7 @@ static struct {
     block_t *buckets[BUCKETS];
     uint64_t *totals; /* [inference][slot] */
     uint64_t *now;    /* total of the current inference and slot */
+    counter_t *previous; /* of the block that ran before, NULL outside */
     int inferences, slot, stopped;
     uint64_t executed; /* of this inference */
 } state;
@@ -121,10 +132,11 @@ static block_t *find_block(uint64_t address, uint32_t bytes)
     return b;
 }
 
-static block_t *add_block(uint64_t address, uint32_t bytes, uint32_t instructions)
+static block_t *add_block(uint64_t address, uint32_t bytes, uint32_t instructions, uint64_t last)
 {
     block_t *b = must(calloc(1, sizeof *b));
     b->address = address;
+    b->last = last;
     b->bytes = bytes;
     b->instructions = instructions;
     set_role(b);
@@ -142,11 +154,28 @@ static counter_t *counter_of(block_t *b, int slot)
         *link = c->next;
     } else {
         c = must(calloc(1, sizeof *c));
+        c->block = b;
         c->slot = slot;
     }
     c->next = b->counters;
     b->counters = c;
     return c;
+}
+
+static void count_jump(counter_t *from, uint64_t target)
+{
+    jump_t **link = &from->jumps, *j;
+    while (*link != NULL && (*link)->target != target) link = &(*link)->next;
+    j = *link;
+    if (j == NULL) {
+        j = must(calloc(1, sizeof *j));
+        j->target = target;
+    } else {
+        *link = j->next;
+    }
+    j->next = from->jumps;
+    from->jumps = j;
+    j->executions++;
 }
 
 static void enter_slot(int slot)
@@ -168,6 +197,9 @@ static void begin_inference(void)
 /* To be called whenever a block begins. 1: the limit is reached. */
 static int enter_block(block_t *b)
 {
+    counter_t *from = state.previous;
+    if (from != NULL && b->address != from->block->address + from->block->bytes) count_jump(from, b->address);
+    state.previous = NULL;
     if (b->role != ROLE_NONE) {
         if (state.slot < 0) {
             if (b->role == ROLE_ENTRY) begin_inference();
@@ -181,6 +213,7 @@ static int enter_block(block_t *b)
         counter_t *c = b->counters;
         if (c == NULL || c->slot != state.slot) c = counter_of(b, state.slot);
         c->executions++;
+        state.previous = c;
         *state.now += b->instructions;
         state.executed += b->instructions;
         state.stopped = state.executed > config.limit;
@@ -201,9 +234,13 @@ static int write_report(void)
     }
     for (unsigned i = 0; i < BUCKETS; i++)
         for (const block_t *b = state.buckets[i]; b != NULL; b = b->next)
-            for (const counter_t *c = b->counters; c != NULL; c = c->next)
+            for (const counter_t *c = b->counters; c != NULL; c = c->next) {
                 fprintf(f, "block %d %llu %u %u %llu\n", c->slot, (unsigned long long)b->address, b->bytes,
                         b->instructions, (unsigned long long)c->executions);
+                for (const jump_t *j = c->jumps; j != NULL; j = j->next)
+                    fprintf(f, "jump %d %llu %llu %llu\n", c->slot, (unsigned long long)b->last,
+                            (unsigned long long)j->target, (unsigned long long)j->executions);
+            }
     return fclose(f) == 0;
 }
 
@@ -237,13 +274,16 @@ static void on_block(unsigned cpu, void *data)
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t instructions = qemu_plugin_tb_n_insns(tb);
-    uint64_t address = qemu_plugin_tb_vaddr(tb);
+    uint64_t address = qemu_plugin_tb_vaddr(tb), last = address;
     uint32_t bytes = 0;
     block_t *b;
     (void)id;
-    for (size_t i = 0; i < instructions; i++) bytes += (uint32_t)qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, i));
+    for (size_t i = 0; i < instructions; i++) {
+        last = address + bytes;
+        bytes += (uint32_t)qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, i));
+    }
     b = find_block(address, bytes);
-    if (b == NULL) b = add_block(address, bytes, (uint32_t)instructions);
+    if (b == NULL) b = add_block(address, bytes, (uint32_t)instructions, last);
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, 0, b);
 }
 
@@ -282,12 +322,13 @@ EXPORT int trace_open(const char *path, const uint8_t *code, uint64_t origin, ui
 }
 
 /* Thumb: a first half-word from 0xE800 on begins an instruction of four bytes. */
-static uint32_t count_instructions(uint64_t address, uint32_t bytes)
+static uint32_t count_instructions(uint64_t address, uint32_t bytes, uint64_t *last)
 {
     uint32_t count = 0;
     for (uint32_t at = 0; at < bytes; count++) {
         uint64_t offset = address + at - host.origin;
         int wide = offset + 1 < host.bytes && host.code[offset + 1] >= 0xE8;
+        *last = address + at;
         at += wide ? 4 : 2;
     }
     return count;
@@ -297,7 +338,11 @@ EXPORT void trace_block(void *engine, uint64_t address, uint32_t bytes, void *da
 {
     block_t *b = find_block(address, bytes);
     (void)data;
-    if (b == NULL) b = add_block(address, bytes, count_instructions(address, bytes));
+    if (b == NULL) {
+        uint64_t last = address;
+        uint32_t instructions = count_instructions(address, bytes, &last);
+        b = add_block(address, bytes, instructions, last);
+    }
     if (enter_block(b)) host.stop(engine);
 }
 
@@ -309,6 +354,10 @@ EXPORT int trace_close(void)
             next_block = b->next;
             for (counter_t *c = b->counters, *next_counter; c != NULL; c = next_counter) {
                 next_counter = c->next;
+                for (jump_t *j = c->jumps, *next_jump; j != NULL; j = next_jump) {
+                    next_jump = j->next;
+                    free(j);
+                }
                 free(c);
             }
             free(b);

@@ -102,11 +102,27 @@ def test_qemu_and_unicorn_count_the_same_at_every_address(build: Build, board: s
     elf = build(board, compiler).read_elf()
     qemu, unicorn = (run(build, board, compiler, e, Variant.NONE) for e in ("qemu", "unicorn"))
     assert qemu.counts == unicorn.counts
+    assert qemu.jumps == unicorn.jumps
+    assert len(qemu.jumps) > 10
     for step in (OVERHEAD, 0, 1, 2):
         by_address = [executions_by_address((b for b in r.blocks if b.step == step), elf) for r in (qemu, unicorn)]
         assert by_address[0] == by_address[1]
         total = sum(c.overhead if step == OVERHEAD else c.steps[step] for c in qemu.counts)
         assert sum(by_address[0].values()) == total
+
+
+@pytest.mark.parametrize("emulator", ["qemu", "unicorn"])
+def test_jumps_tell_how_often_a_branch_was_taken(build: Build, emulator: str) -> None:
+    """A loop of 100 turns goes back 99 times; every step is entered once an inference and left once."""
+    result = run(build, "cortex-m4", "gcc", emulator, Variant.COUNT_100)
+    elf = build("cortex-m4", "gcc", Variant.COUNT_100).read_elf()
+    n = len(INPUTS)
+    assert 99 * n in [j.executions for j in result.jumps if j.step == 1 and j.target == j.source - 2]
+    for step, function in elf.step_functions("toy").items():
+        assert sum(j.executions for j in result.jumps if j.step == OVERHEAD and j.target == function.address) == n
+        run_function = elf.symbol("toy_run")
+        back = range(run_function.address, run_function.address + run_function.size)
+        assert sum(j.executions for j in result.jumps if j.step == step and j.target in back) == n
 
 
 def test_python_tracer_equals_the_native_one(build: Build) -> None:

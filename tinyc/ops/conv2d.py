@@ -95,9 +95,7 @@ def lower_rows(site: Site, p: ConvParams) -> Call:
         "out_c": out_c,
         "groups": p.attrs.groups,
     }
-    return Call(
-        (Params(), In(0), Out()), Struct("tc_conv2d_s8_t", fields), row_geometry(site, window, p.x_zero)
-    )
+    return Call((Params(), In(0), Out()), Struct("tc_conv2d_s8_t", fields), row_geometry(site, window, p.x_zero))
 
 
 def is_pointwise(site: Site) -> bool:
@@ -123,7 +121,7 @@ def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     _, k_h, k_w, _ = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     fields = {
-        **matrix_fields(p, _dsp_taps(p), 4, "[out_c][k_h][k_w][in_c]"),
+        **matrix_fields(p, _dsp_taps(p), "[out_c][k_h][k_w][in_c]"),
         **window_fields(site, window),
         "x_zero": p.x_zero,
     }
@@ -140,7 +138,7 @@ def lower_pointwise_dsp(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_1x1_s8_dsp: the whole image as one row."""
     pixels = site.x(0).shape[1] * site.x(0).shape[2]
     fields = {
-        **matrix_fields(p, _dsp_taps(p), 4, "[out_c][in_c]"),
+        **matrix_fields(p, _dsp_taps(p), "[out_c][in_c]"),
         "pixels": pixels,
         "in_c": site.x(0).shape[3],
     }

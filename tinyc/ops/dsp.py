@@ -52,16 +52,28 @@ def pack(taps: npt.NDArray[np.int8], block: int) -> npt.NDArray[np.int32]:
     return np.concatenate([packed.ravel(), rest.ravel().astype(np.int32)])
 
 
-def matrix_fields(p: ConvParams, taps: npt.NDArray[np.int8], block: int, layout: str) -> Fields:
-    """Fields of the tc_dsp_matrix_t called `m` for weights [O, K], K a multiple of 4."""
+def dot_fields(p: ConvParams, taps: npt.NDArray[np.int8], block: int, layout: str) -> Fields:
+    """Packed weights, their `units` and `chunk`, and `out`, for weights [O, K] with K a multiple of 4."""
     units = taps.shape[1] // 4
-    largest = 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0))
+    chunk = units if _fits_one_dot(taps) else min(units, _SAFE_UNITS)
     return {
-        "m.w": Const(pack(taps, block), f"{layout}, packed by {block} channels (tc_dsp.h)", "w"),
-        "m.units": units,
-        "m.chunk": units if largest < _SUM_LIMIT else min(units, _SAFE_UNITS),
-        **{f"m.out.{name}": value for name, value in out_fields(p, taps).items()},
+        "w": Const(pack(taps, block), f"{layout}, packed by {block} channels (tc_dsp.h)", "w"),
+        "units": units,
+        "chunk": chunk,
+        **{f"out.{name}": value for name, value in out_fields(p, taps).items()},
     }
+
+
+def matrix_fields(p: ConvParams, taps: npt.NDArray[np.int8], layout: str) -> Fields:
+    """Fields of the tc_dsp_matrix_t called `m` for weights [O, K], K a multiple of 4."""
+    fields = dot_fields(p, taps, 4, layout)
+    way = fields["out.finish"] if _fits_one_dot(taps) else 0
+    return {f"m.{name}": value for name, value in fields.items()} | {"m.blocks": f"tc_dsp_blocks_{way}"}
+
+
+def _fits_one_dot(taps: npt.NDArray[np.int8]) -> bool:
+    """Whether the sums of every channel fit a packed dot product whatever the input."""
+    return 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0)) < _SUM_LIMIT
 
 
 def out_fields(p: ConvParams, taps: npt.NDArray[np.int8]) -> Fields:
@@ -71,17 +83,16 @@ def out_fields(p: ConvParams, taps: npt.NDArray[np.int8]) -> Fields:
     mult, shift = _without_dead(p, least, greatest)
     finish = _finish(p, shift, int(worst.max(initial=0)))
     if finish == 0:
-        raw = float_factor(p.mult, p.shift).view(np.int32) if p.rounding is Rounding.FLOAT else p.mult
-        scale = np.stack([raw, np.zeros_like(raw)], axis=1)
-        shift = np.zeros_like(p.shift) if p.rounding is Rounding.FLOAT else p.shift
+        is_float = p.rounding is Rounding.FLOAT
+        mult = float_factor(p.mult, p.shift).view(np.int32) if is_float else p.mult
+        shift, c = p.shift, np.zeros_like(p.mult)
     else:
         shift = -shift
-        c = (np.int64(1) << (shift - 1).astype(np.int64)) + (np.int64(p.y_zero) << shift.astype(np.int64))
-        scale = np.stack([mult, c.astype(np.int32)], axis=1)
+        c = (np.left_shift(1, shift - 1) + np.left_shift(p.y_zero, shift)).astype(np.int32)
+    scale = np.stack([mult, c, shift], axis=1).astype(np.int32)
     return {
         "bias": Const(p.bias, "[out_c]", "bias"),
-        "scale": Const(scale.astype(np.int32), "[out_c][mult, c]", "scale"),
-        "shift": Const(shift.astype(np.int8), "[out_c]", "shift"),
+        "scale": Const(scale, "[out_c][mult, c, shift]", "scale"),
         "out_c": len(p.bias),
         "finish": finish,
         "rounds": p.rounding.code,

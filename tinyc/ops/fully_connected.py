@@ -11,7 +11,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
-from tinyc.ops.dsp import matrix_fields, narrow_weights, pad_taps
+from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps
 from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
 
 
@@ -82,7 +82,7 @@ def lower_dsp(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_dsp: the whole tensor."""
     out_c, in_c = p.w.shape
     fields = {
-        **matrix_fields(p, pad_taps(p.w), 8, "[out_c][in_c]"),
+        **dot_fields(p, pad_taps(p.w), 8, "[out_c][in_c]"),
         "batch": site.y().elements // out_c,
         "in_c": in_c,
     }

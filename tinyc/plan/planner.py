@@ -56,8 +56,9 @@ def _plan(problem: Problem, order: Sequence[int], exact: bool) -> Plan:
     if not plan.gap_bytes:
         return plan
     free = layout(problem, order, merge=False)
-    other = _assemble(problem, order, free, place(free, bound), bound)
-    plan = other if other.arena_bytes < plan.arena_bytes else plan
+    if len(free.blocks) > len(merged.blocks):
+        other = _assemble(problem, order, free, place(free, bound), bound)
+        plan = other if other.arena_bytes < plan.arena_bytes else plan
     if not plan.gap_bytes or not exact:
         return plan
     starts = [_start(plan, free, i) for i in range(len(free.blocks))]

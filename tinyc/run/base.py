@@ -65,19 +65,31 @@ class BlockCount:
 
 
 @dataclass(frozen=True, slots=True)
+class JumpCount:
+    """How often control went from the instruction at `source` to `target`, which is not the next address, on
+    behalf of a step (that of the source), over all inferences. The same on every machine."""
+
+    step: int
+    source: int
+    target: int
+    executions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
-    """What a counting machine saw: one entry per inference, and the blocks of all of them."""
+    """What a counting machine saw: one entry per inference; blocks and jumps of all of them."""
 
     inferences: tuple[InferenceCount, ...] = ()
     blocks: tuple[BlockCount, ...] = ()
+    jumps: tuple[JumpCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """What a run gave.
 
-    machine: what ran it (`QEMU 7.2.22 mps2-an386`). outputs: [inference][output]. counts, blocks: empty when
-    the machine does not count. stack_bytes: the deepest of all inferences, None when not measured.
+    machine: what ran it (`QEMU 7.2.22 mps2-an386`). outputs: [inference][output]. counts, blocks, jumps: empty
+    when the machine does not count. stack_bytes: the deepest of all inferences, None when not measured.
     damaged_guards: the guard zones of the arena that were written, in words. steps: per inference, step ->
     the bytes of its output, empty unless the firmware dumps steps. cycles: per inference, where the core
     counts them.
@@ -91,6 +103,7 @@ class RunResult:
     damaged_guards: tuple[str, ...] = ()
     steps: tuple[Mapping[int, bytes], ...] = ()
     cycles: tuple[int, ...] = field(default=())
+    jumps: tuple[JumpCount, ...] = ()
 
     @property
     def instructions(self) -> tuple[int, ...]:
@@ -189,6 +202,7 @@ class Conversation:
             damaged_guards=tuple(text for r in self._results for text in _damage(r)),
             steps=tuple(self._steps),
             cycles=tuple(r.cycles for r in self._results if r.cycles is not None),
+            jumps=counts.jumps,
         )
 
 

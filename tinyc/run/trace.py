@@ -15,7 +15,7 @@ from tinyc.build.compile import Firmware
 from tinyc.build.elf import Elf
 from tinyc.build.toolchain import Toolchain, host_compiler
 from tinyc.errors import TinycError
-from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount
+from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount, JumpCount
 
 OUTSIDE = -1
 RETURN_SYMBOL = "tc_run_return"
@@ -120,21 +120,30 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
         lines = [line.split() for line in report.read_text().splitlines()]
     except OSError as error:
         raise TinycError(f"the emulator left no instruction counts: {error.strerror}") from error
-    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": []}
+    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": [], "jump": []}
     for kind, *numbers in lines:
         rows[kind].append([int(number) for number in numbers])
     inferences = tuple(plan.inference(totals) for totals in rows["inference"])
     blocks = (BlockCount(plan.numbers[slot], *rest) for slot, *rest in rows["block"])
+    jumps: Counter[tuple[int, int, int]] = Counter()
+    for slot, source, target, executions in rows["jump"]:
+        jumps[slot, source, target] += executions
     return TraceReport(
         stopped=rows["stopped"][0][0] != 0,
         step=plan.step_of(rows["slot"][0][0]),
-        counts=Counts(inferences, ordered(blocks)),
+        counts=Counts(inferences, ordered(blocks), ordered_jumps(plan, jumps)),
     )
 
 
 def ordered(blocks: Iterable[BlockCount]) -> tuple[BlockCount, ...]:
     """Blocks by step, address and size, so that two machines give the same sequence."""
     return tuple(sorted(blocks, key=lambda b: (b.step, b.address, b.size_bytes)))
+
+
+def ordered_jumps(plan: TracePlan, jumps: Mapping[tuple[int, int, int], int]) -> tuple[JumpCount, ...]:
+    """Jumps by step, source and target, from (slot, source, target) -> executions."""
+    made = (JumpCount(plan.numbers[slot], source, target, n) for (slot, source, target), n in jumps.items())
+    return tuple(sorted(made, key=lambda j: (j.step, j.source, j.target)))
 
 
 def instruction_starts(code: bytes) -> tuple[int, ...]:

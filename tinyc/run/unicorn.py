@@ -39,6 +39,7 @@ from tinyc.run.trace import (
     build_trace_library,
     instruction_starts,
     ordered,
+    ordered_jumps,
     plan_trace,
     read_report,
 )
@@ -347,7 +348,9 @@ class _PythonTracer:
         self._stopped = False
         self._totals: list[Counter[int]] = []
         self._executions: Counter[tuple[int, int, int]] = Counter()  # slot, address, bytes
-        self._lengths: dict[tuple[int, int], int] = {}  # address, bytes -> instructions
+        self._jumps: Counter[tuple[int, int, int]] = Counter()  # slot, source, target
+        self._shapes: dict[tuple[int, int], tuple[int, int]] = {}  # address, bytes -> instructions, address of the last
+        self._previous: tuple[int, int, int] | None = None  # slot, last instruction, end of the block before
 
     def start(self) -> None:
         self._core.engine.hook_add(_module().UC_HOOK_BLOCK, self._on_block)
@@ -358,24 +361,33 @@ class _PythonTracer:
             self._plan.inference([total[slot] for slot in range(len(numbers))]) for total in self._totals
         )
         blocks = (
-            BlockCount(numbers[slot], address, size, self._lengths[address, size], count)
+            BlockCount(numbers[slot], address, size, self._shapes[address, size][0], count)
             for (slot, address, size), count in self._executions.items()
         )
-        return TraceReport(self._stopped, self._plan.step_of(self._slot), Counts(inferences, ordered(blocks)))
+        counts = Counts(inferences, ordered(blocks), ordered_jumps(self._plan, self._jumps))
+        return TraceReport(self._stopped, self._plan.step_of(self._slot), counts)
 
     def _on_block(self, engine: Any, address: int, size: int, data: Any) -> None:
-        length = self._lengths.get((address, size))
-        if length is None:
-            code = self._core.flash[address - self._core.flash_origin :][:size]
-            length = self._lengths[address, size] = len(instruction_starts(code))
+        if self._previous is not None and address != self._previous[2]:
+            self._jumps[self._previous[0], self._previous[1], address] += 1
+        self._previous = None
         self._set_slot(address)
         if self._slot != OUTSIDE:
+            length, last = self._shape(address, size)
+            self._previous = self._slot, last, address + size
             self._executions[self._slot, address, size] += 1
             self._totals[-1][self._slot] += length
             self._executed += length
             if self._executed > self._plan.limit:
                 self._stopped = True
                 self._core.stop()
+
+    def _shape(self, address: int, size: int) -> tuple[int, int]:
+        shape = self._shapes.get((address, size))
+        if shape is None:
+            starts = instruction_starts(self._core.flash[address - self._core.flash_origin :][:size])
+            shape = self._shapes[address, size] = (len(starts), address + starts[-1])
+        return shape
 
     def _set_slot(self, address: int) -> None:
         if self._slot == OUTSIDE:

@@ -1,0 +1,123 @@
+"""Offsets: legal, optimal where all can be tried, and better than greedy-by-size."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.unit.plan_problems import (
+    perfect_rectangles,
+    random_problem,
+    random_rectangles,
+    rectangles,
+)
+from tinyc.plan.arena import greedy_by_size, height, place
+from tinyc.plan.first_fit import FirstFit
+from tinyc.plan.lifetimes import Layout, layout
+from tinyc.plan.live import lower_bound
+from tinyc.plan.schedule import graph_order
+
+
+def assert_legal(found: Layout, offsets: tuple[int, ...]) -> None:
+    assert len(offsets) == len(found.blocks)
+    for i, block in enumerate(found.blocks):
+        assert offsets[i] >= 0
+        assert offsets[i] % block.align == 0
+        for j, intervals in found.forbidden[i].items():
+            assert not any(low < offsets[i] - offsets[j] < high for low, high in intervals)
+
+
+def least_height(found: Layout, lower: int, upper: int) -> int:
+    """The smallest height of all offsets, by trying them."""
+
+    def fits(offsets: list[int], limit: int) -> bool:
+        i = len(offsets)
+        if i == len(found.blocks):
+            return True
+        for at in range(0, limit - found.blocks[i].size + 1, found.blocks[i].align):
+            clash = any(
+                low < at - offsets[j] < high
+                for j, intervals in found.forbidden[i].items()
+                if j < i
+                for low, high in intervals
+            )
+            if not clash and fits([*offsets, at], limit):
+                return True
+        return False
+
+    return next(limit for limit in range(lower, upper + 1) if fits([], limit))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_optimal_on_tiny_rectangles(seed: int) -> None:
+    found, peak = random_rectangles(seed, 6, 8, [1])
+    offsets = place(found, peak, work=20_000)
+    assert_legal(found, offsets)
+    assert height(found, offsets) == least_height(found, peak, height(found, offsets))
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("seed", range(25))
+def test_optimal_on_tiny_problems(seed: int, merge: bool) -> None:
+    problem = random_problem(seed, 4, width=3, largest=9)
+    order = graph_order(problem).tasks
+    found, bound = layout(problem, order, merge), lower_bound(problem, order)
+    offsets = place(found, bound, work=20_000)
+    assert_legal(found, offsets)
+    assert bound <= height(found, offsets) == least_height(found, bound, height(found, offsets))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("count", [60, 150])
+def test_near_the_live_bytes_where_greedy_by_size_is_not(seed: int, count: int) -> None:
+    found, peak = random_rectangles(seed, count, 50, [64, 128, 256, 512])
+    offsets = place(found, peak, work=300_000)
+    assert_legal(found, offsets)
+    assert peak <= height(found, offsets) <= height(found, greedy_by_size(found))
+    assert height(found, offsets) <= 1.03 * peak
+
+
+def test_cut_rectangles_are_put_together_better_than_greedily() -> None:
+    wasted, greedy_wasted = 0.0, 0.0
+    for seed in range(6):
+        found, peak = perfect_rectangles(seed, 40, 30, 1000)
+        offsets = place(found, peak, work=600_000)
+        assert_legal(found, offsets)
+        assert peak == 1000
+        wasted += height(found, offsets) / peak - 1
+        greedy_wasted += height(found, greedy_by_size(found)) / peak - 1
+    assert wasted < greedy_wasted / 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_change_taken_back_leaves_no_trace(seed: int) -> None:
+    problem = random_problem(seed, 12, width=6)
+    found = layout(problem, graph_order(problem).tasks)
+    rng = random.Random(seed)
+    fit = FirstFit(found, rng.sample(range(len(found.blocks)), len(found.blocks)))
+    for _ in range(20):
+        block = rng.randrange(len(found.blocks))
+        rank, to = fit.rank[block], rng.randrange(fit.rank[block] + 1)
+        before = list(fit.order), list(fit.rank), list(fit.offsets)
+        changed = fit.advance(block, to)
+        assert fit.offsets == FirstFit(found, fit.order).offsets  # as if placed anew in this order
+        if rng.random() < 0.5:
+            fit.take_back(block, rank, changed)
+            assert (fit.order, fit.rank, fit.offsets) == before
+
+
+def test_same_offsets_every_time() -> None:
+    found, peak = perfect_rectangles(3, 50, 30, 1000)
+    assert place(found, peak, work=100_000) == place(found, peak, work=100_000)
+
+
+def test_alignment() -> None:
+    found, peak = rectangles([(0, 2, 5), (0, 2, 7), (0, 2, 1)], align=16)
+    offsets = place(found, peak)
+    assert_legal(found, offsets)
+    assert height(found, offsets) == 33
+
+
+def test_no_blocks() -> None:
+    assert place(Layout((), ()), 0) == ()
