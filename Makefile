@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench tools clean
+.PHONY: demo test test-all lint bench docs tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz
@@ -26,6 +26,10 @@ lint: $(VENV)/.installed-dev tools
 # The tables of docs/benchmarks.md, from the models in TINYC_MODELS (default ../shared/models).
 bench: $(VENV)/.installed-dev tools
 	$(BIN)/python bench/tables.py
+
+# docs/operators.md, from the operators, kernels and importers in the code.
+docs: $(VENV)/.installed-dev
+	$(BIN)/python scripts/operator_docs.py
 
 tools:
 	@sh scripts/install-tools.sh $(BIN)

@@ -351,7 +351,7 @@ static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *x
     "strb   " p1 ", [r1], #1     \n"                                               \
     "strb   " p0 ", [lr], #1     \n" /* last: y1 may be y0 */
 
-/* Two taps of two pixels by four channels: T of A in r4 r5, of C in r8 r9; B in r6 r7, D in r10 r11. */
+/* Two taps of two pixels by four channels: T of A in r4 r5, of C in r8 r9; B in r6 r7, D in r10 r11. 48 bytes. */
 #define TC_DSP_TAPS                                                                \
     "ldrd   r2, r3, [r0], #8     \n"                                               \
     "ldrd   r12, lr, [r1], #8    \n"                                               \
@@ -365,7 +365,6 @@ static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *x
     "smlad  r7, r3, r12, r7      \n"                                               \
     "smlad  r10, r2, lr, r10     \n"                                               \
     "smlad  r11, r3, lr, r11     \n"
-#define TC_DSP_UNIT TC_DSP_TAPS TC_DSP_TAPS /* 96 bytes */
 
 typedef char tc_dsp_blocks_reads[
     __builtin_offsetof(tc_dsp_matrix_t, out.bias) == 0 && __builtin_offsetof(tc_dsp_matrix_t, out.scale) == 4 &&
@@ -415,7 +414,9 @@ typedef char tc_dsp_blocks_reads[
             "bx     r12                  \n"                                       \
             ".balign 4                   \n"                                       \
             "2:                          \n"                                       \
-            TC_DSP_UNIT TC_DSP_UNIT TC_DSP_UNIT TC_DSP_UNIT                        \
+            ".rept 8                     \n" /* four units */                      \
+            TC_DSP_TAPS                                                            \
+            ".endr                       \n"                                       \
             "ldr    r2, [sp, #4]         \n"                                       \
             "cmp    r0, r2               \n"                                       \
             "bne.w  2b                   \n"                                       \
@@ -458,7 +459,6 @@ TC_DSP_BLOCKS(1)
 TC_DSP_BLOCKS(2)
 TC_DSP_BLOCKS(3)
 #undef TC_DSP_BLOCKS
-#undef TC_DSP_UNIT
 #undef TC_DSP_TAPS
 #undef TC_DSP_CHANNEL
 #undef TC_DSP_T_1

@@ -97,8 +97,9 @@ class Rows:
 class Call:
     """One kernel call. For a row call, In is replaced by the row pointers and Out by the output row.
 
-    flow: how a whole-tensor kernel goes through its input by itself, first row to last (a row may be a
-    pixel, or all that it reads at a time), so that the planner knows how far the output may overlap it.
+    flow: how one call for the whole tensor (or for one row that is all of it) goes through its input by
+    itself, first row to last; a row may be a pixel, or whatever is read at a time. It tells the planner how
+    far the output may overlap the input.
     """
 
     args: tuple[Arg, ...]

@@ -20,6 +20,7 @@ from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import Optimize, Toolchain, find_toolchain
+from tinyc.cycles import ModelledCycles, core_of, model_cycles
 from tinyc.emit.library import Info, emit_library
 from tinyc.errors import TinycError
 from tinyc.ir.check import check

@@ -11,7 +11,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted."""
+    """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted;
+    cycles: modelled, None where the core has no cycle model."""
 
     step: int
     name: str
@@ -24,6 +25,7 @@ class Layer:
     arena: tuple[int, int]
     scratch_bytes: int
     instructions: int | None
+    cycles: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact."""
+    """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact;
+    `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names."""
 
     schema: int
     tinyc: str
@@ -93,6 +96,8 @@ class Report:
     verify: Verify
     calibration: Calibration | None = None
     accuracy: Accuracy | None = None
+    cycles: int | None = None
+    cycle_model: str | None = None
 
     @property
     def passed(self) -> bool:

@@ -244,6 +244,12 @@ static int write_report(void)
     return fclose(f) == 0;
 }
 
+/* Thumb: a first half-word from 0xE800 on begins an instruction of four bytes. */
+static uint32_t instruction_bytes(const uint8_t *code)
+{
+    return code[1] >= 0xE8 ? 4 : 2;
+}
+
 #ifdef TC_QEMU_API
 
 /* The part of QEMU's plugin interface that is used here; the same in API versions 1 and later. */
@@ -253,7 +259,7 @@ typedef uint64_t qemu_plugin_id_t;
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 extern void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
                                                   void (*callback)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*callback)(unsigned, void *),
@@ -280,7 +286,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     for (size_t i = 0; i < instructions; i++) {
         last = address + bytes;
-        bytes += (uint32_t)qemu_plugin_insn_size(qemu_plugin_tb_get_insn(tb, i));
+        /* Not qemu_plugin_insn_size: before a page ends QEMU looks at the next instruction too, and adds its bytes. */
+        bytes += instruction_bytes(qemu_plugin_insn_data(qemu_plugin_tb_get_insn(tb, i)));
     }
     b = find_block(address, bytes);
     if (b == NULL) b = add_block(address, bytes, (uint32_t)instructions, last);
@@ -321,15 +328,13 @@ EXPORT int trace_open(const char *path, const uint8_t *code, uint64_t origin, ui
     return configure(path);
 }
 
-/* Thumb: a first half-word from 0xE800 on begins an instruction of four bytes. */
 static uint32_t count_instructions(uint64_t address, uint32_t bytes, uint64_t *last)
 {
     uint32_t count = 0;
     for (uint32_t at = 0; at < bytes; count++) {
         uint64_t offset = address + at - host.origin;
-        int wide = offset + 1 < host.bytes && host.code[offset + 1] >= 0xE8;
         *last = address + at;
-        at += wide ? 4 : 2;
+        at += offset + 1 < host.bytes ? instruction_bytes(host.code + offset) : 2;
     }
     return count;
 }

@@ -16,9 +16,9 @@ from tinyc.lower import lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
-from tinyc.plan.problem import Step
+from tinyc.plan.problem import Plan, Step
 from tinyc.reference import run_int
-from tinyc.select import refusals, select
+from tinyc.select import Choice, refusals, select
 
 HOST_ISA = frozenset({"dsp"})  # tc_dsp.h has a plain C twin of each instruction, so DSP kernels run anywhere
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -95,6 +95,18 @@ def run_kernel(
     """Outputs of each sample from the generated library with the given kernel."""
     choices = select(graph, HOST_ISA, numerics, prefer={node.name: kernel})
     plan = OneStepPlan(graph, choices[node.name].scratch_bytes)
+    return run_plan(graph, choices, plan, inputs, numerics, compiler)
+
+
+def run_plan(
+    graph: Graph,
+    choices: Mapping[str, Choice],
+    plan: Plan | OneStepPlan,
+    inputs: Sequence[Mapping[str, Array]],
+    numerics: Numerics,
+    compiler: str = "gcc",
+) -> list[list[Array]]:
+    """Outputs of each sample from the generated library with the given kernels and places."""
     program = lower(graph, choices, plan, numerics, "unit")
     files = emit_library(program, Info("unit", "0" * 64, "host"))
     blob = b"".join(np.ascontiguousarray(s[name]).tobytes() for s in inputs for name in graph.inputs)

@@ -113,7 +113,7 @@ def test_kernels_with_a_dead_channel():
 
 def test_kernels_with_the_least_weight():
     names = check_kernels(graph_of(replace(LAYERS["1x1"], weights="least")), samples(LAYERS["1x1"]))
-    assert names == ["tc_conv2d_s8"]
+    assert not {"tc_conv2d_1x1_s8_dsp", "tc_conv2d_s8_dsp"} & set(names)
 
 
 @pytest.mark.parametrize("name", ["3x3 same, relu", "wide pads", "dilated", "groups", "1x1 stride 2"])

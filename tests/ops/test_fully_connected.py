@@ -59,7 +59,7 @@ def test_reference_is_tflites(name, theirs):
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     names = check_kernels(graph_of(LAYERS[name]), samples(LAYERS[name]), numerics)
-    assert names == ["tc_fully_connected_s8_dsp", "tc_fully_connected_s8"]
+    assert {"tc_fully_connected_s8_dsp", "tc_fully_connected_s8"} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,8 @@ def test_kernels_in_chunks(weights):
 
 
 def test_kernels_with_the_least_weight():
-    assert check_kernels(graph_of(replace(LAYERS["one scale"], weights="least")), samples(LAYERS["one scale"])) == [
-        "tc_fully_connected_s8"
-    ]
+    names = check_kernels(graph_of(replace(LAYERS["one scale"], weights="least")), samples(LAYERS["one scale"]))
+    assert "tc_fully_connected_s8_dsp" not in names
 
 
 def test_float_is_onnxruntimes():

@@ -33,6 +33,7 @@ class Variant(Enum):
     BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; } (void)big[999];"
     COUNT_100 = '__asm__ volatile("movs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     COUNT_101 = '__asm__ volatile("movs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
+    PAGES = '__asm__ volatile(".rept 300\\n add.w r0, r0, #1\\n .endr\\n nop\\n .rept 300\\n add.w r0, r0, #1\\n .endr" ::: "r0");'
     WIDE_CONSTANTS = "arena[40] = toy_big[arena[0]];"
     VARIABLE = "static int8_t calls = 1; calls = (int8_t)(arena[0] + calls);"
     UNINITIALISED = f"arena[{OFFSETS['mid']}] = arena[23];"

@@ -16,11 +16,11 @@ GROUPS = [
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
     {"load", "passes", "reference", "samples"},
     {"quantize", "select", "plan"},
-    {"lower", "inspection", "cycles"},
+    {"lower", "inspection", "operator_page"},
     {"emit"},
     {"build"},
     {"run"},
-    {"verify", "report", "output_folder", "doctor", "accuracy"},
+    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles"},
     {"pipeline"},
     {"cli"},
 ]

@@ -13,6 +13,7 @@ import jinja2
 from tinyc import paths
 from tinyc.board import Board
 from tinyc.build.elf import Elf, read_elf
+from tinyc.build.legality import check_legal
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
 from tinyc.errors import Loc, TinycError
 
@@ -107,8 +108,8 @@ def compile_firmware(
     """Builds the firmware `<out_dir>/<model>.elf` that runs the model on inputs and reports back.
 
     dump_steps: also sends the output bytes of every step. sanitize (host only): stops at the first access
-    outside the arena and at undefined behaviour. Raises TinycError when the library does not compile or
-    does not fit the board.
+    outside the arena and at undefined behaviour. Raises TinycError when the library does not compile,
+    does not fit the board, or has an instruction that the board's core has not.
     """
     if sanitize and not board.is_host:
         raise TinycError(f"sanitizers run on the host only, not on {board.name}")
@@ -133,8 +134,9 @@ def compile_firmware(
         [*flags, *_harness_sources(board), library, *_link_flags(toolchain, board, out_dir), "-o", elf],
         f"building the firmware of {model} for {board.name}",
     )
-    info = read_info(read_elf(elf))
-    return Firmware(elf, model, board, toolchain, library, info, dump_steps, sanitize)
+    linked = read_elf(elf)
+    check_legal(linked, board)
+    return Firmware(elf, model, board, toolchain, library, read_info(linked), dump_steps, sanitize)
 
 
 def read_info(elf: Elf) -> FirmwareInfo:

@@ -47,6 +47,7 @@ class Section:
     executable: bool
     writable: bool
     is_note: bool
+    address: int = 0
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def _sections(elf: Any) -> list[Section]:
                     bool(flags & SH_FLAGS.SHF_EXECINSTR),
                     bool(flags & SH_FLAGS.SHF_WRITE),
                     section["sh_type"] == "SHT_NOTE",
+                    section["sh_addr"],
                 )
             )
     return found

@@ -51,12 +51,12 @@ class Output:
             typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
     def warn(self, message: str) -> None:
-        self.stderr.print(Text.assemble(("warning: ", "bold yellow"), message))
+        self.stderr.print(Text.assemble(("warning: ", "bold yellow"), message), soft_wrap=True)
 
     def note(self, message: str) -> None:
         """Said only with -v."""
         if self.verbose:
-            self.stderr.print(Text(message, style="dim"))
+            self.stderr.print(Text(message, style="dim"), soft_wrap=True)
 
     def error(self, error: TinycError) -> None:
         """The error on stderr, and as an object on stdout in JSON mode."""
@@ -66,7 +66,7 @@ class Output:
             text.append(f"\n  --> {error.where}")
         if error.hint:
             text.append("\n  hint: ", style="bold cyan").append(error.hint)
-        self.stderr.print(text)
+        self.stderr.print(text, soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -99,7 +99,7 @@ def _console(color: Color, stderr: bool) -> Console:
     plain = color is Color.NEVER or (color is Color.AUTO and bool(os.environ.get("NO_COLOR")))
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     # A pipe has no width; wide enough there that no table is folded.
-    width = None if terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
+    width = None if terminal else PIPE_COLUMNS
     return Console(stderr=stderr, force_terminal=forced, no_color=plain, highlight=False, width=width)
 
 

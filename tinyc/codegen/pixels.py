@@ -146,13 +146,13 @@ def pixels_function(name: str, layer: Layer) -> tuple[str, Count]:
     x: k_h row pointers; taps of the first pixel start `first` bytes into them. n >= 2 pixels (1 if layer.single)
     go to y [n][out_c]. scratch: layer.buffer_bytes, if layer.in_scratch.
     """
-    writer = _Writer(layer)
+    writer = Writer(layer)
     parameters = (*PARAMETERS, "int32_t *buffer") if layer.in_scratch else PARAMETERS
     count = writer.write()
     return naked_function(name, parameters, writer.asm), count
 
 
-class _Frame:
+class Frame:
     """Stack slots above the buffer: [sp, #offset] by name."""
 
     def __init__(self, layer: Layer) -> None:
@@ -178,18 +178,18 @@ class _Frame:
         return self._slots["y"] <= _REACH
 
 
-class _Writer:
+class Writer:
     """Writes one function; `asm` has the text."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.frame = _Frame(layer)
+        self.frame = Frame(layer)
         self.asm = Asm()
 
     def write(self) -> Count:
         layer, asm = self.layer, self.asm
         call = self._prologue()
-        gathered = _Writer(layer)._gather()
+        gathered = type(self)(layer).gather()
         pair = 0
         if not layer.single:
             pair = self._pairs() + gathered
@@ -210,7 +210,7 @@ class _Writer:
             asm.op("addw", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
         call += asm.size - start
-        self._gather()
+        self.gather()
         return Count(call, pair, alone)
 
     # ---- around the pixels ----
@@ -271,7 +271,7 @@ class _Writer:
 
     # ---- gather ----
 
-    def _gather(self) -> int:
+    def gather(self) -> int:
         """A subroutine: fills the buffer, moves to the next pair. Executed instructions."""
         layer, asm = self.layer, self.asm
         asm.label("gather", aligned=True)
@@ -368,7 +368,7 @@ class _Writer:
                 executed += self.asm.size - start
             executed += self._fours(run.size // 4, f"run{number}")
             start = self.asm.size
-            self._tail(run.size % 4, tails_from)
+            self.tail(run.size % 4, tails_from)
             executed += self.asm.size - start
             at = run.offset + run.size
             tails_from = tails_from + run.size % 4 if tails_from is not None else None
@@ -422,7 +422,7 @@ class _Writer:
         self.asm.op("sxtb16", odd_a, odd_a, "ror #8")
         self.asm.op("sxtb16", odd_b, odd_b, "ror #8")
 
-    def _tail(self, count: int, first_half: int | None) -> None:
+    def tail(self, count: int, first_half: int | None) -> None:
         """The last 1 to 3 taps of a run, one halfword each. The other half of a last step stays as it is."""
         asm = self.asm
         for i in range(count):
@@ -445,7 +445,7 @@ class _Writer:
         kind = "pair" if paired else "alone"
         asm.label(f"{kind}_group", aligned=True)
         start = asm.size
-        dot = self._dot_pair() if paired else self._dot_alone()
+        dot = self.dot_pair() if paired else self.dot_alone()
         dot_size = asm.size - start
         if rest and full:
             asm.op("ldr", "r9", self.frame.at("end"))
@@ -464,13 +464,13 @@ class _Writer:
             executed += asm.size - start
         return executed
 
-    def _dot_pair(self) -> int:
+    def dot_pair(self) -> int:
         """Eight accumulators over all steps; executed instructions."""
         if self.layer.in_scratch:
             return self._dot_pair_looped()
         asm, layer = self.asm, self.layer
         start = asm.size
-        weights = _Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
+        weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
         asm.load_multiple(STREAM, FIRST)
         for step in range(layer.steps):
             asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
@@ -486,7 +486,7 @@ class _Writer:
         asm.op("ldr", "r14", frame.at("buffer"))
 
         def steps(count: int) -> None:
-            weights = _Weights(asm, ("r9", "r10"), count * layer.words_per_step)
+            weights = Weights(asm, ("r9", "r10"), count * layer.words_per_step)
             for _ in range(count):
                 asm.op("ldrd", "r11", "r12", "[r14], #8")
                 self._step_pair(weights, "r11", "r12", fresh=False)
@@ -501,7 +501,7 @@ class _Writer:
         asm.branch("bne.w", "pair_steps")
         return executed + turns * (asm.size - start)
 
-    def _step_pair(self, weights: _Weights, x0: str, x1: str, fresh: bool) -> None:
+    def _step_pair(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
         """One step: x0, x1 times the weights of four channels. fresh: only r1-r4 hold the start values yet."""
         asm = self.asm
 
@@ -520,7 +520,7 @@ class _Writer:
             asm.op("sxtb16", w, w)
             multiply(channel + 1, w)
 
-    def _dot_alone(self) -> int:
+    def dot_alone(self) -> int:
         """Four accumulators over all steps of the pixel in the odd words (single: the even words)."""
         asm, layer, frame = self.asm, self.layer, self.frame
         start = asm.size
@@ -551,7 +551,7 @@ class _Writer:
 
     def _steps_alone(self, count: int) -> None:
         asm, packed = self.asm, self.layer.way.packed
-        weights = _Weights(asm, SECOND, count * self.layer.words_per_step)
+        weights = Weights(asm, SECOND, count * self.layer.words_per_step)
         for _ in range(count):
             asm.op("ldr", "r9", "[r14], #8")
             for channel in range(0, GROUP, 2 if packed else 1):
@@ -607,7 +607,7 @@ class _Writer:
         return registers[:2] if position % 2 == 0 else registers[2:], temp
 
 
-class _Weights:
+class Weights:
     """Hands out registers with the next words of the stream, loaded as many at a time as there are registers."""
 
     def __init__(self, asm: Asm, registers: tuple[str, ...], words: int) -> None:

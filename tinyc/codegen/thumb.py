@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 _MNEMONIC = 7  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
+_LONG_STRING = """#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+"""  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
 @dataclass(slots=True)
@@ -89,4 +92,5 @@ def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:
     """The C text of a static function whose body is the assembly; AAPCS, parameters as the C declarations."""
     declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in parameters)
     body = "\n".join(f'        "{line:<34}\\n"' for line in [".syntax unified", *asm.text()])
-    return f"static TC_NAKED void {name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
+    function = f"static TC_NAKED void {name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
+    return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"

@@ -305,6 +305,12 @@ class Step:
         dtype = dtype_of(tensor, self.where)
         if x.quant is None or w.quant is None or dtype == "f32":
             return self.builder.share(tensor, array, None, dtype)
+        if len(x.quant.scale) != 1:
+            raise TinycError(
+                f"input '{x.name}' has {len(x.quant.scale)} scales; activations have one",
+                self.where,
+                "convert the model again: only weights are quantized per channel",
+            )
         x_scale, _ = x.quant.per_tensor
         scale = tuple(x_scale * s for s in w.quant.scale)
         axis = 0 if len(scale) > 1 else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.codegen import depthwise
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
@@ -104,7 +105,7 @@ def _pack(p: ConvParams) -> npt.NDArray[np.int32]:
     taps = np.zeros((2 * _pairs(p), out_c), np.int8)
     taps[: p.w.shape[0] * p.w.shape[1]] = p.w.reshape(-1, out_c)
     quads = out_c // 4
-    blocks = taps[:, : 4 * quads].reshape(-1, 2, quads, 2, 2)  # [pair][s or t][quad][01 or 23][channel]
+    blocks = taps[:, : 4 * quads].reshape(_pairs(p), 2, quads, 2, 2)  # [pair][s or t][quad][01 or 23][channel]
     rest = pad_taps(taps[:, 4 * quads :].T)
     packed = np.concatenate([blocks.transpose(2, 0, 3, 1, 4).ravel(), rest.ravel()])
     return packed.view("<i4").astype(np.int32)
@@ -187,6 +188,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=2, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
+        depthwise.KERNEL,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
             lower_3x3,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.codegen import fully_connected as asm
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -100,6 +101,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
+        *asm.KERNELS,
         Kernel(
             "tc_fully_connected_s8_dsp",
             lower_dsp,

@@ -50,18 +50,14 @@ class Window(NamedTuple):
     def output(self, x: Shape) -> Pair:
         """Rows and columns of windows that fit the padded image [N,H,W,C]. TinycError if none does."""
         if min(*self.stride, *self.dilation, *self.kernel) < 1:
-            sizes = (
-                f"kernel {tuple(self.kernel)}, stride {tuple(self.stride)}, dilation {tuple(self.dilation)}"
-            )
+            sizes = f"kernel {tuple(self.kernel)}, stride {tuple(self.stride)}, dilation {tuple(self.dilation)}"
             raise TinycError(f"{sizes}: all must be positive")
         if min(self.pad) < 0:
             raise TinycError(f"padding {tuple(self.pad)} is negative")
         out_h = (x[1] + self.pad.top + self.pad.bottom - self.span.h) // self.stride.h + 1
         out_w = (x[2] + self.pad.left + self.pad.right - self.span.w) // self.stride.w + 1
         if out_h < 1 or out_w < 1:
-            raise TinycError(
-                f"a {self.span.h}x{self.span.w} window does not fit the padded {x[1]}x{x[2]} input"
-            )
+            raise TinycError(f"a {self.span.h}x{self.span.w} window does not fit the padded {x[1]}x{x[2]} input")
         return Pair(out_h, out_w)
 
     def view(self, x: Array, fill: float) -> Array:
@@ -157,9 +153,7 @@ def _factors(site: Site) -> npt.NDArray[np.float64]:
     y_scale, _ = site.scale_zero(site.y())
     w = site.x(1).quant
     if w is None or any(zero != 0 for zero in w.zero):
-        raise TinycError(
-            f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where
-        )
+        raise TinycError(f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where)
     if site.numerics is Numerics.LITERT:
         product = np.float32(x_scale) * np.asarray(w.scale, np.float32)
         return (product / np.float32(y_scale)).astype(np.float64)
@@ -269,9 +263,7 @@ def infer_pool(what: str, a: Pool, x: Value) -> list[Type]:
     window = Window.of(a, *a.kernel)
     out = window.output(x.shape)
     if min(counts.min() for counts in window.taps_inside(x.shape)) < 1:
-        raise TinycError(
-            f"{what}: a {a.kernel.h}x{a.kernel.w} window with padding {tuple(a.pad)} misses the image"
-        )
+        raise TinycError(f"{what}: a {a.kernel.h}x{a.kernel.w} window with padding {tuple(a.pad)} misses the image")
     return [Type((x.shape[0], out.h, out.w, x.shape[3]), x.dtype)]
 
 

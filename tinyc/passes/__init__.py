@@ -8,12 +8,13 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.passes.cleanup import cleanup
-from tinyc.passes.fold import fold_constants, fold_pads
+from tinyc.passes.fold import fold_constants, fold_pads, global_means
 from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
+    global_means,  # before the layout is chosen: a mean works in any
     to_nhwc,  # before folding, which knows channels only as the last axis
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
     fuse_activations,  # before padding: max pooling may take zero padding if it knows that its input is not negative

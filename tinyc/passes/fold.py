@@ -252,7 +252,6 @@ _RULES = (
     sub_to_add,
     mul_into_layer_after,
     add_into_layer_after,
-    global_pool_to_mean,
 )
 
 
@@ -260,6 +259,11 @@ def fold_constants(graph: Graph) -> Graph:
     """The graph with factors and offsets folded into weights; what is left of them per channel is depthwise."""
     graph = rewrite(graph, _RULES)
     return rewrite(graph, (*_RULES, scale_to_depthwise))
+
+
+def global_means(graph: Graph) -> Graph:
+    """The float graph with average pools over whole images as means."""
+    return rewrite(graph, (global_pool_to_mean,))
 
 
 def fold_pads(graph: Graph) -> Graph:

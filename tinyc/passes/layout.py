@@ -39,6 +39,7 @@ UNARY = (
     "requantize",
 )  # not dequantize: moving floats costs four times
 BINARY = ("add", "sub", "mul")
+_LIFTED = (*UNARY, *BINARY, "pad")
 
 
 def inverse(perm: Perm) -> Perm:
@@ -48,6 +49,24 @@ def inverse(perm: Perm) -> Perm:
 
 def permuted(shape: Shape, perm: Perm) -> Shape:
     return tuple(shape[k] for k in perm)
+
+
+def _stays_at_input(view: View, moved: Node) -> bool:
+    """Whether a transpose of a model input has nothing to gain by moving: `lift_to_input` has put it there.
+
+    It gains if another transpose, or a reshape that may end in dense weights, comes within reach.
+    """
+    if moved.op != "transpose" or not view.is_input(moved.inputs[0]):
+        return False
+    reached, new = {moved.outputs[0]}, [moved.outputs[0]]
+    while new:
+        for reader in view.consumers(new.pop()):
+            if reader.op in ("transpose", "reshape"):
+                return False
+            if reader.op in (*_LIFTED, "concat", "mean", "softmax") and not reached.issuperset(reader.outputs):
+                reached.update(reader.outputs)
+                new.extend(reader.outputs)
+    return True
 
 
 def _after(draft: Draft, op: str, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
@@ -61,7 +80,7 @@ def _after(draft: Draft, op: str, inputs: Sequence[str], attrs: object, perm: Pe
 def sink_through_unary(view: View, node: Node) -> Rewrite | None:
     """f(transpose(x)) -> transpose(f(x)) and f(reshape(x)) -> reshape(f(x)), f treating all elements alike."""
     moved = view.producer(node.inputs[0], "transpose", "reshape")
-    if moved is None:
+    if moved is None or _stays_at_input(view, moved):
         return None
     y, x = view.value(node.outputs[0]), view.value(moved.inputs[0])
     draft = Draft(view, node)
@@ -75,7 +94,7 @@ def sink_through_binary(view: View, node: Node) -> Rewrite | None:
     y = view.value(node.outputs[0])
     for name in node.inputs:
         moved = view.producer(name, "transpose")
-        if moved is None or len(view.value(name).shape) != len(y.shape):
+        if moved is None or len(view.value(name).shape) != len(y.shape) or _stays_at_input(view, moved):
             continue
         perm = moved.attrs.perm
         draft = Draft(view, node)
@@ -176,7 +195,7 @@ def sink_through_concat(view: View, node: Node) -> Rewrite | None:
 def sink_through_pad(view: View, node: Node) -> Rewrite | None:
     """pad(transpose(x)) -> transpose(pad(x))."""
     moved = view.producer(node.inputs[0], "transpose")
-    if moved is None:
+    if moved is None or _stays_at_input(view, moved):
         return None
     perm, back = moved.attrs.perm, inverse(moved.attrs.perm)
     attrs = Pad(permuted(node.attrs.before, back), permuted(node.attrs.after, back), node.attrs.value)
@@ -266,23 +285,25 @@ def permute_weights(view: View, node: Node) -> Rewrite | None:
 @rule("transpose")
 def lift_to_input(view: View, node: Node) -> Rewrite | None:
     """transpose(f(x, c)) -> f(transpose(x), c') where x leads up to a model input: there it can be folded."""
-    f = view.producer(node.inputs[0], *UNARY, *BINARY)
+    f = view.producer(node.inputs[0], *_LIFTED)
     if f is None or not view.is_float(f) or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
         return None
-    perm, y, made = node.attrs.perm, view.value(node.outputs[0]), view.value(f.outputs[0])
+    perm, y = node.attrs.perm, view.value(node.outputs[0])
     draft, inputs = Draft(view, node), []
     for name in f.inputs:
         value = view.value(name)
+        wide = (1,) * (len(perm) - len(value.shape)) + value.shape
         if view.is_const(name):
-            if value.quant is not None and value.quant.axis is not None:
-                return None
-            wide = (1,) * (len(perm) - len(value.shape)) + value.shape
             inputs.append(draft.const(view.const(name).reshape(wide).transpose(perm), value, "moved"))
-        elif value.shape == made.shape:
-            inputs.append(draft.add("transpose", [name], Transpose(perm), value, y.shape, "nhwc"))
+        elif len(value.shape) == len(perm):
+            shape = permuted(value.shape, perm)
+            inputs.append(draft.add("transpose", [name], Transpose(perm), value, shape, "nhwc"))
         else:
             return None
-    return draft.finish(f.op, inputs, f.attrs, f.origin)
+    attrs = f.attrs
+    if isinstance(attrs, Pad):
+        attrs = Pad(permuted(attrs.before, perm), permuted(attrs.after, perm), attrs.value)
+    return draft.finish(f.op, inputs, attrs, f.origin)
 
 
 def _at_input(view: View, node: Node) -> bool:
@@ -293,7 +314,7 @@ def _at_input(view: View, node: Node) -> bool:
             return False
         if view.is_input(computed[0]):
             return True
-        before = view.producer(computed[0], *UNARY, *BINARY)
+        before = view.producer(computed[0], *_LIFTED)
         if before is None:
             return False
         node = before

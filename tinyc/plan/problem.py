@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Graph, Node
+from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernels import Call, In, Kernel, Rows
 from tinyc.ops import all_ops
 
@@ -186,7 +186,7 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
     tensors = [views.get(name, name) for name in node.inputs]
     arena = [name for name in tensors if name and name not in graph.consts]
     call = choice.kernel.lower(choice.site, choice.params) if slide else None
-    rows = (call.rows or call.flow) if call is not None else None
+    rows = (call.flow or call.rows) if call is not None else None
     row_input = _row_input(graph, node, call, rows, views)
     return Task(
         node=node.name,
@@ -196,24 +196,30 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
         scratch_bytes=choice.scratch_bytes,
         rows=rows if row_input else None,
         row_input=row_input,
-        forward=call is not None and call.rows is None,
+        forward=call is not None and call.flow is not None,
     )
 
 
 def _inplace(graph: Graph, node: Node, tensors: list[str], allowed: tuple[int, ...]) -> tuple[str, ...]:
-    """Tensors whose bytes the output may take: it fits element by element, no broadcast, no wider type,
-    and no input that the kernel reads in another order is the same tensor."""
+    """Tensors whose bytes the output may take: same shape (no broadcast), no wider type, and no input that
+    the kernel reads in another order is the same tensor."""
     y = graph.values[node.outputs[0]]
     found = []
     for i in allowed:
         name = tensors[i] if i < len(tensors) else ""
         if not name or name in graph.consts or name in found:
             continue
-        x = graph.values[name]
+        x = graph.values[node.inputs[i]]
         alone = all(j in allowed for j, other in enumerate(tensors) if other == name)
-        if alone and x.elements == y.elements and y.size_bytes <= x.size_bytes:
+        if alone and _extents(x.shape) == _extents(y.shape) and y.size_bytes <= x.size_bytes:
             found.append(name)
     return tuple(found)
+
+
+def _extents(shape: Shape) -> Shape:
+    """The shape without leading ones, which broadcasting ignores."""
+    ones = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return shape[ones:]
 
 
 def _row_input(

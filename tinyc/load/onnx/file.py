@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -152,7 +152,24 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         raise TinycError("this is not an ONNX model, or it is damaged", where, _DAMAGED) from e
     if not model.graph.node or not model.opset_import:
         raise TinycError("this is not an ONNX model: it has no graph or no operator set", where, _DAMAGED)
+    if not all(isinstance(text, str) for text in _texts(model)):  # protobuf hands out bad UTF-8 as bytes
+        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
     return model
+
+
+def _texts(model: onnx.ModelProto) -> Iterator[object]:
+    """Every name that is read later."""
+    graph = model.graph
+    yield from (opset.domain for opset in model.opset_import)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for tensor in [*graph.initializer, *(a.t for node in graph.node for a in node.attribute)]:
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+    for info in (*graph.input, *graph.output):
+        yield info.name
+        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
 
 
 def _opset(model: onnx.ModelProto, where: Loc) -> int:

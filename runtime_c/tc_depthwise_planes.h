@@ -1,0 +1,100 @@
+/* Depthwise convolution with constants in the order of use, int8: in plain C what the functions compute that the
+ * compiler writes for single layers in assembly (planes of int16, band by band of rows).
+ *
+ * Rows and columns of a layer may be the image's columns and rows: in_step, in_row are the bytes from column to column
+ * and from row to row of the input; out_step, out_row of the output.
+ *
+ * stream: 1 word       the zero point four times, as bytes
+ *         per channel  start value; weights; mult, add[, shift]
+ * weights: per kernel row words of two int16 taps: for stride_w 2 (and k_w 1) taps (0, 1), (2, 3) ..., an odd last one
+ * with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ...
+ *
+ * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min, y_max); with `sign`, the
+ * high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are in the start values and `add`.
+ *
+ * The input is the image x, or (x NULL) in_h row pointers. y may be x, or one of the rows: a band of output rows is
+ * written when a channel's input rows up to its own last are read.
+ */
+#ifndef TC_DEPTHWISE_PLANES_H
+#define TC_DEPTHWISE_PLANES_H
+
+#include "tc_dsp.h"
+
+#if !TC_DSP_ASM
+
+typedef struct {
+    int32_t in_h, in_w, out_h, out_w, k_h, k_w, stride_h, stride_w, pad_top, pad_left;
+    int32_t in_step, in_row, out_step, out_row;
+    int32_t channels;
+    int32_t band;    /* output rows that scratch has room for */
+    int32_t columns; /* of a plane, padding included */
+    int32_t sign, varies, shift;
+    int32_t y_min, y_max;
+} tc_depthwise_planes_t;
+
+/* Tap k of a kernel row. */
+static inline int32_t tc_depthwise_tap(const tc_depthwise_planes_t *p, const int32_t *words, int32_t k)
+{
+    if (p->stride_w == 2 || p->k_w == 1) {
+        return k % 2 ? tc_hi16(words[k / 2]) : tc_lo16(words[k / 2]);
+    }
+    return k + 1 < p->k_w ? tc_lo16(words[k]) : tc_hi16(words[k - 1]);
+}
+
+static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t x, const int32_t *constants)
+{
+    const int32_t t = p->sign ? tc_smmlar(x, constants[0], constants[1]) - (x < 0)
+                              : tc_smmla(x, constants[0], constants[1]);
+    return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift)), p->y_min, p->y_max);
+}
+
+/* Padded rows [first, first + rows) of a channel to `plane`. */
+static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_t *x, const int8_t *const *row,
+                                     int32_t channel, int32_t first, int32_t rows, int16_t zero, int16_t *plane)
+{
+    for (int32_t r = first - p->pad_top; r < first - p->pad_top + rows; r++) {
+        for (int32_t c = -p->pad_left; c < p->columns - p->pad_left; c++) {
+            const int inside = r >= 0 && r < p->in_h && c >= 0 && c < p->in_w;
+            *plane++ = inside ? (x ? x + r * p->in_row : row[r])[c * p->in_step + channel] : zero;
+        }
+    }
+}
+
+static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const int32_t *stream, const int8_t *x,
+                                          const int8_t *const *row, int8_t *y, int16_t *plane)
+{
+    const int16_t zero = (int8_t)(uint8_t)*stream++;
+    const int32_t words = p->stride_w == 2 || p->k_w == 1 ? (p->k_w + 1) / 2 : p->k_w - 1;
+    const int32_t fresh = p->band * p->stride_h;
+    const int32_t keep = p->k_h > p->stride_h ? p->k_h - p->stride_h : 0;
+    for (int32_t channel = 0; channel < p->channels; channel++) {
+        const int32_t *weights = stream + 1, *constants = weights + p->k_h * words;
+        tc_depthwise_load(p, x, row, channel, 0, keep, zero, plane);
+        for (int32_t first = 0; first < p->out_h; first += p->band) {
+            const int32_t rows = first + p->band > p->out_h ? p->out_h - first : p->band;
+            tc_depthwise_load(p, x, row, channel, first * p->stride_h + keep,
+                              (rows - 1) * p->stride_h + p->k_h - keep, zero, plane + keep * p->columns);
+            for (int32_t oy = 0; oy < rows; oy++) {
+                for (int32_t ox = 0; ox < p->out_w; ox++) {
+                    const int16_t *from = plane + oy * p->stride_h * p->columns + ox * p->stride_w;
+                    int32_t acc = *stream;
+                    for (int32_t ky = 0; ky < p->k_h; ky++) {
+                        for (int32_t kx = 0; kx < p->k_w; kx++) {
+                            const int32_t w = tc_depthwise_tap(p, weights + ky * words, kx);
+                            acc = tc_wrap((int64_t)from[ky * p->columns + kx] * w + acc);
+                        }
+                    }
+                    y[(first + oy) * p->out_row + ox * p->out_step + channel] =
+                        (int8_t)tc_depthwise_finish(p, acc, constants);
+                }
+            }
+            for (int32_t i = 0; i < keep * p->columns; i++) {
+                plane[i] = plane[fresh * p->columns + i];
+            }
+        }
+        stream = constants + (p->varies ? 3 : 2);
+    }
+}
+
+#endif
+#endif

@@ -1,0 +1,140 @@
+"""Plans by execution: every step runs on one array of bytes, with kernels that read while they write.
+
+Independent of the validator: what counts is that the bytes of the outputs are those of a run in which every
+tensor has memory of its own. The kernels are the worst that the contract allows: a row call writes byte by
+byte and reads its inputs anew for each, an in-place kernel reads an element just before it writes it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.plan_problems import random_problem
+from tinyc.plan import InvalidPlanError, Plan, Problem, Step, Task, solve, validate
+
+
+class Memory:
+    """Bytes of an arena, or (plan None) of tensors apart."""
+
+    def __init__(self, problem: Problem, plan: Plan | None) -> None:
+        rng = np.random.default_rng(1)
+        at, self.places, self.scratch = 0, {}, {}
+        for name, size in problem.sizes.items():
+            self.places[name] = at if plan is None else plan.offsets[name]
+            at += size
+        for task in problem.tasks:
+            self.scratch[task.node] = at if plan is None else plan.scratch_offsets.get(task.node, 0)
+            at += task.scratch_bytes
+        self.bytes = rng.integers(0, 256, at if plan is None else plan.arena_bytes).tolist()
+
+    def get(self, name: str, i: int) -> int:
+        return int(self.bytes[self.places[name] + i])
+
+    def put(self, name: str, i: int, value: int) -> None:
+        self.bytes[self.places[name] + i] = value % 251
+
+
+def execute(problem: Problem, steps: tuple[Step, ...], memory: Memory) -> dict[str, list[int]]:
+    """The output bytes of the model."""
+    for n, name in enumerate(problem.inputs):
+        for i in range(problem.sizes[name]):
+            memory.put(name, i, 7 * n + 3 * i + 1)
+    tasks = {task.node: task for task in problem.tasks}
+    for step in steps:
+        run(problem, tasks[step.node], step.bottom_up, memory)
+    return {name: [memory.get(name, i) for i in range(problem.sizes[name])] for name in problem.outputs}
+
+
+def run(problem: Problem, task: Task, bottom_up: bool, memory: Memory) -> None:
+    key = sum(map(ord, task.node))
+    for i in range(task.scratch_bytes):
+        memory.bytes[memory.scratch[task.node] + i] = (key + 5 * i) % 251
+    if task.rows is not None:
+        run_rows(task, bottom_up, memory, key)
+    elif task.inplace:
+        for i in range(problem.sizes[task.writes[0]]):
+            memory.put(task.writes[0], i, key + sum((k + 2) * memory.get(x, i) for k, x in enumerate(task.reads)))
+    else:
+        for number, y in enumerate(task.writes):
+            for i in range(problem.sizes[y]):
+                value = key + 31 * number + i
+                for k, x in enumerate(task.reads):
+                    value = value * 3 + sum(memory.get(x, j) * (j + k + 1) for j in range(problem.sizes[x]))
+                memory.put(y, i, value)
+    for i in range(task.scratch_bytes):  # nobody else touched it while the kernel ran
+        assert memory.bytes[memory.scratch[task.node] + i] == (key + 5 * i) % 251
+
+
+def run_rows(task: Task, bottom_up: bool, memory: Memory, key: int) -> None:
+    rows, y = task.rows, task.writes[0]
+    assert rows is not None
+    starts = range(0, rows.out_h, rows.out_rows)
+    for start in reversed(starts) if bottom_up else starts:
+        places = [
+            (r, b) for r in range(start, min(start + rows.out_rows, rows.out_h)) for b in range(rows.out_row_bytes)
+        ]
+        if rows.buffered:
+            values = [row_byte(task, memory, r, b, key) for r, b in places]
+            for (r, b), value in zip(places, values, strict=True):
+                memory.put(y, r * rows.out_row_bytes + b, value)
+        else:
+            for r, b in places:
+                memory.put(y, r * rows.out_row_bytes + b, row_byte(task, memory, r, b, key))
+
+
+def row_byte(task: Task, memory: Memory, r: int, b: int, key: int) -> int:
+    rows, value = task.rows, key + b
+    assert rows is not None
+    for k in range(rows.k_h):
+        i = r * rows.stride - rows.pad_top + k * rows.dilation
+        if 0 <= i < rows.in_h:
+            value += sum(
+                memory.get(task.row_input, i * rows.in_row_bytes + j) * (k + j + 2) for j in range(rows.in_row_bytes)
+            )
+    return value
+
+
+def expected(problem: Problem) -> Mapping[str, list[int]]:
+    return execute(problem, tuple(Step(task.node) for task in problem.tasks), Memory(problem, None))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_plan_computes_the_model(seed: int) -> None:
+    problem = random_problem(seed, 9, width=4)
+    plan = solve(problem)
+    assert plan.lower_bound_bytes <= plan.arena_bytes
+    assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
+
+
+def test_what_the_validator_accepts_computes_the_model() -> None:
+    """Buffers thrown about and directions flipped: most such plans are wrong, and no wrong one is accepted."""
+    accepted = wrong = 0
+    for seed in range(160):
+        rng = random.Random(seed)
+        problem = random_problem(seed, 5, width=3, largest=12)
+        plan = shaken(problem, solve(problem), rng)
+        try:
+            validate(problem, plan)
+        except InvalidPlanError:
+            wrong += 1
+            continue
+        accepted += 1
+        assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
+    assert accepted > 20
+    assert wrong > 20
+
+
+def shaken(problem: Problem, plan: Plan, rng: random.Random) -> Plan:
+    """The plan with a buffer somewhere else in a slightly larger arena, or with other directions."""
+    arena = plan.arena_bytes + rng.choice([0, 8, 16])
+    name = rng.choice(list(problem.sizes))
+    place = rng.randrange(0, max(arena - problem.sizes[name], 0) + 1) // problem.align * problem.align
+    offsets = plan.offsets | {name: place}
+    offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
+    steps = tuple(replace(s, bottom_up=s.bottom_up ^ (rng.random() < 0.3)) for s in plan.steps)
+    return replace(plan, arena_bytes=arena, offsets=offsets, steps=rng.choice([steps, plan.steps]))

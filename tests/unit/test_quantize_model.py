@@ -1,0 +1,313 @@
+"""Observation, equalization, bias correction and calibration, on networks of the tests' own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.load.onnx_models import build, load, op, rand
+from tests.unit.networks import random_network
+from tinyc.errors import TinycError
+from tinyc.ir.check import check
+from tinyc.ir.graph import Array, Graph
+from tinyc.numerics import Numerics, quantize_array
+from tinyc.ops import all_ops
+from tinyc.passes import normalize
+from tinyc.quantize import METHODS, Calibration, Recipe, calibrate, quantize_model
+from tinyc.quantize.correct import correct_biases, with_biases
+from tinyc.quantize.equalize import equalize, find_links
+from tinyc.quantize.observe import observe
+from tinyc.reference import prepare_float, prepare_int, run_float
+
+SEEDS = range(16)
+
+
+def samples(graph: Graph, count: int = 24, seed: int = 1) -> dict[str, Array]:
+    return {name: rand(seed, count, *graph.values[name].shape) for name in graph.inputs}
+
+
+def calibrated(model: onnx.ModelProto, folder: Path) -> tuple[Graph, Calibration]:
+    """The normalized graph and random inputs, with the file for onnxruntime."""
+    graph = normalize(load(model, folder))
+    return graph, Calibration(samples(graph), "test", proven=True, model=folder / "model.onnx")
+
+
+def sqnr_db(graph: Graph, integer: Graph, inputs: dict[str, Array]) -> float:
+    """Signal to noise of the first output over all samples."""
+    name = graph.outputs[0]
+    floats, integers = prepare_float(graph), prepare_int(integer, Numerics.OURS)
+    signal = noise = 0.0
+    for index in range(len(inputs["x"])):
+        sample = {n: a[index] for n, a in inputs.items()}
+        quantized = {}
+        for n, a in sample.items():
+            quant = integer.values[n].quant
+            assert quant is not None
+            quantized[n] = quantize_array(a, *quant.per_tensor, -128, 127).astype(np.int8)
+        y, quant = floats(sample)[name], integer.values[name].quant
+        assert quant is not None
+        signal += float(np.square(y).sum())
+        noise += float(np.square(y - quant.dequantize(integers(quantized)[name])).sum())
+    return 10 * float(np.log10(signal / max(noise, 1e-30)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("recipe", [Recipe("minmax", False, False), Recipe(), Recipe("minmax", True, False)], ids=str)
+def test_networks_keep_their_function(tmp_path: Path, seed: int, recipe: Recipe) -> None:
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    integer = quantize_model(graph, calibration, recipe)
+    check(integer, "quantize", all_ops())
+    assert normalize(integer).outputs == graph.outputs
+    for name in (*graph.inputs, *graph.outputs):
+        assert integer.values[name].dtype == "s8"
+        assert integer.values[name].shape == graph.values[name].shape
+    assert sqnr_db(graph, integer, dict(calibration.inputs)) > 18
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_onnxruntime_and_the_reference_observe_the_same(tmp_path: Path, seed: int) -> None:
+    """Every value of a normalized graph is a tensor of the model, in some order, or run by the reference."""
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    by_model, by_reference = observe(graph, calibration), observe(graph, replace(calibration, model=None))
+    assert set(by_model) == set(graph.values) - set(graph.consts)
+    for name, stats in by_model.items():
+        other = by_reference[name]
+        np.testing.assert_allclose([stats.lo, stats.hi], [other.lo, other.hi], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(stats.largest, other.largest, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(stats.mean, other.mean, rtol=1e-3, atol=1e-4)
+
+
+def test_observation_uses_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All values of a plain network come from the model: with the reference switched off but for the check."""
+    model = build(
+        [op("Conv", "x w", "c"), op("Relu", "c", "r"), op("GlobalAveragePool", "r", "g"), op("Flatten", "g", "y")],
+        {"x": ["N", 3, 6, 5]},
+        ["y"],
+        {"w": rand(1, 4, 3, 3, 3)},
+    )
+    graph, calibration = calibrated(model, tmp_path)
+    calls = []
+    real = prepare_float
+
+    def counted(graph: Graph) -> object:
+        program = real(graph)
+
+        def run(*args: object, **kwargs: object) -> object:
+            calls.append(1)
+            return program(*args, **kwargs)  # type: ignore[arg-type]
+
+        return run
+
+    monkeypatch.setattr("tinyc.quantize.observe.prepare_float", counted)
+    observe(graph, calibration)
+    assert 0 < len(calls) <= 3
+
+
+def test_a_misread_model_is_noticed(tmp_path: Path) -> None:
+    """The graph's outputs are compared with onnxruntime's before anything is calibrated."""
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    name = next(n for n in graph.consts if graph.consts[n].ndim > 1)
+    wrong = replace(graph, consts={**graph.consts, name: graph.consts[name] * np.float32(1.5)})
+    with pytest.raises(TinycError, match="tinyc has misread the model"):
+        quantize_model(wrong, calibration)
+
+
+def test_a_model_that_onnxruntime_refuses_is_run_by_the_reference(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(2), tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"damaged since")
+    assert quantize_model(graph, calibration).outputs == graph.outputs
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equalization_keeps_the_float_function(tmp_path: Path, seed: int) -> None:
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    stats = observe(graph, calibration)
+    equal, divisors = equalize(graph, stats)
+    check(equal, "equalize", all_ops())
+    sample = calibration.sample(0)
+    before, after = run_float(graph, sample, keep="all"), run_float(equal, sample, keep="all")
+    for name in before:
+        restored = after[name] * divisors[name] if name in divisors else after[name]
+        np.testing.assert_allclose(restored, before[name], rtol=1e-3, atol=1e-4)
+    again = observe(equal, calibration, divisors)
+    for name in divisors:
+        assert again[name].hi <= stats[name].hi * (1 + 1e-5) / divisors[name].min()
+
+
+def uneven_network(act: str = "Relu", head: bool = False) -> onnx.ModelProto:
+    """A layer whose channels have very different ranges, then a depthwise one."""
+    spread = np.array([100, 10, 1, 0.1], np.float32)
+    nodes = [
+        op("Conv", "x w b", "c"),
+        op(act, "c", "r"),
+        op("Conv", "r d", "e", group=4),
+        op("Relu", "e", "s"),
+        op("Conv", "s p", "y" if not head else "q"),
+    ]
+    if head:
+        nodes += [op("GlobalAveragePool", "q", "g"), op("Flatten", "g", "f"), op("Gemm", "f k", "y")]
+    constants = {
+        "w": rand(1, 4, 3, 3, 3) * spread[:, None, None, None],
+        "b": rand(2, 4) * spread,
+        "d": rand(3, 4, 1, 2, 2) / spread[:, None, None, None],
+        "p": rand(4, 5, 4, 1, 1),
+        "k": rand(5, 5, 3),
+    }
+    return build(nodes, {"x": [1, 3, 8, 8]}, ["y"], constants)
+
+
+def test_equalization_pays(tmp_path: Path) -> None:
+    graph, calibration = calibrated(uneven_network(), tmp_path)
+    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False))
+    equal = quantize_model(graph, calibration, Recipe("minmax", equalize=True, correct_biases=False))
+    inputs = samples(graph, 40, seed=9)  # not those of the calibration
+    assert sqnr_db(graph, equal, inputs) > sqnr_db(graph, plain, inputs) + 6
+
+
+def test_links_pass_relu_and_pools_but_nothing_else(tmp_path: Path) -> None:
+    graph, _ = calibrated(uneven_network(head=True), tmp_path)
+    links = [(link.first.op, link.second.op, len(link.between)) for link in find_links(graph)]
+    expected = [("conv2d", "depthwise_conv2d", 1), ("depthwise_conv2d", "conv2d", 1), ("conv2d", "fully_connected", 3)]
+    assert links == expected
+    graph, _ = calibrated(uneven_network("Sigmoid"), tmp_path)
+    assert [link.first.op for link in find_links(graph)] == ["depthwise_conv2d"]
+
+
+def test_clipped_and_shared_layers_are_no_links(tmp_path: Path) -> None:
+    constants = {"w": rand(1, 4, 3, 3, 3), "v": rand(2, 4, 4, 1, 1), "zero": np.float32(0), "six": np.float32(6)}
+    clipped = [op("Conv", "x w", "c"), op("Clip", "c zero six", "r"), op("Conv", "r v", "y")]
+    shared = [op("Conv", "x w", "c"), op("Conv", "c v", "d"), op("Add", "c d", "y")]
+    for nodes in (clipped, shared):
+        graph, _ = calibrated(build(nodes, {"x": [1, 3, 8, 8]}, ["y"], constants), tmp_path)
+        assert find_links(graph) == []
+
+
+def test_shared_weights_are_not_changed_for_others(tmp_path: Path) -> None:
+    """Two layers use one constant; equalization of one must leave the other alone."""
+    nodes = [
+        op("Conv", "x w", "c"),
+        op("Relu", "c", "r"),
+        op("Conv", "r w", "d"),
+        op("Relu", "d", "s"),
+        op("Conv", "s w", "y"),
+    ]
+    graph, calibration = calibrated(build(nodes, {"x": [1, 3, 9, 9]}, ["y"], {"w": rand(1, 3, 3, 3, 3)}), tmp_path)
+    assert len([n for n in graph.consts if graph.consts[n].ndim == 4]) == 1
+    equal, divisors = equalize(graph, observe(graph, calibration))
+    assert divisors
+    sample = calibration.sample(0)
+    np.testing.assert_allclose(run_float(equal, sample)["y"], run_float(graph, sample)["y"], rtol=1e-3, atol=1e-3)
+    assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 25
+
+
+def test_bias_correction_removes_the_mean_error(tmp_path: Path) -> None:
+    graph, calibration = calibrated(uneven_network(), tmp_path)
+    graph = with_biases(graph)
+    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False))
+    means = {name: stats.mean for name, stats in observe(graph, calibration).items()}
+    corrected = correct_biases(graph, plain, means, calibration)
+
+    def mean_error(integer: Graph) -> float:
+        """Largest mean error of an output channel, in steps of the output."""
+        program, quant, x_quant = prepare_int(integer, Numerics.OURS), integer.values["y"].quant, integer.values["x"].quant
+        assert quant is not None
+        assert x_quant is not None
+        total = np.zeros(graph.values["y"].shape)
+        for index in range(calibration.samples):
+            x = quantize_array(calibration.inputs["x"][index], *x_quant.per_tensor, -128, 127).astype(np.int8)
+            total += quant.dequantize(program({"x": x})["y"]) / calibration.samples
+        return float(np.abs((total - means["y"]).mean(axis=(2, 3))).max() / quant.scale[0])
+
+    assert mean_error(corrected) < 0.1
+    assert mean_error(plain) > 3 * mean_error(corrected)
+    changed = [name for name in plain.consts if not np.array_equal(plain.consts[name], corrected.consts[name])]
+    assert changed
+    assert all(plain.values[name].dtype == "s32" for name in changed)
+
+
+def test_every_layer_gets_a_bias(tmp_path: Path) -> None:
+    nodes = [op("MatMul", "x w", "m"), op("MatMul", "m v", "y")]
+    constants = {"w": rand(1, 3, 4), "v": rand(2, 4, 5)}
+    graph, _ = calibrated(build(nodes, {"x": [1, 3]}, ["y"], constants), tmp_path)
+    complete = with_biases(graph)
+    check(complete, "with_biases", all_ops())
+    assert [complete.values[node.inputs[2]].shape for node in complete.nodes] == [(4,), (5,)]
+    sample = {"x": rand(3, 1, 3)}
+    np.testing.assert_array_equal(run_float(complete, sample)["y"], run_float(graph, sample)["y"])
+
+
+def test_quantization_is_deterministic(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(3), tmp_path)
+    first, second = (quantize_model(graph, calibration) for _ in range(2))
+    assert first.nodes == second.nodes
+    assert dict(first.values) == dict(second.values)
+    for name, array in first.consts.items():
+        np.testing.assert_array_equal(array, second.consts[name])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_synthetic_calibration_is_marked_and_works(tmp_path: Path, method: str) -> None:
+    graph = normalize(load(random_network(4), tmp_path))
+    calibration = calibrate(tmp_path / "model.onnx", graph, None)
+    assert (calibration.source, calibration.proven) == ("synthetic", False)
+    assert sqnr_db(graph, quantize_model(graph, calibration, Recipe(method)), dict(calibration.inputs)) > 15
+    assert quantize_model(graph, calibration).outputs == graph.outputs
+
+
+def test_calibration_beside_the_model_and_given(tmp_path: Path) -> None:
+    graph = normalize(load(random_network(4), tmp_path))
+    shape = graph.values["x"].shape
+    np.savez(tmp_path / "model.calib.npz", x=rand(1, 700, *shape[1:]))
+    np.savez(tmp_path / "given.npz", x=rand(2, 5, *shape[1:]))
+    beside = calibrate(tmp_path / "model.onnx", graph, None)
+    assert (beside.source, beside.proven, beside.samples) == ("model.calib.npz", True, 512)
+    assert beside.inputs["x"].shape == (512, *shape)
+    np.testing.assert_array_equal(beside.inputs["x"][-1][0], rand(1, 700, *shape[1:])[-1])
+    given = calibrate(tmp_path / "model.onnx", graph, tmp_path / "given.npz")
+    assert (given.source, given.proven, given.samples) == ("given.npz", True, 5)
+    assert given.few == [0, 1, 2, 3, 4]
+    assert len(beside.few) == 64
+
+
+def test_integers_with_a_scale_are_taken_as_reals(tmp_path: Path) -> None:
+    graph = normalize(load(random_network(4), tmp_path))
+    x = np.random.default_rng(1).integers(-128, 128, (5, *graph.values["x"].shape[1:])).astype(np.int8)
+    np.savez(tmp_path / "q.npz", x=x, scale=np.float32(0.5), zero_point=np.int32(-3))
+    calibration = calibrate(tmp_path / "model.onnx", graph, tmp_path / "q.npz")
+    np.testing.assert_array_equal(calibration.inputs["x"][:, 0], (x.astype(np.float32) + 3) * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": rand(1, 5, 3, 3)}, "expected [samples, "),
+        ({"x": np.zeros((0, 1), np.float32)}, "expected [samples, "),
+        ({"x": np.array(["a", "b"])}, "expected numbers"),
+        ({"a": rand(1, 2), "b": rand(1, 2)}, "no array for input 'x'"),
+    ],
+)
+def test_calibration_that_does_not_fit(tmp_path: Path, arrays: dict[str, Array], message: str) -> None:
+    graph = normalize(load(random_network(4), tmp_path))
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(TinycError) as caught:
+        calibrate(tmp_path / "model.onnx", graph, tmp_path / "bad.npz")
+    assert message in caught.value.message
+
+
+def test_calibration_that_is_not_finite_or_overflows(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(4), tmp_path)
+    x = calibration.inputs["x"].copy()
+    x[0, 0, 0, 0, 0] = np.nan
+    with pytest.raises(TinycError, match="NaN"):
+        quantize_model(graph, replace(calibration, inputs={"x": x}))
+    with pytest.raises(TinycError, match="no input 'x'"):
+        quantize_model(graph, replace(calibration, inputs={"z": x}))
+    with pytest.raises(TinycError, match="expected float32"):
+        quantize_model(graph, replace(calibration, inputs={"x": x[0]}))
+    huge = np.full_like(x, 3e38)
+    with np.errstate(all="ignore"), pytest.raises(TinycError, match="overflows"):
+        quantize_model(graph, replace(calibration, inputs={"x": huge}, model=None))

@@ -1,0 +1,102 @@
+"""The Thumb instructions of an ELF file, each with its condition; constants between them are left out."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import capstone
+
+from tinyc.build.elf import Elf
+
+CONDITIONS = frozenset(
+    ("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
+)
+UNKNOWN = ""  # the mnemonic of what capstone does not know: MVE, and loops of Armv8.1-M
+_IT = re.compile(r"it[te]{0,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction. mnemonic: without width (`.w`) and condition; UNKNOWN for one that is not decoded.
+    condition: `ne`, of a branch or from an IT block; empty when it always executes. code: its bytes."""
+
+    address: int
+    code: bytes
+    mnemonic: str
+    operands: str
+    condition: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes: 2 or 4."""
+        return len(self.code)
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.code)
+
+    def __str__(self) -> str:
+        if self.mnemonic == UNKNOWN:
+            return f".inst 0x{self.code[1::-1].hex()}{self.code[:1:-1].hex()}"
+        name, dot, types = self.mnemonic.partition(".")
+        return f"{name}{self.condition}{dot}{types} {self.operands}".rstrip()
+
+
+def disassemble(elf: Elf) -> Mapping[int, Instruction]:
+    """Address -> instruction, in order of addresses, of every executable section.
+
+    The mapping symbols of the Arm ELF format ($t: code, $d: data) say what is an instruction.
+    """
+    return {i.address: i for start, code in _code(elf) for i in decode(code, start)}
+
+
+def decode(code: bytes, address: int) -> Iterator[Instruction]:
+    """The instructions of Thumb code that begins at an address. A half instruction at the end is left out."""
+    pending = 0  # instructions left of an IT block
+    for at, size, text, operands in _decode_raw(code, address):
+        mnemonic, condition = _split(text, pending > 0)
+        pending = len(mnemonic) - 1 if _IT.fullmatch(mnemonic) else max(pending - 1, 0)
+        yield Instruction(address + at, code[at : at + size], mnemonic, operands, condition)
+
+
+def _decode_raw(code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
+    """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
+    engine = capstone.Cs(
+        capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
+    )
+    at = 0
+    while at + 2 <= len(code):
+        for _, size, mnemonic, operands in engine.disasm_lite(code[at:], address + at):
+            yield at, size, mnemonic, operands
+            at += size
+        if at + 2 <= len(code):
+            size = 4 if code[at + 1] >= 0xE8 else 2  # a first half-word from 0xE800 on begins a long one
+            if at + size <= len(code):
+                yield at, size, UNKNOWN, ""
+            at += size
+
+
+@functools.cache
+def _split(text: str, in_it_block: bool) -> tuple[str, str]:
+    """Mnemonic and condition: `ldrsble.w` in an IT block -> `ldrsb`, `le`; `bne` anywhere -> `b`, `ne`."""
+    name, *types = text.split(".")
+    condition = ""
+    if name[-2:] in CONDITIONS and (in_it_block or (len(name) == 3 and name[0] == "b")):
+        name, condition = name[:-2], name[-2:]
+    return ".".join([name, *(t for t in types if t not in ("w", "n"))]), condition
+
+
+def _code(elf: Elf) -> Iterator[tuple[int, bytes]]:
+    """Start and bytes of every run of instructions."""
+    marks = sorted({(s.address, s.name[1]) for s in elf.symbols if re.fullmatch(r"\$[td](\..*)?", s.name)})
+    for section in elf.sections:
+        if not section.executable or section.size == 0:
+            continue
+        end = section.address + section.size
+        inside = [mark for mark in marks if section.address <= mark[0] < end]
+        for (start, kind), stop in zip(inside, [*(address for address, _ in inside[1:]), end], strict=True):
+            if kind == "t" and stop > start:
+                yield start, elf.read(start, stop - start)

@@ -1,0 +1,114 @@
+"""Whether linked firmware holds only instructions that the board's core has. Emulators let some others through:
+QEMU and unicorn carry out SMLAD on a Cortex-M3, CBZ and IT on a Cortex-M0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tinyc.board import Board
+from tinyc.build.disassembly import UNKNOWN, Instruction, disassemble
+from tinyc.build.elf import Elf
+from tinyc.errors import TinycError
+
+# What a core has beyond Armv7-M: Armv8-M instructions, the FPU's fifth version, Armv8.1-M. DSP, MVE and FPU are
+# options of a core, so they come from the board.
+_EXTRAS: Mapping[str, frozenset[str]] = {
+    "cortex-m0": frozenset(),
+    "cortex-m0plus": frozenset(),
+    "cortex-m1": frozenset(),
+    "cortex-m3": frozenset(),
+    "cortex-m4": frozenset(),
+    "cortex-m7": frozenset({"fpv5"}),
+    "cortex-m33": frozenset({"fpv5", "v8m"}),
+    "cortex-m35p": frozenset({"fpv5", "v8m"}),
+    "cortex-m52": frozenset({"fpv5", "v8m", "v8.1m"}),
+    "cortex-m55": frozenset({"fpv5", "v8m", "v8.1m"}),
+    "cortex-m85": frozenset({"fpv5", "v8m", "v8.1m"}),
+}
+_EVERY_EXTRA = frozenset({"fpv5", "v8m", "v8.1m"})  # for a core that is not in the table
+_NAMES = {
+    "thumb2": "Thumb-2 of Armv7-M",
+    "dsp": "the DSP extension",
+    "fpu": "a floating-point unit",
+    "fpu64": "a double-precision floating-point unit",
+    "fpv5": "floating point of Armv8",
+    "v8m": "Armv8-M",
+    "v8.1m": "Armv8.1-M or MVE",
+}
+
+_PARALLEL = r"(s|q|sh|u|uq|uh)(add8|add16|sub8|sub16|asx|sax)"
+_PRODUCTS = r"sml[as]l?dx?|smu[as]dx?|sm(la|lal|ul)[bt][bt]|sm(la|ul)w[bt]|smm(la|ls|ul)r?|umaal"
+_DSP = re.compile(
+    rf"{_PARALLEL}|{_PRODUCTS}|qd?(add|sub)|sel|[su]sat16|[su]xta(b|b16|h)|[su]xtb16|usada?8|pkh(bt|tb)"
+)
+_V8M = re.compile(r"lda(ex)?[bh]?|stl(ex)?[bh]?|tta?t?|sg|b(l)?xns|vlldm|vlstm")
+_FPV5 = re.compile(r"vsel\w\w|v(max|min)nm|vrint\w|vcvt[anpm]")
+
+
+def check_legal(elf: Elf, board: Board) -> None:
+    """Raises TinycError with the first instruction that the board's core does not have, and its function.
+
+    Takes milliseconds. A board without a core of Arm's M profile is not looked at.
+    """
+    if not board.core.startswith("cortex-m"):
+        return
+    there = board.isa | _EXTRAS.get(board.core, _EVERY_EXTRA)
+    for instruction in disassemble(elf).values():
+        needed = needed_feature(instruction, there)
+        if needed is not None:
+            raise _error(elf, board, instruction, needed)
+
+
+def needed_feature(instruction: Instruction, there: frozenset[str]) -> str | None:
+    """The feature that an instruction needs and a core with the features `there` has not; None when it has it.
+
+    Features: the words of a board's `isa`, and fpv5, v8m, v8.1m. Without thumb2 a core is an Armv6-M one.
+    """
+    if "thumb2" not in there:
+        return None if is_armv6m(instruction.code) else "thumb2"
+    return next((feature for feature in _features(instruction) if feature not in there), None)
+
+
+def _features(instruction: Instruction) -> tuple[str, ...]:
+    """What an instruction needs beyond Armv7-M."""
+    name, _, types = instruction.mnemonic.partition(".")
+    if instruction.mnemonic == UNKNOWN:
+        return ("v8.1m",)
+    if _V8M.fullmatch(name):
+        return ("v8m",)
+    if name.startswith("v"):
+        if "f16" in types:
+            return ("v8.1m",)
+        wide = ("fpu64",) if "f64" in types else ()
+        return ("fpu", *wide, *(("fpv5",) if _FPV5.fullmatch(name) else ()))
+    return ("dsp",) if _DSP.fullmatch(name) else ()
+
+
+def is_armv6m(code: bytes) -> bool:
+    """Whether Armv6-M has the instruction with these 2 or 4 bytes (Armv6-M Architecture Reference Manual, A5)."""
+    first = int.from_bytes(code[:2], "little")
+    if len(code) == 2:
+        compare_and_branch = first & 0xF500 == 0xB100
+        if_then = first & 0xFF00 == 0xBF00 and first & 0xF != 0
+        secure_branch = first & 0xFF07 == 0x4704
+        halt = first & 0xFFC0 == 0xBA80
+        return not (compare_and_branch or if_then or secure_branch or halt)
+    second = int.from_bytes(code[2:], "little")
+    call = first & 0xF800 == 0xF000 and second & 0xD000 == 0xD000
+    to_special = first & 0xFFF0 == 0xF380 and second & 0xFF00 == 0x8800
+    from_special = first == 0xF3EF and second & 0xF000 == 0x8000
+    barrier = first == 0xF3BF and second & 0xFFF0 in (0x8F40, 0x8F50, 0x8F60)
+    undefined = first & 0xFFF0 == 0xF7F0 and second & 0xF000 == 0xA000
+    return call or to_special or from_special or barrier or undefined
+
+
+def _error(elf: Elf, board: Board, instruction: Instruction, needed: str) -> TinycError:
+    function = elf.function_at(instruction.address)
+    offset = instruction.address - function.address if function else 0
+    place = f"{function.name}+0x{offset:x}" if function else f"0x{instruction.address:08x}"
+    return TinycError(
+        f"the firmware has an instruction that {board.name} ({board.core}) has not: "
+        f"`{instruction}` in {place} needs {_NAMES[needed]}",
+        hint="[cflags] of the board must select its core, and `isa` must name what that has: docs/boards.md",
+    )

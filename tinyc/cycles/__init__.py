@@ -1,0 +1,8 @@
+"""Modelled cycles: executed instructions and jumps, counted by an emulator, times the timing rules of the core."""
+
+from __future__ import annotations
+
+from tinyc.cycles.cores import Core, core_of
+from tinyc.cycles.model import Line, ModelledCycles, model_cycles
+
+__all__ = ("Core", "Line", "ModelledCycles", "core_of", "model_cycles")
