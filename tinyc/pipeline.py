@@ -20,7 +20,8 @@ from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import Optimize, Toolchain, find_toolchain
-from tinyc.cycles import ModelledCycles, core_of, model_cycles
+from tinyc.cycles import ModelledCycles, Profile, core_of, model_cycles
+from tinyc.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.emit.library import Info, emit_library
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
@@ -39,7 +40,7 @@ from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
 from tinyc.samples import Samples, fit_samples, load_samples, quantized, synthetic_samples
-from tinyc.select import select
+from tinyc.select import Goal, select
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
@@ -58,6 +59,7 @@ class Options:
     emulator: str | None = None
     inputs: Path | None = None
     expect: str | None = None
+    flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
     samples: int = 20  # at most so many inputs run on the board; 0: all
 
 
@@ -124,13 +126,20 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
     with progress.stage("select"):
-        choices = select(graph, board.isa, numerics)
+        choices = select(graph, board.isa, numerics, goal=Goal(options.optimize, _flash_budget(board, options)))
     with progress.stage("plan"):
         plan = plan_graph(graph, choices, slide=True)
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
     return Compiled(path, sha256, float_graph, graph, program, files, calibration)
+
+
+def _flash_budget(board: Board, options: Options) -> int | None:
+    """The user's, else half of the board's flash: the application needs some."""
+    if options.flash_budget is not None or board.flash_bytes is None:
+        return options.flash_budget
+    return board.flash_bytes // 2
 
 
 def is_float(graph: Graph) -> bool:
@@ -165,15 +174,11 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
     graph, program = compiled.graph, compiled.program
     _check_fits(board, compiled, None)
     originals = _samples(compiled, options)
-    samples = originals if compiled.float_graph is None else quantized(originals, graph, program.input_perms)
+    samples = _as_integers(originals, compiled)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
     with progress.stage("compile"):
-        for name, text in compiled.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        firmware = compile_firmware(
-            folder, program.name, board, toolchain, options.optimize, folder / "firmware"
-        )
+        firmware = _compile(folder, compiled, board, options, toolchain)
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         _check_fits(board, compiled, size)
     with progress.stage("reference"):
@@ -194,7 +199,77 @@ def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, 
             options.expect or "integer reference",
             found,
         )
-        return _report(compiled, board, options, toolchain, size, ran, verdict, originals, wanted)
+        modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
+        return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+
+
+def profile_model(path: Path, options: Options, progress: Progress, source: bool, most: int) -> Profile:
+    """Where an inference spends its time on the board's core; in a temporary folder of which nothing is kept.
+
+    source: the dearest source lines and the hottest code as well, at most `most` of each. Raises TinycError
+    when the board's machine does not count instructions.
+    """
+    board = load_board(options.board)
+    if board.is_host:
+        raise TinycError("the host counts no instructions", hint="choose another board: `tinyc boards`")
+    compiled = compile_model(path, board, options, progress)
+    _check_fits(board, compiled, None)
+    samples = _as_integers(_samples(compiled, options), compiled)
+    toolchain = find_toolchain(board, options.toolchain)
+    target = find_target(board, options.emulator)
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
+        folder = Path(name)
+        with progress.stage("compile"):
+            firmware = _compile(folder, compiled, board, options, toolchain)
+        with progress.stage("run"):
+            ran = _run(target, firmware, compiled, samples)
+        with progress.stage("profile"):
+            return _profile(compiled, firmware, ran, folder, most if source else 0)
+
+
+def _compile(
+    folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain
+) -> Firmware:
+    """Writes the library into the folder, and builds the firmware in `firmware/` there."""
+    for name, text in compiled.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return compile_firmware(
+        folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware"
+    )
+
+
+def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Path, most: int) -> Profile:
+    elf = firmware.read_elf()
+    board = firmware.board
+    core = core_of(board.core)
+    modelled = model_cycles(ran, elf, core)
+    if modelled is None:
+        raise TinycError(f"{ran.machine} does not count instructions", hint="`pip install unicorn`, or a C compiler")
+    steps = compiled.program.steps
+    facts = [LayerFacts(s.index, _layer_name(s), s.title, s.choice.kernel.name, s.macs) for s in steps]
+    instructions = sum(line.executions for line in modelled.lines) // modelled.inferences
+    return Profile(
+        name=compiled.program.name,
+        model=compiled.path.name,
+        board=board.name,
+        machine=ran.machine,
+        toolchain=str(firmware.toolchain),
+        core=core.name if core else None,
+        error=core.error if core else None,
+        clock_hz=board.clock_hz,
+        inferences=modelled.inferences,
+        macs=sum(step.macs for step in steps),
+        cost=Cost(instructions, modelled.total if core else None),
+        layers=layer_costs(modelled, elf, ran.jumps, facts),
+        functions=function_costs(modelled, elf),
+        sources=source_costs(modelled, firmware.elf, folder, most) if most else (),
+        blocks=hot_blocks(modelled, elf, most) if most else (),
+    )
+
+
+def _layer_name(step: Step) -> str:
+    """The user's own name of the layer."""
+    return step.node.origin[0].name if step.node.origin else step.node.name
 
 
 def _bisect(
@@ -247,6 +322,13 @@ def _samples(compiled: Compiled, options: Options) -> Samples:
     return found.slice(0, options.samples or len(found))
 
 
+def _as_integers(samples: Samples, compiled: Compiled) -> Samples:
+    """The samples as the library takes them: quantized where the model came as floats."""
+    if compiled.float_graph is None:
+        return samples
+    return quantized(samples, compiled.graph, compiled.program.input_perms)
+
+
 def _check_fits(board: Board, compiled: Compiled, size: LibrarySize | None) -> None:
     """`check_fits`, with the layer that weighs most added to the hint."""
     program = compiled.program
@@ -273,12 +355,14 @@ def _report(
     toolchain: Toolchain,
     size: LibrarySize,
     ran: RunResult,
+    modelled: ModelledCycles | None,
     verdict: Verify,
     originals: Samples,
     outputs: Outputs,
 ) -> Report:
     program = compiled.program
     counted = ran.counts[0] if ran.counts else None
+    core = modelled.core if modelled else None
     data = compiled.calibration
     return Report(
         schema=SCHEMA,
@@ -298,20 +382,22 @@ def _report(
         flash=Flash(size.code_bytes, size.const_bytes),
         instructions=counted.total if counted else None,
         overhead_instructions=counted.overhead if counted else None,
-        layers=tuple(_layer(step, counted) for step in program.steps),
+        layers=tuple(_layer(step, counted, modelled) for step in program.steps),
         verify=verdict,
         calibration=Calibration(data.source, data.samples, data.proven) if data else None,
         accuracy=measure(compiled.float_graph, compiled.graph, originals, outputs)
         if compiled.float_graph is not None
         else None,
+        cycles=modelled.total if modelled and core else None,
+        cycle_model=f"{core.name}, zero wait states; error: {core.error}" if core else None,
     )
 
 
-def _layer(step: Step, counted: InferenceCount | None) -> Layer:
+def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> Layer:
     output = step.outputs[0]
     return Layer(
         step=step.index,
-        name=step.node.origin[0].name if step.node.origin else step.node.name,
+        name=_layer_name(step),
         op=step.title,
         kernel=step.choice.kernel.name,
         input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
@@ -321,4 +407,5 @@ def _layer(step: Step, counted: InferenceCount | None) -> Layer:
         arena=(output.offset or 0, output.end),
         scratch_bytes=step.choice.scratch_bytes,
         instructions=counted.steps.get(step.index, 0) if counted else None,
+        cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
     )

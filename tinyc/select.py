@@ -1,47 +1,77 @@
-"""Which kernel runs each node: the first of the operator's list that the core and the node allow."""
+"""Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
+
+Every usable kernel of every node has a Cost. `speed` asks for the fewest instructions whose constants
+and code fit the flash budget, `size` for the least flash, `balanced` weighs one against the other.
+Under a budget this is the multiple-choice knapsack problem (one item of each class, Sinha and Zoltners
+1979), solved here exactly up to FLASH_GRAIN by keeping the undominated sums.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernels import Kernel
+from tinyc.kernels import Cost, Kernel
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
+from tinyc.ops.base import Op, Site
+
+Optimize = Literal["speed", "balanced", "size"]
+
+FLASH_GRAIN = 128  # bytes; sums are compared in these
+BALANCED_PRICE = 16  # instructions of one inference that a byte of flash must save to be spent
+# Estimates for kernels without a cost of their own, which are all shared between layers.
+_PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
+_PER_ELEMENT = 20
+_SHARED_CODE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What to choose kernels for. flash_bytes: budget of all constants and kernel code together; None: no limit."""
+
+    optimize: Optimize = "speed"
+    flash_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The kernel of a node, the integers it works with, and why better kernels were refused."""
+    """The kernel of a node, the integers it works with, its cost, and why better kernels were refused."""
 
     site: Site
     params: Any
     kernel: Kernel
     scratch_bytes: int
+    cost: Cost
     refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
 
 
 def select(
-    graph: Graph, isa: frozenset[str], numerics: Numerics, prefer: Mapping[str, str] | None = None
+    graph: Graph,
+    isa: frozenset[str],
+    numerics: Numerics,
+    prefer: Mapping[str, str] | None = None,
+    goal: Goal | None = None,
 ) -> dict[str, Choice]:
     """A Choice for each node that does work (views have none), by node name.
 
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
-    that no kernel serves, with what each kernel asks for.
+    that no kernel serves, with what each kernel asks for; and, with exit code 1, if nothing fits the
+    flash budget, with the bytes that are missing.
     """
-    choices = {}
+    candidates = {}
     for node in graph.nodes:
         if all_ops()[node.op].view:
             continue
         try:
-            choices[node.name] = _choose(Site(graph, node, numerics), isa, (prefer or {}).get(node.name))
+            candidates[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name))
         except TinycError as error:
             raise error.located(node.where) from error
-    return choices
+    chosen = _cheapest(list(candidates.values()), goal or Goal())
+    return dict(zip(candidates, chosen, strict=True))
 
 
 def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
@@ -50,18 +80,88 @@ def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
     return missing + [(test.__doc__ or test.__name__).strip() for test in kernel.when if not test(site)]
 
 
-def _choose(site: Site, isa: frozenset[str], wanted: str | None) -> Choice:
+def _candidates(site: Site, isa: frozenset[str], wanted: str | None) -> list[Choice]:
+    """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
     refused: list[tuple[str, str]] = []
+    usable = []
     for kernel in op.kernels:
         if wanted is not None and kernel.name != wanted:
             continue
         reasons = refusals(kernel, site, isa)
-        if not reasons:
-            params = op.prepare(site)
-            return Choice(site, params, kernel, kernel.scratch(site, params), tuple(refused))
-        refused.append((kernel.name, "; ".join(reasons)))
-    raise _no_kernel(site.node, op.name, refused)
+        if reasons:
+            refused.append((kernel.name, "; ".join(reasons)))
+        else:
+            usable.append(kernel)
+    if not usable:
+        raise _no_kernel(site.node, op.name, refused)
+    params = op.prepare(site)
+    found = []
+    for kernel in usable:
+        scratch = kernel.scratch(site, params)
+        cost = kernel.cost(site, params) if kernel.cost else _estimate(op, kernel, site, scratch)
+        found.append(Choice(site, params, kernel, scratch, cost, tuple(refused)))
+    return found
+
+
+def _estimate(op: Op, kernel: Kernel, site: Site, scratch: int) -> Cost:
+    consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
+    instructions = _PER_MAC["dsp" in kernel.isa] * op.macs(site) + _PER_ELEMENT * site.y().elements
+    return Cost(instructions, consts + _SHARED_CODE, scratch)
+
+
+def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
+    """One Choice of each class: best by the goal, and within the flash budget."""
+    price = {"speed": 0, "balanced": BALANCED_PRICE, "size": None}[goal.optimize]
+
+    def weight(choice: Choice) -> int:
+        """What is minimized; least first among equals."""
+        cost = choice.cost
+        return cost.flash_bytes if price is None else cost.instructions + price * cost.flash_bytes
+
+    best = [min(options, key=weight) for options in classes]
+    if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:
+        return best
+    least = [min(options, key=lambda choice: choice.cost.flash_bytes) for options in classes]
+    if _flash(least) > goal.flash_bytes:
+        heaviest = max(least, key=lambda choice: choice.cost.flash_bytes)
+        raise TinycError(
+            f"the smallest kernels and constants take about {_flash(least):,} bytes of flash, "
+            f"the budget is {goal.flash_bytes:,}: {_flash(least) - goal.flash_bytes:,} too few",
+            heaviest.site.node.where,
+            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes",
+            exit_code=1,
+        )
+    return _knapsack(classes, weight, goal.flash_bytes) or least
+
+
+def _flash(choices: Sequence[Choice]) -> int:
+    return sum(choice.cost.flash_bytes for choice in choices)
+
+
+def _knapsack(classes: Sequence[Sequence[Choice]], weight: Any, budget: int) -> list[Choice] | None:
+    """The least total weight within the budget; None if rounding to grains leaves no solution."""
+    sums: list[tuple[int, int, tuple[Choice, ...]]] = [(0, 0, ())]  # flash in grains, weight, choices
+    limit = budget // FLASH_GRAIN
+    for options in classes:
+        grown = [
+            (flash + -(-choice.cost.flash_bytes // FLASH_GRAIN), total + weight(choice), (*taken, choice))
+            for flash, total, taken in sums
+            for choice in options
+        ]
+        sums = _undominated([entry for entry in grown if entry[0] <= limit])
+    return list(min(sums, key=lambda entry: entry[1])[2]) if sums else None
+
+
+def _undominated(
+    entries: list[tuple[int, int, tuple[Choice, ...]]],
+) -> list[tuple[int, int, tuple[Choice, ...]]]:
+    """Entries that no other one beats in both flash and weight."""
+    kept: list[tuple[int, int, tuple[Choice, ...]]] = []
+    for entry in sorted(entries, key=lambda entry: entry[:2]):
+        if not kept or entry[1] < kept[-1][1]:
+            kept.append(entry)
+    return kept
 
 
 def _no_kernel(node: Node, op: str, refused: list[tuple[str, str]]) -> TinycError:

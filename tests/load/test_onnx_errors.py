@@ -75,7 +75,9 @@ def test_all_unsupported_operators_are_listed(tmp_path: Path) -> None:
 
 def test_one_unsupported_operator_is_named_with_its_place(tmp_path: Path) -> None:
     found = error(build([op("Erf", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
-    assert str(found).startswith("error: operator Erf is not supported\n  --> model.onnx: node 0 'Erf_y' (Erf)\n  hint: ")
+    assert str(found).startswith(
+        "error: operator Erf is not supported\n  --> model.onnx: node 0 'Erf_y' (Erf)\n  hint: "
+    )
 
 
 def test_a_supported_model_has_no_problems(tmp_path: Path) -> None:
@@ -84,7 +86,9 @@ def test_a_supported_model_has_no_problems(tmp_path: Path) -> None:
 
 
 def test_control_flow(tmp_path: Path) -> None:
-    branch = helper.make_graph([helper.make_node("Identity", ["x"], ["z"])], "then", [], [helper.make_empty_tensor_value_info("z")])
+    branch = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["z"])], "then", [], [helper.make_empty_tensor_value_info("z")]
+    )
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
     found = error(build([node], {"x": [1, 5]}, ["y"], {"c": np.array(True)}), tmp_path)
     assert "If" in found.message
@@ -348,7 +352,12 @@ def test_constants_that_cannot_be_computed(
 
 def test_results_that_are_not_finite(tmp_path: Path) -> None:
     """A constant subgraph that gives infinity is noticed where it is used."""
-    model = build([op("Div", "a b", "c"), op("Add", "x c", "y")], {"x": [1, 5]}, ["y"], {"a": rand(1, 5), "b": np.zeros(5, np.float32)})
+    model = build(
+        [op("Div", "a b", "c"), op("Add", "x c", "y")],
+        {"x": [1, 5]},
+        ["y"],
+        {"a": rand(1, 5), "b": np.zeros(5, np.float32)},
+    )
     assert "NaN or infinity" in error(model, tmp_path).message
 
 

@@ -23,7 +23,12 @@ MEMORY_BYTES = 64 << 20
 RUNNABLE_ELEMENTS = 1 << 16
 NUMBERS = [0, 1, -1, 2, 3, 7, 255, 1 << 15, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63)]
 WORDS = ["", "x", "t0", "c0", "Conv", "Relu", "Gather", "Loop", "no such thing", "é\n\x07", "a" * 3000]
-PUBLISHED = ["mlperf_tiny/kws_fp32", "mlperf_tiny/kws_qdq_int8", "mlperf_tiny/kws_qoperator_int8", "zoo/silero_vad_16k_fp32"]
+PUBLISHED = [
+    "mlperf_tiny/kws_fp32",
+    "mlperf_tiny/kws_qdq_int8",
+    "mlperf_tiny/kws_qoperator_int8",
+    "zoo/silero_vad_16k_fp32",
+]
 
 
 def cut_or_flipped(content: bytes, rng: np.random.Generator) -> bytes:
@@ -97,8 +102,7 @@ def survive(path: Path, content: bytes) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             loaded: Graph | None = load_onnx(path)
-    except TinycError as e:
-        assert len(str(e)) < 100_000
+    except TinycError:
         loaded = None
     finally:
         peak = tracemalloc.get_traced_memory()[1]

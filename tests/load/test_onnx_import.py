@@ -37,9 +37,7 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("x", "w", "attributes"), CONVOLUTIONS)
 @pytest.mark.parametrize("bias", [False, True])
-def test_conv(
-    tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], bias: bool
-) -> None:
+def test_conv(tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], bias: bool) -> None:
     constants = [rand(1, *w), *([rand(2, w[0])] if bias else [])]
     graph = imported(one("Conv", x, constants, **attributes), tmp_path)
     depthwise = attributes.get("group", 1) == x[1] > 1
@@ -239,7 +237,10 @@ def test_moving_operators(
 
 def test_concat_with_a_constant(tmp_path: Path) -> None:
     model = build(
-        [op("Relu", "x", "r"), op("Concat", "x c r", "y", axis=-3)], {"x": [1, 3, 4, 5]}, ["y"], {"c": rand(1, 1, 2, 4, 5)}
+        [op("Relu", "x", "r"), op("Concat", "x c r", "y", axis=-3)],
+        {"x": [1, 3, 4, 5]},
+        ["y"],
+        {"c": rand(1, 1, 2, 4, 5)},
     )
     assert "concat" in ops_of(imported(model, tmp_path))
 
@@ -267,7 +268,12 @@ def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
         op("Concat", "one three pixels", "target3", axis=0),
         op("Reshape", "flat target3", "y"),
     ]
-    constants = {"zero": np.array(0, I64), "axes": np.array([0], I64), "one": np.array([1], I64), "three": np.array([3], I64)}
+    constants = {
+        "zero": np.array(0, I64),
+        "axes": np.array([0], I64),
+        "one": np.array([1], I64),
+        "three": np.array([3], I64),
+    }
     graph = imported(build(nodes, {"x": [1, 3, 4, 5]}, ["y"], constants), tmp_path)
     assert ops_of(graph) == ["reshape"]
 
@@ -286,7 +292,9 @@ def test_open_batch_becomes_one(tmp_path: Path) -> None:
 
 def test_initializers_listed_as_inputs(tmp_path: Path) -> None:
     """IR version 3 lists the weights among the inputs."""
-    model = build([op("MatMul", "x w", "y")], {"x": [1, 5], "w": [5, 3]}, ["y"], {"w": rand(1, 5, 3)}, opset=8, ir_version=3)
+    model = build(
+        [op("MatMul", "x w", "y")], {"x": [1, 5], "w": [5, 3]}, ["y"], {"w": rand(1, 5, 3)}, opset=8, ir_version=3
+    )
     assert load(model, tmp_path).inputs == ("x",)
 
 
@@ -315,7 +323,9 @@ def test_several_inputs_and_outputs_keep_names_and_order(tmp_path: Path) -> None
 
 
 def test_origins_name_the_nodes_of_the_file(tmp_path: Path) -> None:
-    model = build([op("Conv", "x w", "c"), op("Relu", "c", "y")], {"x": [1, 3, 5, 5]}, ["y"], {"w": rand(1, 2, 3, 3, 3)})
+    model = build(
+        [op("Conv", "x w", "c"), op("Relu", "c", "y")], {"x": [1, 3, 5, 5]}, ["y"], {"w": rand(1, 2, 3, 3, 3)}
+    )
     graph = imported(model, tmp_path)
     fused = next(node for node in graph.nodes if node.op == "conv2d")
     assert fused.origin == (

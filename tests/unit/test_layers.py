@@ -20,8 +20,10 @@ GROUPS = [
     {"emit"},
     {"build"},
     {"run"},
-    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles"},
+    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles", "native"},
     {"pipeline"},
+    {"bench"},
+    {"api"},
     {"cli"},
 ]
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

@@ -29,7 +29,9 @@ IMAGE = {"x": [1, 3, 6, 5]}
 
 def net(folder: Path, *nodes: Any, constants: dict[str, Any] | None = None, **more: Any) -> Graph:
     """The normalized graph of nodes that read x [1,3,6,5] and end in y."""
-    return imported(build(nodes, more.get("inputs", IMAGE), more.get("outputs", ["y"]), {**CONV, **(constants or {})}), folder)
+    return imported(
+        build(nodes, more.get("inputs", IMAGE), more.get("outputs", ["y"]), {**CONV, **(constants or {})}), folder
+    )
 
 
 def inner(graph: Graph) -> list[str]:
@@ -66,7 +68,13 @@ def test_nhwc_input_needs_no_transpose(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "LeakyRelu", "HardSwish"])
 def test_transposes_pass_activations(tmp_path: Path, name: str) -> None:
-    graph = net(tmp_path, op("Conv", "x w b", "c"), op(name, "c", "s"), op("Conv", "s v", "y"), constants={"v": rand(3, 2, 4, 1, 1)})
+    graph = net(
+        tmp_path,
+        op("Conv", "x w b", "c"),
+        op(name, "c", "s"),
+        op("Conv", "s v", "y"),
+        constants={"v": rand(3, 2, 4, 1, 1)},
+    )
     assert ops_of(graph).count("transpose") == 2
 
 
@@ -228,7 +236,13 @@ def test_factor_before_a_grouped_convolution(tmp_path: Path) -> None:
 def test_batch_norm_alone_becomes_depthwise(tmp_path: Path) -> None:
     """Before a relu there is nothing to fold into: one depthwise 1x1 convolution with bias and relu."""
     bn = {"g": rand(1, 3), "bb": rand(2, 3), "m": rand(3, 3), "v": np.abs(rand(4, 3))}
-    graph = net(tmp_path, op("BatchNormalization", "x g bb m v", "n"), op("Relu", "n", "r"), op("Conv", "r w", "y"), constants=bn)
+    graph = net(
+        tmp_path,
+        op("BatchNormalization", "x g bb m v", "n"),
+        op("Relu", "n", "r"),
+        op("Conv", "r w", "y"),
+        constants=bn,
+    )
     assert inner(graph) == ["depthwise_conv2d", "conv2d"]
     assert next(n for n in graph.nodes if n.op == "depthwise_conv2d").attrs.act == RELU
 
@@ -272,7 +286,11 @@ def test_padding_goes_into_the_convolution(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pads", [[0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1]])
 def test_padding_that_must_stay(tmp_path: Path, pads: list[int]) -> None:
     """Padded channels, and padding with something else than zero."""
-    constants = {"pads": np.array(pads, I64), "value": np.float32(0 if pads[1] else 1), "u": rand(3, 4, 3 + pads[1], 3, 3)}
+    constants = {
+        "pads": np.array(pads, I64),
+        "value": np.float32(0 if pads[1] else 1),
+        "u": rand(3, 4, 3 + pads[1], 3, 3),
+    }
     graph = net(tmp_path, op("Pad", "x pads value", "p"), op("Conv", "p u", "y"), constants=constants)
     assert inner(graph) == ["pad", "conv2d"]
 

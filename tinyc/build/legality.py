@@ -39,9 +39,7 @@ _NAMES = {
 
 _PARALLEL = r"(s|q|sh|u|uq|uh)(add8|add16|sub8|sub16|asx|sax)"
 _PRODUCTS = r"sml[as]l?dx?|smu[as]dx?|sm(la|lal|ul)[bt][bt]|sm(la|ul)w[bt]|smm(la|ls|ul)r?|umaal"
-_DSP = re.compile(
-    rf"{_PARALLEL}|{_PRODUCTS}|qd?(add|sub)|sel|[su]sat16|[su]xta(b|b16|h)|[su]xtb16|usada?8|pkh(bt|tb)"
-)
+_DSP = re.compile(rf"{_PARALLEL}|{_PRODUCTS}|qd?(add|sub)|sel|[su]sat16|[su]xta(b|b16|h)|[su]xtb16|usada?8|pkh(bt|tb)")
 _V8M = re.compile(r"lda(ex)?[bh]?|stl(ex)?[bh]?|tta?t?|sg|b(l)?xns|vlldm|vlstm")
 _FPV5 = re.compile(r"vsel\w\w|v(max|min)nm|vrint\w|vcvt[anpm]")
 

@@ -12,6 +12,7 @@ from tinyc.cli.options import (
     CalibrationFile,
     ColorOption,
     Emulator,
+    FlashBudget,
     InputsFile,
     Json,
     Model,
@@ -39,6 +40,7 @@ def command(
     name: ModelName = None,
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
+    flash_budget: FlashBudget = None,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     json: Json = False,
@@ -47,7 +49,7 @@ def command(
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
-        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, samples)
+        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, flash_budget, samples)
         report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
         out_to.json(report.to_json() | {"folder": str(folder)})
         show_report(out_to, report, folder)

@@ -44,6 +44,14 @@ NumericsName = Annotated[
 ]
 
 
+FlashBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Bytes of flash for constants and kernels, to choose kernels by.", show_default="half of the flash"
+    ),
+]
+
+
 class OptimizeFor(StrEnum):
     """What the compiler of the library optimizes for."""
 
@@ -62,7 +70,8 @@ def make_options(
     emulator: str | None,
     inputs: Path | None,
     expect: str | None,
+    flash_budget: int | None,
     samples: int,
 ) -> Options:
     """The pipeline's Options from the command line's words."""
-    return Options(board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, samples)
+    return Options(board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, flash_budget, samples)

@@ -45,13 +45,14 @@ def _layers(report: Report) -> Table:
             "arena",
             "instructions",
             "per MAC",
+            *(["cycles"] if report.cycles is not None else []),
         ),
-        right=("step", "MACs", "constants", "instructions", "per MAC"),
+        right=("step", "MACs", "constants", "instructions", "per MAC", "cycles"),
     )
     for layer in report.layers:
         rows.add_row(
             str(layer.step),
-            _short(layer.name),
+            Text(short(layer.name)),
             layer.op,
             layer.kernel,
             "x".join(map(str, layer.output_shape[1:] or layer.output_shape)),
@@ -60,6 +61,7 @@ def _layers(report: Report) -> Table:
             f"{layer.arena[0]}..{layer.arena[1]}",
             "-" if layer.instructions is None else f"{layer.instructions:,}",
             f"{layer.instructions / layer.macs:.2f}" if layer.instructions and layer.macs else "",
+            *([f"{layer.cycles:,}"] if layer.cycles is not None else []),
         )
     return rows
 
@@ -77,6 +79,8 @@ def _totals(report: Report) -> Table:
     if report.instructions is not None:
         per_mac = f", {report.instructions / report.macs:.2f} per MAC" if report.macs else ""
         rows.add_row("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
+    if report.cycles is not None:
+        rows.add_row("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
     rows.add_row("MACs", f"{report.macs:,}")
     rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
     if report.calibration is not None:
@@ -96,6 +100,6 @@ def _accuracy(found: Accuracy) -> str:
     return f"{text} ({plural(found.inputs, 'input')})"
 
 
-def _short(name: str, most: int = 30) -> str:
+def short(name: str, most: int = 30) -> str:
     """The end of a long name, which tells layers apart."""
     return name if len(name) <= most else f"...{name[-most + 3 :]}"

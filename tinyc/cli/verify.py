@@ -11,6 +11,7 @@ from tinyc.cli.options import (
     CalibrationFile,
     ColorOption,
     Emulator,
+    FlashBudget,
     InputsFile,
     Json,
     Model,
@@ -41,6 +42,7 @@ def command(
     name: ModelName = None,
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
+    flash_budget: FlashBudget = None,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     json: Json = False,
@@ -50,7 +52,7 @@ def command(
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose) as out:
         options = make_options(
-            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, expect, samples
+            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, expect, flash_budget, samples
         )
         report = run_stages(out, lambda progress: verify_model(model, options, progress))
         out.json(report.to_json())

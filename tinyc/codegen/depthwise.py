@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ from tinyc.codegen.planes import Layer, function_text, row_words
 from tinyc.codegen.stream import Matrix, wide
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_asm"
 
@@ -26,6 +26,7 @@ _PITCH_LIMIT = 480  # bytes of a plane row: what the offsets of STRD reach
 _LEAST_CHANNELS = 4  # loads take four
 _BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
 _SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
+_CALL_COST = 20  # instructions of a step, or of a row's loop, around a call
 _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
 
 
@@ -40,15 +41,17 @@ class Plan:
     executed: int
 
 
-def plan(site: Site, p: ConvParams) -> Plan:
-    """The cheapest function whose planes take little scratch. ValueError where `takes_planes` would say no."""
+Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
+
+
+def plan(site: Site, p: ConvParams, choices: Choices) -> Plan:
+    """The function with the fewest instructions. ValueError where `_takes` would have said no."""
     matrix = _matrix(p)
     finish = wide(matrix)
     if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
-    layers = tuple(_layers(site, p, finish.way))
-    written = {layer: _written(layer) for layer in layers}
-    best = min(layers, key=lambda layer: (written[layer][1], layer.scratch_bytes))
+    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.way)) if _fits(layer)}
+    best = min(written, key=lambda layer: (written[layer][1], layer.scratch_bytes))
     return Plan(best, finish, matrix, *written[best])
 
 
@@ -61,19 +64,30 @@ def _matrix(p: ConvParams) -> Matrix:
     return Matrix.of(p, p.w.reshape(-1, p.w.shape[2]).T)
 
 
-def _layers(site: Site, p: ConvParams, way: Way) -> Iterator[Layer]:
-    """The candidates: the image as it is or with rows and columns exchanged, in bands of several heights."""
-    upright = _layer(site, p, way)
-    for layer in (upright, _transposed(upright)):
-        if not _fits(layer):
-            continue
-        limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
-        bands = sorted({band for band in (*_BANDS, layer.out_h) if band <= layer.out_h})
-        choices = [replace(layer, band=band) for band in bands]
-        yield from [choice for choice in choices if choice.scratch_bytes <= limit] or choices[:1]
+def fast(layer: Layer) -> Iterator[Layer]:
+    """As it is or with rows and columns exchanged, in bands of several heights."""
+    limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
+    for way in (layer, transposed(layer)):
+        bands = sorted({band for band in (*_BANDS, way.out_h) if band <= way.out_h})
+        found = [replace(way, band=band) for band in bands]
+        yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
+
+
+def lean(layer: Layer) -> Iterator[Layer]:
+    """The same with the least scratch: planes of k_h rows."""
+    found = [replace(way, band=1) for way in (layer, transposed(layer)) if _fits(way)]
+    yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
+
+
+def by_rows(layer: Layer) -> Iterator[Layer]:
+    """One output row from pointers to the input rows."""
+    yield replace(
+        layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0
+    )
 
 
 def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
+    """The whole image, upright, in one band."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, in_h, in_w, _ = site.x(0).shape
@@ -99,7 +113,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
     )
 
 
-def _transposed(layer: Layer) -> Layer:
+def transposed(layer: Layer) -> Layer:
     """The same layer with rows and columns exchanged."""
     return replace(
         layer,
@@ -118,6 +132,7 @@ def _transposed(layer: Layer) -> Layer:
         out_step=layer.out_row,
         out_row=layer.out_step,
         band=layer.out_w,
+        transposed=not layer.transposed,
     )
 
 
@@ -131,41 +146,61 @@ def _fits(layer: Layer) -> bool:
     )
 
 
-def takes_planes(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, column stride 1 or 2, less padding than taps,
-    rows of at most 240 columns, and a requantization that is proved for int16 weights"""
+def _takes(site: Site, choices: Choices) -> bool:
     if not site.is_const(1) or site.x(1).shape[2] != site.x(0).shape[3] or site.attrs.dilation != (1, 1):
         return False
     if site.x(1).shape[2] < _LEAST_CHANNELS:
         return False
     p = conv_params(site, 2)
     finish = wide(_matrix(p))
-    return finish is not None and any(True for _ in _layers(site, p, finish.way))
+    return finish is not None and any(_fits(layer) for layer in choices(_layer(site, p, finish.way)))
 
 
-def specialize(site: Site, p: ConvParams) -> Special:
+def takes_image(site: Site) -> bool:
+    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows of at most 240
+    columns, less padding than taps, and a requantization that is proved for int16 weights"""
+    return _takes(site, fast)
+
+
+def takes_lean(site: Site) -> bool:
+    """the same as the kernel with larger planes"""
+    return _takes(site, lean)
+
+
+def takes_rows(site: Site) -> bool:
+    """4 channels or more, one output per input channel, no dilation, column stride 1 or 2, at most 240 columns,
+    less padding than taps, and a requantization that is proved for int16 weights"""
+    return _takes(site, by_rows)
+
+
+def specialize(site: Site, p: ConvParams, choices: Choices) -> Special:
     """The function of the layer."""
-    work = plan(site, p)
+    work = plan(site, p, choices)
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
-    shape = f"k{layer.k_h}x{layer.k_w}s{layer.stride_h}_{layer.in_h}x{layer.in_w}x{layer.channels}"
-    name = f"{NAME}_{shape}_{digest}"
+    kind = "_rows" if layer.by_rows else ""
+    shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
+    name = f"{NAME}{kind}_{shape}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
 
 
-def lower(site: Site, p: ConvParams) -> Call:
-    """One call for the whole image."""
-    work = plan(site, p)
+def lower(site: Site, p: ConvParams, choices: Choices) -> Call:
+    """One call for the whole image, or for an output row."""
+    work = plan(site, p, choices)
     words = Const(_stream(work, p.x_zero), "stream of tc_depthwise_planes.h", "stream")
-    return Call((words, In(0), Out(), Scratch()))
+    rows = None
+    if work.layer.by_rows:
+        rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
+    return Call((words, In(0), Out(), Scratch()), rows=rows)
 
 
 def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
     scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
-    taps = scaled[: layer.channels].reshape(layer.channels, *_upright(layer))
-    if layer.in_step != layer.channels:
+    kernel = (layer.k_w, layer.k_h) if layer.transposed else (layer.k_h, layer.k_w)
+    taps = scaled[: layer.channels].reshape(layer.channels, *kernel)
+    if layer.transposed:
         taps = taps.transpose(0, 2, 1)
     taps = np.concatenate([taps, np.zeros((layer.channels, layer.k_h, 1), np.int64)], axis=2)  # tap -1
     low, high = np.array(row_words(layer.k_w, layer.stride_w)).T
@@ -178,25 +213,28 @@ def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
     return (words & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def _upright(layer: Layer) -> tuple[int, int]:
-    """(k_h, k_w) of the operator."""
-    return (layer.k_h, layer.k_w) if layer.in_step == layer.channels else (layer.k_w, layer.k_h)
-
-
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Exact."""
-    work = plan(site, p)
+def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
+    """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
+    work = plan(site, p, choices)
+    calls = site.y().shape[1] if work.layer.by_rows else 1
     flash = 4 * (1 + work.layer.channels * work.layer.channel_words + work.text.count("\\n"))
-    return Cost(work.executed, flash, work.layer.scratch_bytes)
+    return Cost(calls * (work.executed + _CALL_COST), flash, work.layer.scratch_bytes)
 
 
-KERNEL = Kernel(
-    NAME,
-    lower,
-    isa=frozenset({"dsp"}),
-    when=(is_s8, takes_planes),
-    scratch=lambda site, p: plan(site, p).layer.scratch_bytes,
-    inplace=(0,),
-    specialize=specialize,
-    cost=cost,
+KERNELS = tuple(
+    Kernel(
+        f"{NAME}{suffix}",
+        lambda site, p, choices=choices: lower(site, p, choices),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, takes),
+        scratch=lambda site, p, choices=choices: plan(site, p, choices).layer.scratch_bytes,
+        inplace=() if choices is by_rows else (0,),
+        specialize=lambda site, p, choices=choices: specialize(site, p, choices),
+        cost=lambda site, p, choices=choices: cost(site, p, choices),
+    )
+    for suffix, choices, takes in (
+        ("", fast, takes_image),
+        ("_lean", lean, takes_lean),
+        ("_rows", by_rows, takes_rows),
+    )
 )

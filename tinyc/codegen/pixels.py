@@ -16,6 +16,7 @@ A last odd pixel is gathered as the second of a pair with its left neighbour, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,7 @@ _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 _UNROLLED_CHUNKS = 8  # of 8 bytes, per run of a gather loop
 _LOOP_STEPS = 8  # steps per turn where the buffer is in scratch
 _ALONE_STEPS = 4  # steps per turn for a pixel alone
+_ALONE_UNROLLED = 32  # steps of a pixel alone without a loop, in layers whose rows are short
 
 FIRST = ("r1", "r2", "r3", "r4")
 SECOND = ("r5", "r6", "r7", "r8")
@@ -524,36 +526,39 @@ class Writer:
         """Four accumulators over all steps of the pixel in the odd words (single: the even words)."""
         asm, layer, frame = self.asm, self.layer, self.frame
         start = asm.size
-        turns, ahead = divmod(layer.steps, _ALONE_STEPS)
         word = 0 if layer.single else 4
         asm.load_multiple(STREAM, FIRST)
+        if not layer.in_scratch and layer.k_h > 1 and layer.steps <= _ALONE_UNROLLED:
+            self._steps_alone([f"[sp, #{8 * step + word}]" for step in range(layer.steps)])
+            return asm.size - start
         if layer.in_scratch:
             asm.op("ldr", "r14", frame.at("buffer"))
             asm.add("r14", "r14", word)
         else:
             asm.add("r14", "sp", word)
-        self._steps_alone(ahead)
+        turns, ahead = divmod(layer.steps, _ALONE_STEPS)
+        self._steps_alone(["[r14], #8"] * ahead)
         executed = asm.size - start
         if turns == 0:
             return executed
         asm.label("alone_steps", aligned=True)
         start = asm.size
-        self._steps_alone(_ALONE_STEPS)
-        if turns > 1:
-            if layer.in_scratch:
-                asm.op("ldr", "r9", frame.at("buffer_end"))
-                asm.add("r9", "r9", word)
-            else:
-                asm.add("r9", "sp", layer.buffer_bytes + word)
-            asm.op("cmp", "r14", "r9")
-            asm.branch("bne.w", "alone_steps")
+        self._steps_alone(["[r14], #8"] * _ALONE_STEPS)
+        if layer.in_scratch:
+            asm.op("ldr", "r9", frame.at("buffer_end"))
+            asm.add("r9", "r9", word)
+        else:
+            asm.add("r9", "sp", layer.buffer_bytes + word)
+        asm.op("cmp", "r14", "r9")
+        asm.branch("bne.w", "alone_steps")
         return executed + turns * (asm.size - start)
 
-    def _steps_alone(self, count: int) -> None:
+    def _steps_alone(self, places: Sequence[str]) -> None:
+        """Steps of one pixel whose taps lie at `places`."""
         asm, packed = self.asm, self.layer.way.packed
-        weights = Weights(asm, SECOND, count * self.layer.words_per_step)
-        for _ in range(count):
-            asm.op("ldr", "r9", "[r14], #8")
+        weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
+        for place in places:
+            asm.op("ldr", "r9", place)
             for channel in range(0, GROUP, 2 if packed else 1):
                 w = weights.next()
                 asm.op("smlad", FIRST[channel], "r9", w, FIRST[channel])

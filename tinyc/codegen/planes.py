@@ -72,7 +72,8 @@ class Layer:
     """What the code depends on. Rows and columns may be the image's columns and rows.
 
     in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.
-    band: output rows per band. by_rows: a call gets pointers to in_h = k_h rows, and makes one output row.
+    transposed: they are. band: output rows per band. by_rows: a call gets pointers to in_h = k_h rows, and
+    makes one output row.
     """
 
     in_h: int
@@ -92,6 +93,7 @@ class Layer:
     channels: int
     band: int
     way: Way
+    transposed: bool = False
     by_rows: bool = False
 
     @property

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.numerics import Rounding, requantize
+from tinyc.numerics import requantize
 from tinyc.ops.windows import ConvParams, accumulator_bounds
 
 Int64s = npt.NDArray[np.int64]
@@ -33,6 +33,7 @@ Bools = npt.NDArray[np.bool_]
 MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
 _NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge, near first
 _UNBOUNDED = 2**62
+_PROBED = 4  # channels that are tried first, to give up early
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
@@ -57,7 +58,7 @@ class Steps:
     @property
     def is_live(self) -> Bools:
         """Channels whose output is not the same for every reachable accumulator."""
-        return (self.has_reach & self.has_below).any(axis=1)
+        return np.asarray((self.has_reach & self.has_below).any(axis=1))
 
     def without_dead(self) -> Steps:
         """The same with accumulator 0 for the other channels: any accumulator gives their output."""
@@ -95,7 +96,7 @@ class Scaling:
         extra = (slice(None),) + (None,) * (acc.ndim - 1)
         x = (acc << self.scale[extra]) + self.nudge[extra]
         t = ((x * self.mult[extra] + self.rounding) >> 32) + self.add[extra]
-        return (t - (self.sign & (x < 0))) >> self.shift[extra]
+        return np.asarray((t - (self.sign & (x < 0))) >> self.shift[extra])
 
     def fits(self, steps: Steps) -> Bools:
         """Per channel: X and the sum of SMMLA stay within int32 from the least to the greatest accumulator."""
@@ -110,7 +111,7 @@ class Scaling:
         """Per channel: whether the instructions give the layer's outputs for every reachable accumulator."""
         rises = ~steps.has_reach | (self.outputs(steps.reach) >= steps.outputs)
         stays = ~steps.has_below | (self.outputs(steps.below) < steps.outputs)
-        return (rises & stays).all(axis=1) & self.fits(steps)
+        return np.asarray((rises & stays).all(axis=1) & self.fits(steps))
 
 
 def steps_of(p: ConvParams, taps: Int64s) -> Steps:
@@ -166,15 +167,23 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
     found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign)
+    if _is_hopeless(found, steps, np.flatnonzero(steps.is_live)[:_PROBED]):
+        return None
     found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
     open_ = np.flatnonzero(~found.equals(steps))
     if len(open_):
-        found = _best_slope(found, steps, open_)
-        least, greatest = _interval(_rows(found, open_), _step_rows(steps, open_))
-        if (least > greatest).any():
+        if _is_hopeless(found, steps, open_):
             return None
+        found = _best_slope(found, steps, open_)
         found = _nudged(found, steps, grain, open_, _NUDGES)
     return found if found.equals(steps).all() else None
+
+
+def _is_hopeless(s: Scaling, steps: Steps, rows: Int64s) -> bool:
+    """Whether one of the channels `rows` has no offset even with the best multiplier."""
+    best = _best_slope(s, steps, rows)
+    least, greatest = _interval(_rows(best, rows), _step_rows(steps, rows))
+    return bool((least > greatest).any())
 
 
 def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:

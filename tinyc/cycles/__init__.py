@@ -4,5 +4,18 @@ from __future__ import annotations
 
 from tinyc.cycles.cores import Core, core_of
 from tinyc.cycles.model import Line, ModelledCycles, model_cycles
+from tinyc.cycles.profile import Cost, FunctionCost, HotBlock, LayerCost, Profile, speedscope
 
-__all__ = ("Core", "Line", "ModelledCycles", "core_of", "model_cycles")
+__all__ = (
+    "Core",
+    "Cost",
+    "FunctionCost",
+    "HotBlock",
+    "LayerCost",
+    "Line",
+    "ModelledCycles",
+    "Profile",
+    "core_of",
+    "model_cycles",
+    "speedscope",
+)

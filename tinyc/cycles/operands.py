@@ -170,9 +170,7 @@ def _memory(instruction: Instruction, kind: Kind) -> Op:
         moved = moved[1:]
     writes = set(moved if loads else ()) | set(address[:1] if writeback else ())
     reads = set(address) | set(() if loads else moved)
-    return Op(
-        instruction, kind, frozenset(reads), frozenset(writes), frozenset(address), len(moved), len(address) > 1
-    )
+    return Op(instruction, kind, frozenset(reads), frozenset(writes), frozenset(address), len(moved), len(address) > 1)
 
 
 @functools.lru_cache(maxsize=4096)

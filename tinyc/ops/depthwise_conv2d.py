@@ -188,7 +188,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=2, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        depthwise.KERNEL,
+        *depthwise.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
             lower_3x3,

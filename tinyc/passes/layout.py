@@ -288,8 +288,7 @@ def lift_to_input(view: View, node: Node) -> Rewrite | None:
     f = view.producer(node.inputs[0], *_LIFTED)
     if f is None or not view.is_float(f) or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
         return None
-    perm, y = node.attrs.perm, view.value(node.outputs[0])
-    draft, inputs = Draft(view, node), []
+    perm, draft, inputs = node.attrs.perm, Draft(view, node), []
     for name in f.inputs:
         value = view.value(name)
         wide = (1,) * (len(perm) - len(value.shape)) + value.shape

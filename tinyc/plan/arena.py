@@ -1,10 +1,11 @@
 """Offsets for the blocks of a layout: first fit in several orders, then annealing over orders.
 
-First fit gives one block after the other the lowest place that the blocks placed so far leave. Any layout can
-be reached by some order of the blocks, so the search is over orders: a few that are known to be good
-(largest first, longest-lived first ...), then small changes of the best one around the blocks that make it
-high. It stops at the lower bound, or when its work is used up; work is counted, not timed, so the
-result is the same on every machine.
+First fit gives one block after the other the lowest place that the blocks placed so far leave. Some order of
+the blocks gives a smallest layout (nearly always: blocks that may start together but not overlap
+otherwise can be an exception), so the search is over orders: a few that are known to be good (largest
+first, longest-lived first ...), then small changes of the best one around the blocks that make it high.
+It stops at the lower bound, or when its work is used up; work is counted, not timed, so the result is
+the same on every machine.
 """
 
 from __future__ import annotations

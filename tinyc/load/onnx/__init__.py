@@ -25,9 +25,6 @@ __all__ = [
     "unsupported_onnx",
 ]
 
-_QUANTIZED = "operators of quantized models are not imported"
-
-
 def load_onnx(path: Path) -> Graph:
     """The main graph of an .onnx file (opset 7 and later), float32, checked. Its name is the file's stem.
 
@@ -75,7 +72,7 @@ def _importer(node: OnnxNode) -> Importer:
     hint = "docs/operators.md lists the operators that tinyc imports"
     if node.op in ("If", "Loop", "Scan"):
         hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
-    if "Quantize" in node.op or "QLinear" in node.op or node.op.startswith("QGemm") or node.op.endswith("Integer"):
+    if "quantize" in node.op.lower() or node.op.startswith(("QLinear", "QGemm")) or node.op.endswith("Integer"):
         hint = "this model is quantized already; give the float .onnx, or the int8 model as .tflite"
     name = f"{node.domain}.{node.op}" if node.domain else node.op
     raise TinycError(f"operator {name} is not supported", node.where, hint)

@@ -1,0 +1,90 @@
+"""The depthwise functions in assembly on an emulated Cortex-M4: bytes equal to the reference, counts as promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.codegen import depthwise
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
+
+ONE = Padding(1, 1, 1, 1)
+KERNELS = [kernel.name for kernel in depthwise.KERNELS]
+
+
+def layer(x, w, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2]), **more)
+
+
+LAYERS = {
+    "3x3 same, relu": layer((7, 9, 9), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "3x3 same": layer((5, 8, 8), (3, 3), DepthwiseConv2D(pad=ONE), x_zero=-128, y_zero=127),
+    "one column": layer((9, 1, 5), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), x_zero=127),
+    "one row": layer((1, 3, 6), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "one pixel": layer((1, 1, 7), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "wide": layer((3, 50, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6)),
+    "many channels": layer((8, 17, 131), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)),
+    "stride 2, even": layer((8, 8, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)),
+    "stride 2, odd": layer((9, 7, 4), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU)),
+    "stride 2, bands": layer((33, 24, 5), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), y_zero=0),
+    "strides 3, 1": layer((9, 7, 4), (2, 2), DepthwiseConv2D(Pair(3, 1))),
+    "strides 1, 2": layer((9, 7, 4), (3, 4), DepthwiseConv2D(Pair(1, 2), Padding(2, 1, 0, 2))),
+    "1x1": layer((3, 5, 5), (1, 1), gain=40.0),
+    "1x1, stride 2": layer((5, 5, 5), (1, 1), DepthwiseConv2D(Pair(2, 2))),
+    "2x2": layer((6, 6, 8), (2, 2), DepthwiseConv2D(pad=Padding(0, 0, 1, 1))),
+    "5x5": layer((9, 11, 5), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2), act=RELU)),
+    "5x5, stride 2": layer((9, 12, 6), (5, 5), DepthwiseConv2D(Pair(2, 2), Padding(1, 1, 2, 2))),
+    "4x6": layer((7, 8, 4), (4, 6), DepthwiseConv2D(pad=Padding(3, 3, 1, 2))),
+    "3x1": layer((17, 1, 8), (3, 1), bias=False),
+    "8x1": layer((17, 1, 9), (8, 1)),
+    "9x1": layer((17, 1, 8), (9, 1)),
+    "15x1, one output": layer((15, 1, 8), (15, 1), per_channel=False),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_equals_the_reference(name: str, kernel: str) -> None:
+    numerics = list(Numerics)[list(LAYERS).index(name) % 3]
+    check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), kernel, numerics)
+
+
+@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
+@pytest.mark.parametrize("name", ["3x3 same", "5x5", "stride 2, odd"])
+def test_at_the_limits(name: str, weights: str) -> None:
+    one = replace(LAYERS[name], weights=weights, bias=False)
+    for numerics in (Numerics.TFLM, Numerics.OURS):
+        check_on_core(graph_of(one), samples(one), depthwise.NAME, numerics)
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)])
+@pytest.mark.parametrize("gain", [0.05, 30.0])
+def test_ways_to_finish(act: Act, y_zero: int, gain: float, numerics: Numerics) -> None:
+    attrs = DepthwiseConv2D(pad=ONE, act=act)
+    one = layer((5, 7, 6), (3, 3), attrs, y_zero=y_zero, gain=gain, seed=7)
+    check_on_core(graph_of(one), samples(one)[:2], depthwise.NAME, numerics)
+
+
+@pytest.mark.parametrize("toolchain", ["zig"])
+def test_other_compilers(toolchain: str) -> None:
+    for name in ("3x3 same, relu", "stride 2, bands", "9x1"):
+        check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), depthwise.NAME, toolchain=toolchain)
+
+
+@pytest.mark.parametrize("name", ["3x3 same, relu", "many channels", "stride 2, bands", "5x5", "9x1"])
+def test_counts_are_as_promised(name: str) -> None:
+    """To within the padding instructions before loops: one per group of channels, and one per channel and band."""
+    one = LAYERS[name]
+    graph = graph_of(one)
+    site = Site(graph, graph.nodes[0], Numerics.TFLM)
+    for kernel, choices in zip(depthwise.KERNELS[:2], (depthwise.fast, depthwise.lean), strict=True):
+        work = depthwise.plan(site, prepare(site), choices)
+        ran = check_on_core(graph, samples(one)[:1], kernel.name)
+        spare = 2 * work.layer.bands * (work.layer.channels + 2) + 60
+        assert work.executed <= ran.instructions[0] <= work.executed + spare

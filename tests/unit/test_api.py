@@ -1,0 +1,254 @@
+"""The Python API: build, verify, inspect and load, on small ONNX models and the host."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tinyc
+from tinyc.board import load_board
+from tinyc.native import Port
+from tinyc.pipeline import Compiled, Options, Progress, compile_model
+from tinyc.reference import run_int
+
+SHAPE = (5, 7, 3)  # a sample, channels last
+COUNT = 9
+
+
+def weights(name: str, *shape: int) -> onnx.TensorProto:
+    rng = np.random.default_rng(sum(name.encode()))
+    return numpy_helper.from_array(rng.normal(0, 0.5, shape).astype(np.float32), name)
+
+
+def save(path: Path, nodes: list[onnx.NodeProto], inputs: dict, outputs: dict, constants: list) -> Path:
+    infos = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in ports.items()]
+        for ports in (inputs, outputs)
+    ]
+    graph = helper.make_graph(nodes, path.stem, *infos, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def classifier(folder: Path, name: str = "tiny") -> Path:
+    """conv -> relu -> global mean -> dense, one input and one output."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["m"]),
+        helper.make_node("Flatten", ["m"], ["f"]),
+        helper.make_node("Gemm", ["f", "d", "e"], ["y"], transB=1),
+    ]
+    constants = [weights("w", 5, 3, 3, 3), weights("b", 5), weights("d", 4, 5), weights("e", 4)]
+    return save(folder / f"{name}.onnx", nodes, {"x": (1, 3, 5, 7)}, {"y": (1, 4)}, constants)
+
+
+def two_by_two(folder: Path) -> Path:
+    """(a + b, sigmoid(a))."""
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Sigmoid", ["a"], ["s"])]
+    return save(
+        folder / "pair.onnx", nodes, {"a": (1, 9), "b": (1, 9)}, {"sum": (1, 9), "s": (1, 9)}, []
+    )
+
+
+def images(count: int = COUNT) -> np.ndarray:
+    return np.random.default_rng(5).normal(0, 1, (count, 3, 5, 7)).astype(np.float32)
+
+
+def integers(count: int = COUNT) -> np.ndarray:
+    """As the library takes them, with extremes."""
+    made = np.random.default_rng(6).integers(-128, 128, (count, *SHAPE)).astype(np.int8)
+    made[0], made[1] = -128, 127
+    return made
+
+
+def compiled(model: Path, board: str) -> Compiled:
+    calibration = model.with_name("calibration.npz")
+    np.savez(calibration, x=images())
+    return compile_model(model, load_board(board), Options(board, calibration=calibration), Progress())
+
+
+def write(made: Compiled, folder: Path) -> Path:
+    folder.mkdir()
+    for name, text in made.files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tinyc.Built:
+    folder = tmp_path_factory.mktemp("api")
+    return tinyc.build(classifier(folder), "host", calibration=images(), out=folder / "out")
+
+
+@pytest.fixture(scope="module")
+def library(built: tinyc.Built) -> tinyc.Library:
+    return built.load()
+
+
+def python(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_importing_is_cheap() -> None:
+    python("import sys, tinyc; assert not {'numpy', 'onnx', 'typer'} & sys.modules.keys()")
+
+
+@pytest.mark.parametrize("first", ["tinyc.api", "tinyc.build.compile", "tinyc.load.tflite", "tinyc.verify"])
+def test_functions_win_over_packages_of_the_same_name(first: str) -> None:
+    python(f"import {first}, types, tinyc\nfor f in (tinyc.build, tinyc.load, tinyc.verify): assert callable(f), f")
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = tinyc.nothing  # type: ignore[attr-defined]
+
+
+def test_build_proves_and_reports(built: tinyc.Built) -> None:
+    assert built.report.passed
+    assert built.report.verify.inputs == COUNT
+    assert built.report.calibration is not None
+    assert built.report.calibration.proven
+    assert (built.folder / "report.json").is_file()
+
+
+def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(tinyc.TinycWarning, match="accuracy is unproven"):
+        tinyc.verify(classifier(tmp_path), "host", samples=1)
+
+
+def test_inspect(tmp_path: Path) -> None:
+    found = tinyc.inspect(str(classifier(tmp_path)))
+    assert found.macs > 0
+    assert not found.problems
+
+
+@pytest.mark.parametrize("board", ["host", "cortex-m4", "cortex-m0plus"])
+def test_same_integers_as_the_reference(tmp_path: Path, board: str) -> None:
+    made = compiled(classifier(tmp_path), board)
+    library = tinyc.load(write(made, tmp_path / "lib"))
+    x = integers()
+    (name,) = made.graph.inputs
+    wanted = [run_int(made.graph, {name: one[np.newaxis]}, made.program.numerics)["y"][0] for one in x]
+    np.testing.assert_array_equal(library(x), wanted)
+
+
+def test_sample_and_batch(library: tinyc.Library) -> None:
+    x = integers()
+    batch = library(x)
+    assert batch.shape == (COUNT, 4)
+    assert batch.dtype == np.int8
+    np.testing.assert_array_equal(library(x[3]), batch[3])
+    np.testing.assert_array_equal(library(x.astype(np.int64)), batch)
+    assert library(x[:0]).shape == (0, 4)
+
+
+def test_reals_in_reals_out(library: tinyc.Library) -> None:
+    (x_port,), (y_port,) = library.inputs, library.outputs
+    x = np.random.default_rng(7).normal(0, 2, SHAPE)
+    raw = library(x_port.quantize(x))
+    np.testing.assert_array_equal(library(x), y_port.dequantize(raw))
+    np.testing.assert_array_equal(library(x, real=False), raw)
+    np.testing.assert_array_equal(library(x_port.quantize(x), real=True), y_port.dequantize(raw))
+    assert library(x).dtype == np.float32
+
+
+def test_quantization_is_that_of_the_c_helpers(built: tinyc.Built, library: tinyc.Library, tmp_path: Path) -> None:
+    """Halves, huge values and everything between, through the inline functions of the header."""
+    (x_port,), (y_port,) = library.inputs, library.outputs
+    assert x_port.scale is not None
+    steps = np.arange(-300, 300, 0.25)
+    x = np.concatenate([steps * x_port.scale, np.linspace(-9, 9, 999), [1e30, -1e30]]).astype(np.float32)
+    (tmp_path / "helpers.c").write_text(
+        '#include "tiny.h"\n'
+        "void quantize(const float *x, int8_t *q, int n)\n"
+        "{ for (int i = 0; i < n; i++) q[i] = tiny_quantize_input_0(x[i]); }\n"
+        "void dequantize(const int8_t *q, float *y, int n)\n"
+        "{ for (int i = 0; i < n; i++) y[i] = tiny_dequantize_output_0(q[i]); }\n"
+    )
+    shared = tmp_path / "helpers.so"
+    command = ["gcc", "-std=c99", "-O1", "-fPIC", "-shared", f"-I{built.folder}", "helpers.c", "-o", str(shared)]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    helpers = ctypes.CDLL(str(shared))
+    q = np.empty(x.shape, np.int8)
+    helpers.quantize(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(q.ctypes.data), len(x))
+    np.testing.assert_array_equal(x_port.quantize(x), q)
+    every = np.arange(-128, 128).astype(np.int8)
+    reals = np.empty(every.shape, np.float32)
+    helpers.dequantize(ctypes.c_void_p(every.ctypes.data), ctypes.c_void_p(reals.ctypes.data), len(every))
+    np.testing.assert_array_equal(y_port.dequantize(every), reals)
+
+
+def test_threads_have_arenas_of_their_own(library: tinyc.Library) -> None:
+    x = integers(64)
+    wanted = library(x)
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(library, [x[i % 64] for i in range(256)]))
+    np.testing.assert_array_equal(got, wanted[np.arange(256) % 64])
+
+
+def test_two_models_at_once(tmp_path: Path, library: tinyc.Library) -> None:
+    other = tinyc.load(write(compiled(classifier(tmp_path, "other"), "host"), tmp_path / "lib"))
+    assert (library.name, other.name) == ("tiny", "other")
+    x = integers()
+    np.testing.assert_array_equal(library(x), other(x))
+
+
+def test_several_inputs_and_outputs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    data = {name: rng.normal(0, 1, (20, 9)).astype(np.float32) for name in ("a", "b")}
+    pair = tinyc.build(two_by_two(tmp_path), "host", calibration=data, out=tmp_path / "out").load()
+    assert [port.name for port in pair.inputs] == ["a", "b"]
+    total, gate = pair.run(data["a"], data["b"])
+    assert np.abs(total - data["a"] - data["b"]).max() < 0.05
+    assert np.abs(gate - 1 / (1 + np.exp(-data["a"]))).max() < 0.01
+    with pytest.raises(tinyc.TinycError, match="2 outputs"):
+        pair(data["a"], data["b"])
+    with pytest.raises(tinyc.TinycError, match="different numbers"):
+        pair.run(data["a"], data["b"][:3])
+
+
+def test_verify_against_given_outputs(tmp_path: Path) -> None:
+    model, x = classifier(tmp_path), images()
+    made = compiled(model, "host")
+    library = tinyc.load(write(made, tmp_path / "lib"))
+    y = library(np.moveaxis(x, 1, -1), real=False)
+    assert tinyc.verify(model, "host", inputs=x, calibration=x, expect=y).passed
+    y[2, 1] ^= 1
+    report = tinyc.verify(model, "host", inputs=x, calibration=x, expect=y)
+    assert report.verify.mismatches == 1
+    assert report.verify.against == "the given outputs"
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.zeros((1, 3, 5, 7), np.int8), "expected int8 or reals of shape"),
+        (np.zeros((7, 5, 3), np.int8), "expected int8 or reals of shape"),
+        (np.full(SHAPE, 128), "outside int8"),
+        (np.full(SHAPE, np.nan), "not finite"),
+        (np.full(SHAPE, "1"), "array of <U1"),
+    ],
+)
+def test_bad_arrays(library: tinyc.Library, bad: np.ndarray, message: str) -> None:
+    with pytest.raises(tinyc.TinycError, match=message):
+        library(bad)
+
+
+def test_bad_calls(library: tinyc.Library, tmp_path: Path) -> None:
+    with pytest.raises(tinyc.TinycError, match="takes 1 inputs, found 2"):
+        library(integers(), integers())
+    with pytest.raises(tinyc.TinycError, match="no library"):
+        tinyc.load(tmp_path)
+    with pytest.raises(tinyc.TinycError, match="there are: "):
+        tinyc.verify(classifier(tmp_path), numerics="exact")  # type: ignore[arg-type]
+    with pytest.raises(tinyc.TinycError, match="has no quantization"):
+        Port("x", (1, 2), np.dtype(np.float32), None, 0).quantize([0.0, 1.0])

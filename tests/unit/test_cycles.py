@@ -1,0 +1,197 @@
+"""The timing rules on hand-counted pieces of code, and what they read of an instruction. docs/cycles.md has the
+sources of the rules; a figure changes here only when a rule changes there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tinyc.build.disassembly import Instruction, decode
+from tinyc.cycles import core_of
+from tinyc.cycles.cores import Core
+from tinyc.cycles.operands import Kind, Op, parse
+
+
+def ops(code: str, start: int = 0x100) -> list[Op]:
+    """Instructions from text, one per `;`. `.w` makes a long one; a condition is given as `bne` or `movne`."""
+    made = []
+    for text in code.split(";"):
+        mnemonic, _, operands = text.strip().partition(" ")
+        name, _, width = mnemonic.partition(".w")
+        size = 4 if mnemonic.endswith(".w") else 2
+        condition = ""
+        if found := re.fullmatch(r"(b|mov|pop|bx|add)(ne|eq|lt|ge)", name):
+            name, condition = found[1], found[2]
+        made.append(parse(Instruction(start, bytes(size), name + width, operands, condition)))
+        start += size
+    return made
+
+
+def core(name: str) -> Core:
+    found = core_of(name)
+    assert found is not None
+    return found
+
+
+def cycles(code: str, name: str = "cortex-m4", after: str | None = None) -> list[int]:
+    return core(name).costs(ops(code), ops(after)[-1] if after else None)
+
+
+M4 = [
+    # data processing
+    ("adds r0, r1, r2; mov r3, r0", [1, 1]),
+    ("mul r0, r1, r2; mla r0, r1, r2, r3; smull r0, r1, r2, r3; smlad r0, r1, r2, r3", [1, 1, 1, 1]),
+    ("sdiv r0, r1, r2", [6]),
+    ("sxtb16 r0, r1, ror #8; ssat r0, #8, r1, asr #3; nop", [1, 1, 1]),
+    # loads and stores: the manual's four examples
+    ("ldr r0, [r1]; ldr r1, [r2]", [2, 1]),
+    ("ldr r0, [r1, r2]; str r0, [r3, #0x14]", [2, 1]),
+    ("ldr r0, [r1, r2]; str r1, [r3, r2]", [2, 1]),
+    ("ldr r0, [r1, r5]; ldr r1, [r2]; ldr r2, [r3, #4]", [2, 1, 1]),
+    # a load whose address was just loaded, and one after something else
+    ("ldr r0, [r1]; ldr r2, [r0]", [2, 2]),
+    ("ldr r0, [r1]; nop; ldr r2, [r3]", [2, 1, 2]),
+    ("ldr r0, [r1], #4; ldrsb r2, [r1]", [2, 2]),
+    ("str r0, [r1]; str r0, [r1, r2]; str r0, [r1, r2]", [1, 2, 2]),
+    ("ldrd r0, r1, [r2]; strd r0, r1, [r2]; ldr r3, [r2]", [3, 3, 2]),
+    ("ldm r0!, {r1, r2, r3, r4}; push {r4, lr}; pop {r4, r5, r6}; stm r0!, {r1}", [5, 3, 4, 2]),
+    # an address that the instruction before has computed
+    ("add r0, r0, #4; ldr r1, [r0]", [1, 3]),
+    ("adds r0, #4; str r1, [r0]", [1, 2]),
+    ("adds r0, #4; ldm r0!, {r1, r2}", [1, 4]),
+    ("adds r0, #4; str r0, [r1]", [1, 1]),
+    ("cmp r0, r1; ldr r2, [r0]", [1, 2]),
+    ("sub sp, #8; push {r0, r1}", [1, 4]),
+    # branches that are not taken, IT
+    ("cmp r0, r1; bne #0x100", [1, 1]),
+    ("adds r0, #1; it ne; movne r0, r1", [1, 0, 1]),
+    ("add.w r0, r0, #1; it ne; movne r0, r1", [1, 1, 1]),
+    ("tbb [pc, r0]", [3]),
+    # floating point
+    ("vmul.f32 s0, s1, s2; vadd.f32 s3, s4, s5", [1, 1]),
+    ("vmul.f32 s0, s1, s2; vadd.f32 s3, s0, s5", [1, 2]),
+    ("vmla.f32 s0, s1, s2; vdiv.f32 s3, s0, s1; vsqrt.f32 s4, s5", [3, 15, 14]),
+    ("vldr s0, [r0]; vstr d1, [r0]; vldm r0!, {s0, s1, s2}", [2, 3, 4]),
+    ("vmov r0, r1, d0; vmov s0, r0", [2, 1]),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), M4)
+def test_m4(code: str, expected: list[int]) -> None:
+    assert cycles(code) == expected
+
+
+def test_first_instruction_of_a_piece_looks_at_what_ran_before() -> None:
+    assert cycles("ldr r0, [r1]") == [2]
+    assert cycles("ldr r0, [r1]", after="ldr r2, [r3]") == [1]
+    assert cycles("ldr r0, [r1]", after="adds r1, #4") == [3]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "expected"),
+    [
+        ("cortex-m3", "mul r0, r1, r2; mla r0, r1, r2, r3; mls r0, r1, r2, r3", [1, 2, 2]),
+        ("cortex-m3", "smull r0, r1, r2, r3; umlal r0, r1, r2, r3", [5, 7]),
+        ("cortex-m3", "ldr r0, [r1]; ldr r2, [r3]; str r0, [r3, r4]", [2, 1, 1]),
+        ("cortex-m0plus", "ldr r0, [r1]; ldr r2, [r0]; str r0, [r1, r2]", [2, 2, 2]),
+        ("cortex-m0plus", "muls r0, r1, r0; push {r4, r5, lr}; pop {r4}; mrs r0, ipsr", [1, 4, 2, 3]),
+        ("cortex-m33", "ldr r0, [r1]; ldr r2, [r3]; add r2, r2, #1; smlad r0, r1, r2, r3", [1, 1, 2, 1]),
+        ("cortex-m33", "ldm r0!, {r1, r2, r3}; ldrd r0, r1, [r2]", [4, 3]),
+        ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r4, r5", [1, 0]),
+        ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r0, r5", [1, 2]),
+        ("cortex-m7", "adds r0, #1; adds r1, #1; adds r2, #1; adds r2, #1", [1, 0, 1, 1]),
+        ("cortex-m7", "smlad r0, r1, r2, r0; smlad r3, r1, r2, r3", [1, 1]),
+        ("cortex-m7", "ldrd r0, r1, [r2]; ldm r2!, {r3, r4, r5, r6}", [1, 2]),
+    ],
+)
+def test_other_cores(name: str, code: str, expected: list[int]) -> None:
+    assert cycles(code, name) == expected
+
+
+WIDE_ALIGNED = Instruction(0x200, bytes(4), "ldr", "r0, [r1, #0x100]")
+WIDE_ODD = Instruction(0x202, bytes(4), "ldr", "r0, [r1, #0x100]")
+NARROW_ODD = Instruction(0x202, bytes(2), "nop", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "target", "more"),
+    [
+        ("cortex-m4", "bne #0x200", NARROW_ODD, 1),
+        ("cortex-m4", "b #0x200", WIDE_ALIGNED, 1),
+        ("cortex-m4", "cbz r0, #0x200", WIDE_ODD, 2),
+        ("cortex-m4", "bl #0x200", None, 1),
+        ("cortex-m4", "bx lr", NARROW_ODD, 2),
+        ("cortex-m4", "pop {r4, pc}", WIDE_ODD, 3),
+        ("cortex-m4", "ldr pc, [r0]", NARROW_ODD, 2),
+        ("cortex-m4", "mov pc, lr", NARROW_ODD, 2),
+        ("cortex-m0plus", "bne #0x200", NARROW_ODD, 1),
+        ("cortex-m0plus", "bl #0x200", NARROW_ODD, 2),
+        ("cortex-m0plus", "bx lr", NARROW_ODD, 1),
+        ("cortex-m0plus", "pop {r4, pc}", NARROW_ODD, 2),
+        ("cortex-m7", "bne #0x200", NARROW_ODD, 0),
+        ("cortex-m7", "bx lr", NARROW_ODD, 1),
+    ],
+)
+def test_taken_branches(name: str, code: str, target: Instruction | None, more: int) -> None:
+    (op,) = ops(code)
+    assert op.leaves
+    assert core(name).taken(op, target) == more
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reads", "writes", "address"),
+    [
+        ("add r0, r1, r2, lsl #2", Kind.ALU, "r1 r2", "r0", ""),
+        ("adds r0, #1", Kind.ALU, "r0", "r0", ""),
+        ("mov r0, sb", Kind.ALU, "r9", "r0", ""),
+        ("movt r0, #1", Kind.ALU, "r0", "r0", ""),
+        ("bfi r0, r1, #4, #4", Kind.ALU, "r0 r1", "r0", ""),
+        ("cmp r0, ip", Kind.ALU, "r0 r12", "", ""),
+        ("smull r0, r1, r2, r3", Kind.MULL, "r2 r3", "r0 r1", ""),
+        ("smlal r0, r1, r2, r3", Kind.MLAL, "r0 r1 r2 r3", "r0 r1", ""),
+        ("smlald r0, r1, r2, r3", Kind.MUL, "r0 r1 r2 r3", "r0 r1", ""),
+        ("smmla r4, r4, fp, ip", Kind.MUL, "r4 r11 r12", "r4", ""),
+        ("ldr r0, [r1, #4]!", Kind.LOAD, "r1", "r0 r1", "r1"),
+        ("ldrb r0, [r1], #1", Kind.LOAD, "r1", "r0 r1", "r1"),
+        ("ldrsh r0, [sp, r2, lsl #1]", Kind.LOAD, "sp r2", "r0", "sp r2"),
+        ("strd r0, r1, [r2, #8]", Kind.STORES, "r0 r1 r2", "", "r2"),
+        ("stmdb sp!, {r4, lr}", Kind.STORES, "sp r4 lr", "sp", "sp"),
+        ("pop {r4, pc}", Kind.LOADS, "sp", "r4 pc sp", "sp"),
+        ("ldm r0, {r1, r2}", Kind.LOADS, "r0", "r1 r2", "r0"),
+        ("vldr d1, [r0, #8]", Kind.FP_LOAD, "r0", "s2 s3", "r0"),
+        ("vpush {d8}", Kind.FP_STORE, "sp s16 s17", "sp", "sp"),
+        ("vfma.f32 s0, s1, s2", Kind.FP_MAC, "s0 s1 s2", "s0", ""),
+        ("vmov r0, r1, d4", Kind.FP_PAIR, "s8 s9", "r0 r1", ""),
+        ("vcmp.f32 s0, s1", Kind.FP, "s0 s1", "", ""),
+        ("umaal r0, r1, r2, r3", Kind.MLAL, "r0 r1 r2 r3", "r0 r1", ""),
+        ("blx r3", Kind.INDIRECT, "r3", "", ""),
+        ("mov pc, lr", Kind.INDIRECT, "lr", "pc", ""),
+    ],
+)
+def test_what_is_read_of_an_instruction(code: str, kind: Kind, reads: str, writes: str, address: str) -> None:
+    (op,) = ops(code)
+    assert (op.kind, op.reads, op.writes, op.address) == (
+        kind,
+        frozenset(reads.split()),
+        frozenset(writes.split()),
+        frozenset(address.split()),
+    )
+
+
+def test_decoding_follows_it_blocks_and_steps_over_what_it_does_not_know() -> None:
+    # ite ne; movne r0, r1; addeq.w r0, r1, r2; le lr, . (Armv8.1-M); movs r0, #1; half of a long instruction
+    code = bytes.fromhex("14bf 0846 01eb0200 0ff001c0 0120 00f0")
+    texts = [(i.address, str(i), i.condition) for i in decode(code, 0x40)]
+    assert texts == [
+        (0x40, "ite ne", ""),
+        (0x42, "movne r0, r1", "ne"),
+        (0x44, "addeq r0, r1, r2", "eq"),
+        (0x48, ".inst 0xf00fc001", ""),
+        (0x4C, "movs r0, #1", ""),
+    ]
+
+
+def test_cores_without_a_model() -> None:
+    assert core_of("cortex-m55") is None
+    assert core_of("host") is None

@@ -1,0 +1,69 @@
+"""Which core has which instruction. Encodings are GNU as's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinyc.build.disassembly import decode
+from tinyc.build.legality import is_armv6m, needed_feature
+
+M0 = frozenset[str]()
+M3 = frozenset({"thumb2"})
+M4 = frozenset({"thumb2", "dsp", "fpu"})
+M7 = frozenset({"thumb2", "dsp", "fpu", "fpu64", "fpv5"})
+M33 = frozenset({"thumb2", "dsp", "fpu", "fpv5", "v8m"})
+M55 = M33 | {"fpu64", "mve", "v8.1m"}
+
+#            encoding    what              who lacks it: M0 M3 M4 M7 M33 M55
+TABLE = [
+    ("00bf", "nop", ""),
+    ("48b2", "sxtb r0, r1", ""),
+    ("08ba", "rev r0, r1", ""),
+    ("72b6", "cpsid i", ""),
+    ("70bd", "pop {r4, r5, r6, pc}", ""),
+    ("fff7feff", "bl", ""),
+    ("bff35f8f", "dmb sy", ""),
+    ("eff30580", "mrs r0, ipsr", ""),
+    ("80f30888", "msr msp, r0", ""),
+    ("08b1", "cbz r0", "M0"),
+    ("08bf", "it eq", "M0"),
+    ("40f2d240", "movw r0, #1234", "M0"),
+    ("b1fbf2f0", "udiv r0, r1, r2", "M0"),
+    ("01f30700", "ssat r0, #8, r1", "M0"),
+    ("fff7febf", "b.w", "M0"),
+    ("82fb0301", "smull r0, r1, r2, r3", "M0"),
+    ("d2e90001", "ldrd r0, r1, [r2]", "M0"),
+    ("22fb0341", "smlad r1, r2, r3, r4", "M0 M3"),
+    ("71fb02f0", "usad8 r0, r1, r2", "M0 M3"),
+    ("2ffa81f0", "sxtb16 r0, r1", "M0 M3"),
+    ("20ee810a", "vmul.f32 s0, s1, s2", "M0 M3"),
+    ("90ed000b", "vldr d0, [r0]", "M0 M3"),
+    ("31ee020b", "vadd.f64 d0, d1, d2", "M0 M3 M4 M33"),
+    ("80fe810a", "vmaxnm.f32 s0, s1, s2", "M0 M3 M4"),
+    ("d1e8af0f", "lda r0, [r1]", "M0 M3 M4 M7"),
+    ("7447", "bxns lr", "M0 M3 M4 M7"),
+    ("0ff001c0", "le lr", "M0 M3 M4 M7 M33"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "text", "lacking"), TABLE, ids=[text for _, text, _ in TABLE])
+def test_who_has_an_instruction(encoding: str, text: str, lacking: str) -> None:
+    (instruction,) = decode(bytes.fromhex(encoding), 0)
+    cores = {"M0": M0, "M3": M3, "M4": M4, "M7": M7, "M33": M33, "M55": M55}
+    found = {name for name, there in cores.items() if needed_feature(instruction, there) is not None}
+    assert found == set(lacking.split())
+
+
+def test_armv6m_long_instructions_are_only_these() -> None:
+    """Of all first half-words of long instructions: BL, MSR, MRS, barriers, and the undefined one."""
+    second = {"bl": 0xF800, "msr": 0x8808, "mrs": 0x8005, "barrier": 0x8F5F, "udf": 0xA000}
+    for name, half in second.items():
+        firsts = [f for f in range(0xE800, 0x10000) if is_armv6m(f.to_bytes(2, "little") + half.to_bytes(2, "little"))]
+        expected = {
+            "bl": list(range(0xF000, 0xF800)),
+            "msr": list(range(0xF380, 0xF390)),
+            "mrs": [0xF3EF],
+            "barrier": [0xF3BF],
+            "udf": list(range(0xF7F0, 0xF800)),
+        }
+        assert firsts == expected[name]

@@ -1,0 +1,178 @@
+"""The Python API: what the command line does, as functions of values. `import tinyc` offers them."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc import pipeline
+from tinyc.build.toolchain import Optimize
+from tinyc.errors import TinycError
+from tinyc.inspection import Inspection, inspect_model
+from tinyc.ir.graph import Array
+from tinyc.native import Library, load_library
+from tinyc.numerics import Numerics
+from tinyc.report import Report
+
+File = str | PathLike[str]
+Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
+NumericsName = Literal["tflm", "litert", "single"]
+
+
+class TinycWarning(UserWarning):
+    """Something that the command line would print as a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A library that was built and proved: its report, and the folder that it lies in."""
+
+    report: Report
+    folder: Path
+
+    def load(self) -> Library:
+        """The library as a function of NumPy arrays, on this computer."""
+        return load_library(self.folder)
+
+
+def build(
+    model: File,
+    board: str = "cortex-m4",
+    *,
+    out: File | None = None,
+    calibration: Data | None = None,
+    inputs: Data | None = None,
+    samples: int = 20,
+    name: str | None = None,
+    numerics: NumericsName | None = None,
+    optimize: Optimize = "speed",
+    toolchain: str | None = None,
+    emulator: str | None = None,
+) -> Built:
+    """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
+
+    The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
+    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). Raises
+    TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
+    `report.passed`. What the command line would warn of becomes a TinycWarning.
+    """
+    with _as_files(calibration=calibration, inputs=inputs) as files:
+        options = _options(board, name, numerics, optimize, toolchain, emulator, samples, files)
+        report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
+    return Built(report, folder)
+
+
+def verify(
+    model: File,
+    board: str = "cortex-m4",
+    *,
+    inputs: Data | None = None,
+    expect: str | npt.NDArray[Any] | None = None,
+    calibration: Data | None = None,
+    samples: int = 0,
+    name: str | None = None,
+    numerics: NumericsName | None = None,
+    optimize: Optimize = "speed",
+    toolchain: str | None = None,
+    emulator: str | None = None,
+) -> Report:
+    """Like `build`, keeping nothing but the report.
+
+    expect: outputs that must come out, `"FILE.npz"`, `"FILE.npz:KEY"`, or an integer array [samples, ...] for a model
+    with one output. Default: the integer reference. Look at `report.passed`.
+    """
+    array = None if expect is None or isinstance(expect, str) else expect
+    with _as_files(calibration=calibration, inputs=inputs, expect=array) as files:
+        wanted = expect if isinstance(expect, str) else files.get("expect")
+        options = _options(board, name, numerics, optimize, toolchain, emulator, samples, files, wanted)
+        report = pipeline.verify_model(Path(model), options, _progress())
+    return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
+
+
+def inspect(model: File) -> Inspection:
+    """Operators, shapes, quantization and MACs of a model file, or the reasons why it cannot be compiled."""
+    return inspect_model(Path(model))
+
+
+def load(folder: File, optimize: Optimize = "speed") -> Library:
+    """The library in an output folder of `tinyc build` as a function of NumPy arrays, whatever board it is for.
+
+    Compiled for this computer, it gives the board's integers bit for bit. Raises TinycError when there is
+    no library or no compiler.
+    """
+    return load_library(Path(folder), optimize)
+
+
+def _options(
+    board: str,
+    name: str | None,
+    numerics: NumericsName | None,
+    optimize: Optimize,
+    toolchain: str | None,
+    emulator: str | None,
+    samples: int,
+    files: Mapping[str, Path],
+    expect: str | Path | None = None,
+) -> pipeline.Options:
+    return pipeline.Options(
+        board=board,
+        name=name,
+        numerics=None if numerics is None else _numerics(numerics),
+        optimize=optimize,
+        calibration=files.get("calibration"),
+        toolchain=toolchain,
+        emulator=emulator,
+        inputs=files.get("inputs"),
+        expect=None if expect is None else str(expect),
+        samples=samples,
+    )
+
+
+def _numerics(name: str) -> Numerics:
+    try:
+        return Numerics(name)
+    except ValueError as error:
+        names = ", ".join(choice.value for choice in Numerics)
+        raise TinycError(f"there are no numerics '{name}'", hint=f"there are: {names}") from error
+
+
+def _progress() -> pipeline.Progress:
+    return pipeline.Progress(on_warning=lambda message: warnings.warn(message, TinycWarning, stacklevel=4))
+
+
+@contextmanager
+def _as_files(**data: Data | None) -> Iterator[dict[str, Path]]:
+    """Paths of the data that were given; arrays are written to files that last as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        files = {}
+        for role, given in data.items():
+            if isinstance(given, str | PathLike):
+                files[role] = Path(given)
+            elif given is not None:
+                files[role] = Path(folder) / f"{role}.npz"
+                _write_npz(files[role], _arrays(given))
+        yield files
+
+
+def _write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Like numpy.savez, which cannot have arrays called `file` or `allow_pickle`."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _arrays(given: npt.NDArray[Any] | Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    if isinstance(given, Mapping):
+        return {name: np.asarray(array) for name, array in given.items()}
+    return {"x": np.asarray(given)}

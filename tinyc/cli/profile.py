@@ -1,0 +1,166 @@
+"""`tinyc profile`: where an inference spends its time, per layer, function and source line."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tinyc.cli.options import (
+    BoardName,
+    CalibrationFile,
+    ColorOption,
+    Emulator,
+    InputsFile,
+    Json,
+    Model,
+    ModelName,
+    NumericsName,
+    OptimizeFor,
+    SampleCount,
+    ToolchainName,
+    Verbose,
+    make_options,
+)
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.running import run_stages
+from tinyc.cli.show import short
+from tinyc.cycles import Cost, HotBlock, Profile, speedscope
+from tinyc.errors import Loc, TinycError
+from tinyc.pipeline import profile_model
+from tinyc.run import OVERHEAD
+
+CODE_LINES = 32  # of a piece of hot code; unrolled loops have hundreds
+
+SpeedscopeFile = Annotated[
+    Path | None, typer.Option("--speedscope", help="Write a flame graph for speedscope.app (JSON).", show_default=False)
+]
+ShowSource = Annotated[bool, typer.Option("--source", help="Show the dearest source lines and the hottest code.")]
+Most = Annotated[int, typer.Option("--top", min=1, help="How many functions, lines and pieces of code to show.")]
+
+
+def command(
+    model: Model,
+    board: BoardName = "cortex-m4",
+    speedscope_file: SpeedscopeFile = None,
+    source: ShowSource = False,
+    top: Most = 10,
+    inputs: InputsFile = None,
+    samples: SampleCount = 1,
+    calibration: CalibrationFile = None,
+    name: ModelName = None,
+    numerics: NumericsName = None,
+    optimize: OptimizeFor = OptimizeFor.SPEED,
+    toolchain: ToolchainName = None,
+    emulator: Emulator = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
+    with guarded(color, json, verbose) as out:
+        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, samples)
+        profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
+        if speedscope_file is not None:
+            _write(speedscope_file, json_format.dumps(speedscope(profile)))
+        out.json(profile.to_json())
+        _show(out, profile, top, speedscope_file)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TinycError(f"cannot write the flame graph: {error.strerror}", Loc(str(path))) from error
+
+
+def _show(out: Output, profile: Profile, top: int, speedscope_file: Path | None) -> None:
+    what = f"{profile.machine}, {profile.toolchain}, {plural(profile.inferences, 'inference')}"
+    out.result(f"{profile.name} on {profile.board}: {profile.model} ({what})\n")
+    out.result(_layers(profile), "", _functions(profile, top), "")
+    if profile.sources:
+        out.result(_sources(profile), "")
+    for block in profile.blocks:
+        where = f"step {block.step}" if block.step != OVERHEAD else "between layers"
+        share = f"{profile.share(block.cost):.1%}"
+        out.result(Text(f"{block.function}, {where}: {block.executions:,} times an inference, {share}"))
+        out.result(_code(block), "")
+    out.result(_total(profile))
+    if speedscope_file is not None:
+        out.result(f"flame graph: {speedscope_file}, to be opened in https://www.speedscope.app")
+
+
+def _layers(profile: Profile) -> Table:
+    columns = ("step", "layer", "operator", "kernel", "MACs", *_COSTS)
+    rows = table("", *columns, right=("step", "MACs", *_COSTS))
+    for layer in profile.layers:
+        rows.add_row(
+            str(layer.step) if layer.step != OVERHEAD else "",
+            Text(short(layer.name)),
+            layer.op,
+            layer.kernel,
+            f"{layer.macs:,}" if layer.macs else "-",
+            *_cost(profile, layer.cost, layer.macs),
+        )
+    rows.add_row("", "all", "", "", f"{profile.macs:,}", *_cost(profile, profile.cost, profile.macs))
+    return rows
+
+
+_COSTS = ("instructions", "cycles", "per MAC", "ms", "share")
+
+
+def _cost(profile: Profile, cost: Cost, macs: int) -> tuple[str, ...]:
+    milliseconds = profile.milliseconds(cost)
+    return (
+        f"{cost.instructions:,}",
+        "-" if cost.cycles is None else f"{cost.cycles:,}",
+        f"{cost.weight / macs:.2f}" if macs else "",
+        "-" if milliseconds is None else f"{milliseconds:.3f}",
+        f"{profile.share(cost):.1%}",
+    )
+
+
+def _functions(profile: Profile, top: int) -> Table:
+    shown = ("instructions", "cycles", "share")
+    rows = table("", "function", *shown, right=shown)
+    for function in profile.functions[:top]:
+        rows.add_row(function.name, *_short_cost(profile, function.cost))
+    return rows
+
+
+def _short_cost(profile: Profile, cost: Cost) -> tuple[str, ...]:
+    instructions, cycles, _, _, share = _cost(profile, cost, 0)
+    return instructions, cycles, share
+
+
+def _sources(profile: Profile) -> Table:
+    shown = ("instructions", "cycles", "share")
+    rows = table("", *shown, "line", "source", right=shown)
+    for source in profile.sources:
+        rows.add_row(*_short_cost(profile, source.cost), f"{source.file}:{source.line}", Text(source.text))
+    return rows
+
+
+def _code(block: HotBlock) -> Table:
+    rows = table("", "address", "cycles", "instruction", right=("cycles",))
+    for line in block.lines[:CODE_LINES]:
+        each = "" if line.cost.cycles is None else f"{line.cost.cycles / max(block.executions, 1):.2f}"
+        rows.add_row(f"{line.address:08x}", each, Text(line.text))
+    if len(block.lines) > CODE_LINES:
+        rows.add_row("", "", f"... and {len(block.lines) - CODE_LINES:,} more, all in --json")
+    return rows
+
+
+def _total(profile: Profile) -> str:
+    if profile.cost.cycles is None:
+        return f"{profile.cost.instructions:,} instructions; there is no cycle model for {profile.board}"
+    milliseconds = profile.milliseconds(profile.cost)
+    at = f", {milliseconds:.3f} ms at {profile.clock_hz / 1e6:g} MHz" if milliseconds is not None else ""
+    return (
+        f"{profile.cost.cycles:,} modelled cycles{at}: {profile.core}, memory without wait states; "
+        f"error: {profile.error}"
+    )
