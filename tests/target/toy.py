@@ -34,6 +34,9 @@ class Variant(Enum):
     COUNT_100 = '__asm__ volatile("movs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     COUNT_101 = '__asm__ volatile("movs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     PAGES = '__asm__ volatile(".rept 300\\n add.w r0, r0, #1\\n .endr\\n nop\\n .rept 300\\n add.w r0, r0, #1\\n .endr" ::: "r0");'
+    SMLAD = '__asm__ volatile(".inst.w 0xfb210302" ::: "r3");'
+    CBZ = '__asm__ volatile(".inst.n 0xb100" :::);'
+    DIV64 = '__asm__ volatile(".inst.w 0xee800b01" ::: "s0");'
     WIDE_CONSTANTS = "arena[40] = toy_big[arena[0]];"
     VARIABLE = "static int8_t calls = 1; calls = (int8_t)(arena[0] + calls);"
     UNINITIALISED = f"arena[{OFFSETS['mid']}] = arena[23];"

@@ -61,7 +61,7 @@ def test_armv6m_long_instructions_are_only_these() -> None:
         firsts = [f for f in range(0xE800, 0x10000) if is_armv6m(f.to_bytes(2, "little") + half.to_bytes(2, "little"))]
         expected = {
             "bl": list(range(0xF000, 0xF800)),
-            "msr": [*range(0xF380, 0xF390), 0xF3EF],  # 0x8808 is the second half of MRS r8 as well
+            "msr": [*range(0xF380, 0xF390), 0xF3EF],  # these second halves are those of an MRS as well
             "mrs": [0xF3EF],
             "barrier": [0xF3BF],
             "udf": list(range(0xF7F0, 0xF800)),

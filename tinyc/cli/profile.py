@@ -15,6 +15,7 @@ from tinyc.cli.options import (
     CalibrationFile,
     ColorOption,
     Emulator,
+    FlashBudget,
     InputsFile,
     Json,
     Model,
@@ -55,6 +56,7 @@ def command(
     name: ModelName = None,
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
+    flash_budget: FlashBudget = None,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     json: Json = False,
@@ -63,7 +65,7 @@ def command(
 ) -> None:
     """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
     with guarded(color, json, verbose) as out:
-        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, samples)
+        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, flash_budget, samples)
         profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
         if speedscope_file is not None:
             _write(speedscope_file, json_format.dumps(speedscope(profile)))

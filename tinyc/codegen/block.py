@@ -149,8 +149,9 @@ def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], Non
 
 def block_twin(name: str, block: Block) -> str:
     """The same in C."""
+    numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
     return f"""static void {name}(const int8_t *const *x, const int8_t **rows, int8_t *to)
 {{
-    tc_stream_block(x, rows, to, {block.k_h}, {block.x_zero}, {block.left}, {block.begin}, {block.copied}, {block.right});
+    tc_stream_block(x, rows, to, {", ".join(map(str, numbers))});
 }}
 """

@@ -7,16 +7,16 @@ the flash), `tc_conv2d_s8_asm` keeps them int8, two channels over each other.
 from __future__ import annotations
 
 from tinyc.codegen.block import Block
-from tinyc.codegen.dense import Dense
 from tinyc.codegen.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
-from tinyc.codegen.pixels import Layer, Run
 from tinyc.codegen.stream import Fit, Matrix, packed, wide
+from tinyc.codegen.taps import Layer, Run
 from tinyc.kernels import Condition, Kernel, Rows
-from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_bytes, row_geometry
+from tinyc.ops.base import Padding, Pair, Site
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _PIECE_COST = 40  # instructions of one more piece
+_POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 
 def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
@@ -26,27 +26,34 @@ def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
     if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     out_c, k_h, k_w, in_c = p.w.shape
-    window = Window.of(p.attrs, k_h, k_w)
-    x, y = site.x(0), site.y()
-    if k_h == k_w == 1 and window.stride == (1, 1) and not any(window.pad):
-        pixels = x.shape[1] * x.shape[2]
-        rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
-        pieces: tuple[Piece, ...] = (Piece(0, pixels, None),)
-    else:
-        pixels, rows = y.shape[2], row_geometry(site, window, p.x_zero)
-        pieces = _pieces(window, x.shape[2], in_c, pixels, p.x_zero)
-    runs = _runs(window, in_c)
-    alone = pixels == 1 and k_h == 1 and len(runs) == 1
-    layer = (Dense if alone else Layer)(
-        k_h=k_h,
-        runs=runs,
+    window, in_w, pixels, rows = _walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero)
+    layer = Layer(
+        k_h=window.kernel.h,
+        runs=_runs(window, in_c),
         pixel_bytes=window.stride.w * in_c,
         out_c=out_c,
-        aligned=in_c % 4 == 0 and row_bytes(x) % 4 == 0,
-        single=pixels == 1,
+        aligned=in_c % 4 == 0,
+        alone=pixels == 1,
         way=finish.way,
     )
+    pieces = _pieces(window, in_w, in_c, pixels, p.x_zero)
     return Plan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
+
+
+def _walk(window: Window, site: Site, x_zero: int) -> tuple[Window, int, int, Rows]:
+    """(window, input columns, output columns, rows) of the calls.
+
+    The whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one column.
+    """
+    (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    one = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
+    if window == _POINT:
+        return window, in_h * in_w, out_h * out_w, one
+    if in_w == out_w == window.kernel.w == 1 and window.pad.left == 0:
+        turned = [Pair(1, size.h) for size in (window.kernel, window.stride, window.dilation)]
+        pad = Padding(0, window.pad.top, 0, window.pad.bottom)
+        return Window(turned[0], turned[1], pad, turned[2]), in_h, out_h, one
+    return window, in_w, out_w, row_geometry(site, window, x_zero)
 
 
 def _matrix(p: ConvParams) -> Matrix:

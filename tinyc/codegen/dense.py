@@ -1,4 +1,4 @@
-"""The assembly of a weighted layer for one pixel: all taps in one row, four output channels at a time.
+"""The assembly of a weighted layer for one pixel, four output channels at a time.
 
 The taps are unpacked once to int16 in scratch, in the order of use. Then, for every four output channels, LDM brings
 four words of taps and four words of weights at a time: r1-r4 accumulators, r5-r8 weights, r9-r12 taps.
@@ -6,56 +6,80 @@ four words of taps and four words of weights at a time: r1-r4 accumulators, r5-r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tinyc.codegen.pixels import FIRST, PARAMETERS, SECOND, STREAM, Count, Layer, Writer
+from tinyc.codegen.finish import GROUP
+from tinyc.codegen.groups import FIRST, SECOND, STREAM, Count, GroupWriter
+from tinyc.codegen.taps import Layer, Run
 from tinyc.codegen.thumb import naked_function
 
 _TAPS = ("r9", "r10", "r11", "r12")
-_TURN = range(16, 7, -1)  # chunks of four steps per turn of the loop
+_CHUNKS_PER_TURN = range(16, 7, -1)  # of four steps, the best divisor is taken; up to the first there is no loop
 
 
-@dataclass(frozen=True)
-class Dense(Layer):
-    """A layer whose calls make one pixel from one run of taps, at a word address if `aligned`."""
-
-    @property
-    def buffer_bytes(self) -> int:
-        return 4 * self.steps
-
-    @property
-    def in_scratch(self) -> bool:
-        return True
-
-
-def dense_function(name: str, layer: Dense) -> tuple[str, Count]:
-    """As `pixels_function`, for one pixel."""
+def dense_function(name: str, layer: Layer) -> tuple[str, Count]:
+    """The naked function `name` for one pixel, and what it executes."""
     writer = DenseWriter(layer)
     count = writer.write()
-    return naked_function(name, (*PARAMETERS, "int32_t *buffer"), writer.asm), count
+    return naked_function(name, writer.parameters, writer.asm), count
 
 
-class DenseWriter(Writer):
+class DenseWriter(GroupWriter):
     """Writes one function; `asm` has the text."""
 
-    def gather(self) -> int:
-        """A subroutine: unpacks all taps. Executed instructions."""
-        asm, frame = self.asm, self.frame
-        (run,) = self.layer.runs
-        asm.label("gather", aligned=True)
+    def write(self) -> Count:
+        asm = self.asm
+        self.enter()
+        call = asm.size + self._gather()
+        start = asm.size
+        self.load_stream()
+        call += asm.size - start + self.groups("dense", self._sums, paired=False)
+        start = asm.size
+        self.leave()
+        return Count(call + asm.size - start, 0, 0)
+
+    def _gather(self) -> int:
+        """Unpacks all taps: r9 input, r11 buffer. Executed instructions."""
+        layer, asm, frame = self.layer, self.asm, self.frame
         start = asm.size
         asm.op("ldr", "r11", frame.at("buffer"))
-        asm.op("ldr", "r9", frame.at("x"))
-        turns = run.size // 16
+        if layer.k_h == 1:
+            asm.op("ldr", "r9", frame.at("x"))
+            return asm.size - start + self._runs()
+        asm.op("ldr", "r0", frame.at("rows"))
+        asm.add("r12", "r0", 4 * layer.k_h)
         executed = asm.size - start
+        asm.label("kernel_row", aligned=True)
+        start = asm.size
+        asm.op("ldr", "r9", "[r0], #4")
+        asm.op("ldr", "r1", frame.at("first"))
+        asm.op("add", "r9", "r9", "r1")
+        per_row = asm.size - start + self._runs()
+        start = asm.size
+        asm.op("cmp", "r0", "r12")
+        asm.branch("bne.w", "kernel_row")
+        return executed + layer.k_h * (per_row + asm.size - start)
+
+    def _runs(self) -> int:
+        """The taps of one kernel row. Executed instructions."""
+        executed = at = 0
+        for number, run in enumerate(self.layer.runs):
+            start = self.asm.size
+            self.asm.add("r9", "r9", run.offset - at, "r10")
+            executed += self.asm.size - start + self._run(run, f"run{number}")
+            at = run.offset + run.size
+        return executed
+
+    def _run(self, run: Run, label: str) -> int:
+        asm = self.asm
+        turns, executed = run.size // 16, 0
         if turns:
+            start = asm.size
             asm.add("r10", "r9", 16 * turns)
             executed = asm.size - start
-            asm.label("sixteen", aligned=True)
+            asm.label(label, aligned=True)
             start = asm.size
             self._sixteen()
             asm.op("cmp", "r9", "r10")
-            asm.branch("bne.w", "sixteen")
+            asm.branch("bne.w", label)
             executed += turns * (asm.size - start)
         start = asm.size
         for _ in range(run.size % 16 // 4):
@@ -63,10 +87,10 @@ class DenseWriter(Writer):
             asm.op("sxtb16", "r1", "r2")
             asm.op("sxtb16", "r2", "r2", "ror #8")
             asm.op("stm", "r11!", "{r1, r2}")
-        for i in range(run.size % 4):
+        for _ in range(run.size % 4):
             asm.op("ldrsb", "r1", "[r9], #1")
             asm.op("strh", "r1", "[r11], #2")
-        asm.op("bx", "lr")
+        asm.add("r11", "r11", run.size % 2 * 2)  # what stays in that half of a step has weight 0
         return executed + asm.size - start
 
     def _sixteen(self) -> None:
@@ -82,23 +106,25 @@ class DenseWriter(Writer):
             asm.op("sxtb16", word, word, "ror #8")
         asm.op("stm", "r11!", "{r1-r8}")
 
-    def dot_alone(self) -> int:
+    def _sums(self) -> int:
         """Four accumulators over all steps; executed instructions."""
         asm, frame = self.asm, self.frame
         start = asm.size
         asm.load_multiple(STREAM, FIRST)
         asm.op("ldr", "r14", frame.at("buffer"))
         chunks, rest = divmod(self.layer.steps, len(_TAPS))
-        if rest:
-            self._chunk(rest)
-        per_turn = chunks if chunks <= _TURN.start else min(_TURN, key=lambda n: (chunks % n, -n))
+        per_turn = chunks
+        if chunks > _CHUNKS_PER_TURN.start:
+            per_turn = min(_CHUNKS_PER_TURN, key=lambda count: (chunks % count, -count))
         turns, ahead = divmod(chunks, per_turn) if chunks else (0, 0)
-        for _ in range(ahead if turns > 1 else 0):
+        self._chunk(rest)
+        for _ in range(ahead):
             self._chunk(len(_TAPS))
         executed = asm.size - start
         if turns == 0:
             return executed
-        asm.label("steps", aligned=True)
+        if turns > 1:
+            asm.label("steps", aligned=True)
         start = asm.size
         for _ in range(per_turn):
             self._chunk(len(_TAPS))
@@ -110,17 +136,19 @@ class DenseWriter(Writer):
 
     def _chunk(self, steps: int) -> None:
         """Up to four steps, their taps loaded at once."""
-        asm, packed = self.asm, self.layer.way.packed
+        if steps == 0:
+            return
+        asm, layer = self.asm, self.layer
         asm.load_multiple("r14", _TAPS[:steps])
-        per_load = len(SECOND) // self.layer.words_per_step
+        per_load = len(SECOND) // layer.words_per_step
         for first in range(0, steps, per_load):
             taps = _TAPS[first : min(first + per_load, steps)]
-            words = list(SECOND[: len(taps) * self.layer.words_per_step])
+            words = list(SECOND[: len(taps) * layer.words_per_step])
             asm.load_multiple(STREAM, words)
             for tap in taps:
-                for channel in range(0, len(FIRST), 2 if packed else 1):
+                for channel in range(0, GROUP, 2 if layer.way.packed else 1):
                     w = words.pop(0)
                     asm.op("smlad", FIRST[channel], tap, w, FIRST[channel])
-                    if packed:
+                    if layer.way.packed:
                         asm.op("sxtb16", w, w)
                         asm.op("smlad", FIRST[channel + 1], tap, w, FIRST[channel + 1])

@@ -6,10 +6,9 @@ inputs is a pixel, so more than one of them is a 1x1 convolution.
 
 from __future__ import annotations
 
-from tinyc.codegen.dense import Dense
 from tinyc.codegen.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
-from tinyc.codegen.pixels import Layer, Run
 from tinyc.codegen.stream import Fit, Matrix, packed, wide
+from tinyc.codegen.taps import Layer, Run
 from tinyc.kernels import Condition, Kernel, Rows
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, conv_params, is_s8
@@ -23,13 +22,13 @@ def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
-    layer = (Dense if batch == 1 else Layer)(
+    layer = Layer(
         k_h=1,
         runs=(Run(0, in_c),),
         pixel_bytes=in_c,
         out_c=out_c,
         aligned=in_c % 4 == 0 or batch == 1,
-        single=batch == 1,
+        alone=batch == 1,
         way=finish.way,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)

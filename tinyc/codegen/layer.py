@@ -11,11 +11,13 @@ import hashlib
 from dataclasses import dataclass
 
 from tinyc.codegen.block import Block, block_function, block_twin
-from tinyc.codegen.dense import Dense, dense_function
+from tinyc.codegen.dense import dense_function
 from tinyc.codegen.finish import Finish
-from tinyc.codegen.pixels import PARAMETERS, Count, Layer, pixels_function
+from tinyc.codegen.groups import PARAMETERS, Count
+from tinyc.codegen.pixels import pixels_function
 from tinyc.codegen.stream import Matrix, stream, twin_text
-from tinyc.kernels import Arg, Call, Const, Cost, In, Out, Rows, Scratch, Special
+from tinyc.codegen.taps import Layer
+from tinyc.kernels import Arg, Call, Const, Cost, In, Out, Rows, Scratch, Special, buffered_flow
 
 CHANNEL_LIMIT = 4092  # a store's immediate reaches the second pixel of a pair
 TAP_LIMIT = 2**15  # bytes from a window's first tap to its last, and taps of all
@@ -75,10 +77,7 @@ def special(work: Plan, family: str) -> Special:
 def _text(name: str, work: Plan) -> tuple[str, Count, int]:
     """(C text, count of the pixels function, instructions of the copies of a row)."""
     layer, finish = work.layer, work.finish
-    if isinstance(layer, Dense):
-        pixels, count = dense_function(f"{name}_pixels", layer)
-    else:
-        pixels, count = pixels_function(f"{name}_pixels", layer)
+    pixels, count = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
     fast, portable, copies = [pixels], [], 0
     portable.append(twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place))
     portable.append(_pixels_twin(name, layer))
@@ -102,7 +101,7 @@ def _contract(work: Plan) -> str:
 
 
 def _pixels_twin(name: str, layer: Layer) -> str:
-    parameters = ", ".join((*PARAMETERS, "int32_t *buffer") if layer.in_scratch else PARAMETERS)
+    parameters = ", ".join(PARAMETERS if layer.in_scratch else PARAMETERS[:-1])
     unused = "    (void)buffer;\n" if layer.in_scratch else ""
     return f"""static void {name}_pixels({parameters})
 {{
@@ -118,7 +117,8 @@ def _row_function(name: str, work: Plan) -> str:
     buffer = ", (int32_t *)scratch" if layer.in_scratch else ""
     skip = f" + {layer.buffer_bytes}" if layer.in_scratch else ""
     if work.is_direct:
-        return f"""static inline void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n{scratch})
+        parameters = f"const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n{scratch}"
+        return f"""static inline void {name}({parameters})
 {{
     {name}_pixels(stream, x, y, n, 0{buffer});
 }}"""
@@ -142,13 +142,16 @@ def _row_function(name: str, work: Plan) -> str:
 
 
 def call(work: Plan) -> Call:
-    """A row call with the stream."""
+    """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layout = f"stream of tc_stream.h, {work.layer.steps} steps"
     words = Const(stream(work.matrix, work.finish, work.layer.slots), layout, "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
         args = (*args, work.pixels)
-    return Call((*args, Scratch()) if work.scratch_bytes else args, None, work.rows)
+    flow = None
+    if work.rows.in_h == work.rows.out_h == work.layer.k_h == 1 and work.is_direct:
+        flow = buffered_flow(work.pixels, 2, work.rows.in_row_bytes // work.pixels, work.layer.out_c)
+    return Call((*args, Scratch()) if work.scratch_bytes else args, None, work.rows, flow)
 
 
 def cost(work: Plan) -> Cost:

@@ -67,10 +67,12 @@ class Asm:
             self.op("movt", target, f"#{bits >> 16}")
 
     def load_multiple(self, base: str, registers: Sequence[str], advance: bool = True) -> None:
-        """Consecutive words into registers, which must be in ascending order; base moves on."""
+        """Consecutive words into registers, which must be in ascending order; with `advance`, base moves on."""
         update = "!" if advance else ""
         if len(registers) == 1:
             self.op("ldr", registers[0], f"[{base}]" + (", #4" if advance else ""))
+        elif len(registers) == 2:
+            self.op("ldrd", *registers, f"[{base}]" + (", #8" if advance else ""))
         else:
             self.op("ldm", f"{base}{update}", "{" + ", ".join(registers) + "}")
 

@@ -1,8 +1,7 @@
 """Rules that rewrite a graph, one node at a time, until none applies.
 
 A rule replaces *one* node by new nodes that compute the same outputs, or says that its output is
-another value. It never removes the nodes around it: what nobody reads any more is dropped afterwards.
-So rules that fire in the same sweep cannot get in each other's way.
+another value. It never removes the nodes around it: what nobody reads any more is dropped.
 """
 
 from __future__ import annotations
@@ -29,42 +28,60 @@ class Rewrite:
 
 
 class View:
-    """A graph as rules look at it: who makes a value, who reads it, and names that are still free."""
+    """A graph as rules look at it: who makes a value, who reads it, and names that are still free.
+
+    Rules only ask; `rewrite` keeps the answers up to date while it works through the nodes.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self._producer = graph.producer()
-        self._consumers = graph.consumers()
-        self._outputs = frozenset(graph.outputs)
+        self._graph = graph
+        self._outputs = dict.fromkeys(graph.outputs)
+        self._inputs = frozenset(graph.inputs)
+        self._values, self._consts = dict(graph.values), dict(graph.consts)
         self._names = set(graph.values)
+        self._nodes: dict[int, Node] = {}
+        self._producer: dict[str, int] = {}
+        self._readers: dict[str, dict[int, None]] = {}
+        self._placed: dict[int, None] = {}  # nodes that no rule has changed, in run order
+        self._next = 0
+        for node in graph.nodes:
+            self._insert(node)
+
+    # What rules ask
 
     def value(self, name: str) -> Value:
-        return self.graph.values[name]
+        return self._values[name]
 
     def is_const(self, name: str) -> bool:
-        return name in self.graph.consts
+        return name in self._consts
 
     def const(self, name: str) -> Array:
-        return self.graph.consts[name]
+        return self._consts[name]
 
     def is_input(self, name: str) -> bool:
-        return name in self.graph.inputs
+        return name in self._inputs
 
     def is_output(self, name: str) -> bool:
         return name in self._outputs
 
     def producer(self, name: str, *ops: str) -> Node | None:
         """The node that makes the value, if there is one and it is one of the given operators (any, if none)."""
-        node = self._producer.get(name)
+        key = self._producer.get(name)
+        node = self._nodes[key] if key is not None else None
         return node if node is not None and (not ops or node.op in ops) else None
 
     def consumers(self, name: str) -> tuple[Node, ...]:
-        return self._consumers.get(name, ())
+        return tuple(self._nodes[key] for key in self._readers.get(name, ()))
 
     def sole_use(self, name: str) -> bool:
         """Whether one node reads the value, once, and it is no output: then it may cease to exist."""
         readers = self.consumers(name)
         return len(readers) == 1 and readers[0].inputs.count(name) == 1 and not self.is_output(name)
+
+    def is_available(self, name: str) -> bool:
+        """Whether the value is computed before the node that rules are looking at now."""
+        key = self._producer.get(name)
+        return key is None or key in self._placed
 
     def is_float(self, node: Node) -> bool:
         """Whether everything that the node touches is float32."""
@@ -78,6 +95,71 @@ class View:
             candidate = f"{name}#{n}"
         self._names.add(candidate)
         return candidate
+
+    # What `rewrite` does
+
+    def _insert(self, node: Node) -> int:
+        key = self._next
+        self._next += 1
+        self._nodes[key] = node
+        self._producer.update(dict.fromkeys(node.outputs, key))
+        for name in node.inputs:
+            self._readers.setdefault(name, {})[key] = None
+        return key
+
+    def _remove(self, key: int) -> None:
+        """Drop a node and, before it, all nodes that nobody reads any more."""
+        dropped = [key]
+        while dropped:
+            gone = dropped.pop()
+            node = self._nodes.pop(gone)
+            self._placed.pop(gone, None)
+            for name in node.outputs:
+                if self._producer.get(name) == gone:
+                    del self._producer[name]
+            for name in dict.fromkeys(node.inputs):
+                del self._readers[name][gone]
+                before = self._producer.get(name)
+                if before is not None and self._is_dead(self._nodes[before]):
+                    dropped.append(before)
+
+    def _is_dead(self, node: Node) -> bool:
+        return not any(self._readers.get(name) or name in self._outputs for name in node.outputs)
+
+    def _apply(self, key: int, found: Rewrite) -> list[int]:
+        """Put the rewrite in the node's place; the keys of the new nodes in run order."""
+        self._values.update((value.name, value) for value in found.values)
+        self._consts.update(found.consts)
+        new = [self._insert(node) for node in found.nodes]
+        if found.same is not None:
+            gone, kept = found.same
+            del self._producer[gone]
+            # The name of a model output survives; it then stands for the other value everywhere.
+            self._rename(*((kept, gone) if self.is_output(gone) else (gone, kept)))
+        self._remove(key)
+        return new
+
+    def _rename(self, old: str, new: str) -> None:
+        """Let everything that made or read `old` make or read `new`."""
+        for key in self._readers.pop(old, {}):
+            node = self._nodes[key]
+            self._nodes[key] = replace(node, inputs=tuple(new if n == old else n for n in node.inputs))
+            self._readers.setdefault(new, {})[key] = None
+        maker = self._producer.pop(old, None)
+        if maker is not None:
+            node = self._nodes[maker]
+            outputs = tuple(new if n == old else n for n in node.outputs)
+            self._nodes[maker] = replace(node, name=new if node.name == old else node.name, outputs=outputs)
+            self._producer[new] = maker
+
+    def _can_join(self, gone: str, kept: str) -> bool:
+        """Whether two names may become one: of a model output and an input or constant, both are needed."""
+        fixed = self.is_output(kept) or self.is_input(kept) or self.is_const(kept)
+        return not (self.is_output(gone) and fixed)
+
+    def _changed_graph(self) -> Graph:
+        nodes = tuple(self._nodes[key] for key in self._placed)
+        return without_dead(replace(self._graph, nodes=nodes, values=self._values, consts=self._consts))
 
 
 class Draft:
@@ -132,40 +214,31 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 def rewrite(graph: Graph, rules: Sequence[Rule]) -> Graph:
     """Apply the rules, for each node the first that fires, sweep after sweep until nothing changes.
 
-    Nodes, values and constants that the outputs do not need are dropped. RuntimeError if the rules
-    undo each other for ever: that is a mistake in the rules.
+    What takes a node's place is looked at again before the nodes after it. Nodes, values and constants
+    that the outputs do not need are dropped. RuntimeError if the rules undo each other for ever: that is
+    a mistake in the rules.
     """
     graph = without_dead(graph)
-    for _ in range(100 + 20 * len(graph.nodes)):
-        swept = _sweep(graph, rules)
-        if swept is graph:
+    budget = 20_000 + 100 * len(graph.nodes)
+    while True:
+        view, changes = View(graph), 0
+        waiting = list(reversed(view._nodes))
+        while waiting:
+            key = waiting.pop()
+            node = view._nodes.get(key)
+            if node is None:  # dropped meanwhile
+                continue
+            found = _first(view, node, rules)
+            if found is None or (found.same is not None and not view._can_join(*found.same)):
+                view._placed[key] = None
+                continue
+            waiting.extend(reversed(view._apply(key, found)))
+            changes += 1
+            if changes > budget:
+                raise RuntimeError(f"rules do not come to an end: {', '.join(r.__name__ for r in rules)}")
+        if not changes:
             return graph
-        graph = without_dead(swept)
-    raise RuntimeError(f"rules do not come to an end: {', '.join(r.__name__ for r in rules)}")
-
-
-def _sweep(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    view = View(graph)
-    nodes: list[Node] = []
-    values, consts = dict(graph.values), dict(graph.consts)
-    same: dict[str, str] = {}
-    changed = False
-    for node in graph.nodes:
-        found = _first(view, node, rules)
-        if found is None or (found.same is not None and not _joinable(view, same, *found.same)):
-            nodes.append(node)
-            continue
-        changed = True
-        nodes.extend(found.nodes)
-        values.update((value.name, value) for value in found.values)
-        consts.update(found.consts)
-        if found.same is not None:
-            gone, kept = found.same
-            # The name of a model output survives; it then stands for the other value everywhere.
-            same.update({kept: gone} if view.is_output(gone) else {gone: kept})
-    if not changed:
-        return graph
-    return _renamed(replace(graph, nodes=tuple(nodes), values=values, consts=consts), same)
+        graph = view._changed_graph()
 
 
 def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
@@ -174,29 +247,6 @@ def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
         if (not ops or node.op in ops) and (found := candidate(view, node)) is not None:
             return found
     return None
-
-
-def _joinable(view: View, same: Mapping[str, str], gone: str, kept: str) -> bool:
-    """Whether two names may become one: not both are the model's, and neither was renamed in this sweep."""
-    if gone in same or kept in same or kept in same.values() or gone in same.values():
-        return False
-    return not (view.is_output(gone) and (view.is_output(kept) or view.is_input(kept) or view.is_const(kept)))
-
-
-def _renamed(graph: Graph, same: Mapping[str, str]) -> Graph:
-    def now(name: str) -> str:
-        return same.get(name, name)
-
-    nodes = tuple(
-        replace(
-            node,
-            name=now(node.name) if node.name in node.outputs else node.name,
-            inputs=tuple(map(now, node.inputs)),
-            outputs=tuple(map(now, node.outputs)),
-        )
-        for node in graph.nodes
-    )
-    return replace(graph, nodes=nodes, outputs=tuple(map(now, graph.outputs)))
 
 
 def without_dead(graph: Graph) -> Graph:

@@ -123,16 +123,11 @@ def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm) -> st
     """transpose(name, back), if the graph has it already or it moves no byte. `wide`: the shape with its full rank."""
     view, value = draft.view, draft.view.value(name)
     for reader in view.consumers(name):
-        if reader.op == "transpose" and reader.attrs.perm == back and _is_before(view, reader, draft.node):
+        if reader.op == "transpose" and reader.attrs.perm == back and view.is_available(reader.outputs[0]):
             return reader.outputs[0]
     if moves_nothing(wide, back):
         return draft.add("reshape", [name], Reshape(permuted(wide, back)), value, permuted(wide, back), "moved")
     return None
-
-
-def _is_before(view: View, first: Node, second: Node) -> bool:
-    nodes = view.graph.nodes
-    return nodes.index(first) < nodes.index(second)
 
 
 @rule(*BINARY)
