@@ -19,7 +19,7 @@ from tinyc.accuracy import measure
 from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
-from tinyc.build.toolchain import Optimize, Toolchain, find_toolchain
+from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.cycles import ModelledCycles, Profile, core_of, model_cycles
 from tinyc.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.emit.library import Info, emit_library
@@ -34,13 +34,13 @@ from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
-from tinyc.plan import plan_graph
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
 from tinyc.samples import Samples, fit_samples, load_samples, quantized, synthetic_samples
-from tinyc.select import Goal, select
+from tinyc.select import Goal, Optimize, candidates, choose
+from tinyc.shrink import MEMORY_PRICE, Memory, shrink
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
@@ -60,6 +60,8 @@ class Options:
     inputs: Path | None = None
     expect: str | None = None
     flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
+    ram_budget: int | None = None  # bytes of arena; None: the board's RAM
+    memory: Memory = "balanced"
     samples: int = 20  # at most so many inputs run on the board; 0: all
 
 
@@ -126,9 +128,10 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
     with progress.stage("select"):
-        choices = select(graph, board.isa, numerics, goal=Goal(options.optimize, _flash_budget(board, options)))
+        found = candidates(graph, board.isa, numerics)
+        choices = choose(found, Goal(options.optimize, _flash_budget(board, options)))
     with progress.stage("plan"):
-        plan = plan_graph(graph, choices, slide=True)
+        choices, plan = shrink(graph, found, choices, MEMORY_PRICE[options.memory], _ram_budget(board, options))
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
@@ -140,6 +143,10 @@ def _flash_budget(board: Board, options: Options) -> int | None:
     if options.flash_budget is not None or board.flash_bytes is None:
         return options.flash_budget
     return board.flash_bytes // 2
+
+
+def _ram_budget(board: Board, options: Options) -> int | None:
+    return options.ram_budget if options.ram_budget is not None else board.ram_bytes
 
 
 def is_float(graph: Graph) -> bool:

@@ -1,7 +1,7 @@
 """Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
 
-Every usable kernel of every node has a Cost. `speed` asks for the fewest instructions whose constants
-and code fit the flash budget, `size` for the least flash, `balanced` weighs one against the other.
+Every usable kernel of every node has a Cost. `speed` and `balanced` weigh instructions against
+bytes of flash (PRICE), `size` asks for the least flash.
 Under a budget this is the multiple-choice knapsack problem (one item of each class, Sinha and Zoltners
 1979), solved here exactly up to FLASH_GRAIN by keeping the undominated sums.
 """
@@ -22,7 +22,8 @@ from tinyc.ops.base import Op, Site
 Optimize = Literal["speed", "balanced", "size"]
 
 FLASH_GRAIN = 128  # bytes; sums are compared in these
-BALANCED_PRICE = 16  # instructions of one inference that a byte of flash must save to be spent
+# Instructions of one inference that a byte of flash must save to be spent; None: flash alone counts.
+PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
 # Estimates for kernels without a cost of their own, which are all shared between layers.
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
@@ -56,22 +57,33 @@ def select(
     prefer: Mapping[str, str] | None = None,
     goal: Goal | None = None,
 ) -> dict[str, Choice]:
-    """A Choice for each node that does work (views have none), by node name.
+    """The best Choice for each node that does work (views have none), by node name: `choose` of `candidates`."""
+    return choose(candidates(graph, isa, numerics, prefer), goal or Goal())
+
+
+def candidates(
+    graph: Graph, isa: frozenset[str], numerics: Numerics, prefer: Mapping[str, str] | None = None
+) -> dict[str, list[Choice]]:
+    """Every Choice that there is for each node, by node name.
 
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
-    that no kernel serves, with what each kernel asks for; and, with exit code 1, if nothing fits the
-    flash budget, with the bytes that are missing.
+    that no kernel serves, with what each kernel asks for.
     """
-    candidates = {}
+    found = {}
     for node in graph.nodes:
         if all_ops()[node.op].view:
             continue
         try:
-            candidates[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name))
+            found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name))
         except TinycError as error:
             raise error.located(node.where) from error
-    chosen = _cheapest(list(candidates.values()), goal or Goal())
-    return dict(zip(candidates, chosen, strict=True))
+    return found
+
+
+def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
+    """The best of each node's candidates. TinycError with exit code 1, and the bytes that are missing, if
+    nothing fits the flash budget."""
+    return dict(zip(found, _cheapest(list(found.values()), goal), strict=True))
 
 
 def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
@@ -112,7 +124,7 @@ def _estimate(op: Op, kernel: Kernel, site: Site, scratch: int) -> Cost:
 
 def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
     """One Choice of each class: best by the goal, and within the flash budget."""
-    price = {"speed": 0, "balanced": BALANCED_PRICE, "size": None}[goal.optimize]
+    price = PRICE[goal.optimize]
 
     def weight(choice: Choice) -> int:
         """What is minimized; least first among equals."""

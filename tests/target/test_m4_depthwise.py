@@ -34,7 +34,7 @@ LAYERS = {
     "stride 2, bands": layer((33, 24, 5), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), y_zero=0),
     "strides 3, 1": layer((9, 7, 4), (2, 2), DepthwiseConv2D(Pair(3, 1))),
     "strides 1, 2": layer((9, 7, 4), (3, 4), DepthwiseConv2D(Pair(1, 2), Padding(2, 1, 0, 2))),
-    "1x1": layer((3, 5, 5), (1, 1), gain=40.0),
+    "1x1": layer((3, 5, 5), (1, 1)),
     "1x1, stride 2": layer((5, 5, 5), (1, 1), DepthwiseConv2D(Pair(2, 2))),
     "2x2": layer((6, 6, 8), (2, 2), DepthwiseConv2D(pad=Padding(0, 0, 1, 1))),
     "5x5": layer((9, 11, 5), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2), act=RELU)),

@@ -31,8 +31,8 @@ class Variant(Enum):
     ENDLESS = "for (volatile int spin = 1; spin != 0;) { spin = 1; }"
     STACK_OVERFLOW = "arena[0] = (uint8_t)(arena[0] + toy_deep(arena, 100000));"
     BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; } (void)big[999];"
-    COUNT_100 = '__asm__ volatile("movs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
-    COUNT_101 = '__asm__ volatile("movs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
+    COUNT_100 = '__asm__ volatile(".syntax unified\\nmovs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
+    COUNT_101 = '__asm__ volatile(".syntax unified\\nmovs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     PAGES = '__asm__ volatile(".rept 300\\n add.w r0, r0, #1\\n .endr\\n nop\\n .rept 300\\n add.w r0, r0, #1\\n .endr" ::: "r0");'
     SMLAD = '__asm__ volatile(".inst.w 0xfb210302" ::: "r3");'
     CBZ = '__asm__ volatile(".inst.n 0xb100" :::);'

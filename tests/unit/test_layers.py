@@ -16,7 +16,7 @@ GROUPS = [
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
     {"load", "passes", "reference", "samples"},
     {"quantize", "select", "plan"},
-    {"lower", "inspection", "operator_page"},
+    {"lower", "inspection", "operator_page", "shrink"},
     {"emit"},
     {"build"},
     {"run"},

@@ -63,7 +63,7 @@ def test_armv6m_long_instructions_are_only_these() -> None:
             "bl": list(range(0xF000, 0xF800)),
             "msr": [*range(0xF380, 0xF390), 0xF3EF],  # these second halves are those of an MRS as well
             "mrs": [0xF3EF],
-            "barrier": [0xF3BF],
+            "barrier": [0xF3BF, 0xF3EF],
             "udf": list(range(0xF7F0, 0xF800)),
         }
         assert firsts == expected[name]

@@ -52,6 +52,22 @@ FlashBudget = Annotated[
 ]
 
 
+RamBudget = Annotated[
+    int | None, typer.Option(min=0, help="Bytes of arena to stay within, at any price.", show_default="the board's RAM")
+]
+
+
+class MemoryFor(StrEnum):
+    """How much time a smaller arena may cost: nothing, 5 % or 20 % more instructions."""
+
+    SPEED = "speed"
+    BALANCED = "balanced"
+    MIN = "min"
+
+
+MemoryOption = Annotated[MemoryFor, typer.Option("--memory", help="Spend no, 5 % or 20 % more time on a smaller arena.")]
+
+
 class OptimizeFor(StrEnum):
     """What the compiler of the library optimizes for."""
 
@@ -71,7 +87,23 @@ def make_options(
     inputs: Path | None,
     expect: str | None,
     flash_budget: int | None,
+    ram_budget: int | None,
+    memory: MemoryFor,
     samples: int,
 ) -> Options:
     """The pipeline's Options from the command line's words."""
-    return Options(board, name, numerics, optimize.value, calibration, toolchain, emulator, inputs, expect, flash_budget, samples)
+    return Options(
+        board=board,
+        name=name,
+        numerics=numerics,
+        optimize=optimize.value,
+        calibration=calibration,
+        toolchain=toolchain,
+        emulator=emulator,
+        inputs=inputs,
+        expect=expect,
+        flash_budget=flash_budget,
+        ram_budget=ram_budget,
+        memory=memory.value,
+        samples=samples,
+    )

@@ -18,10 +18,13 @@ from tinyc.cli.options import (
     FlashBudget,
     InputsFile,
     Json,
+    MemoryFor,
+    MemoryOption,
     Model,
     ModelName,
     NumericsName,
     OptimizeFor,
+    RamBudget,
     SampleCount,
     ToolchainName,
     Verbose,
@@ -57,6 +60,8 @@ def command(
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
     flash_budget: FlashBudget = None,
+    ram_budget: RamBudget = None,
+    memory: MemoryOption = MemoryFor.BALANCED,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     json: Json = False,
@@ -65,7 +70,21 @@ def command(
 ) -> None:
     """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
     with guarded(color, json, verbose) as out:
-        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, flash_budget, samples)
+        options = make_options(
+            board=board,
+            name=name,
+            numerics=numerics,
+            optimize=optimize,
+            calibration=calibration,
+            toolchain=toolchain,
+            emulator=emulator,
+            inputs=inputs,
+            expect=None,
+            flash_budget=flash_budget,
+            ram_budget=ram_budget,
+            memory=memory,
+            samples=samples,
+        )
         profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
         if speedscope_file is not None:
             _write(speedscope_file, json_format.dumps(speedscope(profile)))

@@ -12,6 +12,9 @@ from tinyc.cli.options import (
     ColorOption,
     Emulator,
     FlashBudget,
+    MemoryFor,
+    MemoryOption,
+    RamBudget,
     InputsFile,
     Json,
     Model,
@@ -43,6 +46,8 @@ def command(
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
     flash_budget: FlashBudget = None,
+    ram_budget: RamBudget = None,
+    memory: MemoryOption = MemoryFor.BALANCED,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     json: Json = False,
@@ -52,7 +57,7 @@ def command(
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose) as out:
         options = make_options(
-            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, expect, flash_budget, samples
+            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, expect, flash_budget, ram_budget, memory, samples
         )
         report = run_stages(out, lambda progress: verify_model(model, options, progress))
         out.json(report.to_json())

@@ -119,8 +119,6 @@ def takes_packed(site: Site) -> bool:
     return site.is_const(1) and _takes(site, packed)
 
 
-
-
 def _kernel(name: str, fit: Fit, takes: Condition) -> Kernel:
     return Kernel(
         name,

@@ -291,7 +291,7 @@ class PixelsWriter(GroupWriter):
         return executed + turns * (asm.size - start)
 
     def _step(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
-        """x0, x1 times the weights of four channels. fresh: the start values are only in the first pixel's registers."""
+        """x0, x1 times the weights of four channels. fresh: only the first pixel's registers have the start values."""
         asm, packed = self.asm, self.layer.way.packed
 
         def multiply(channel: int, w: str) -> None:

@@ -470,9 +470,10 @@ class _Writer:
         self._load_zero()
         self._count(layer.groups * loaded)
         asm.label("load", aligned=True)
-        asm.constant("r4", layer.real_rows)
-        asm.op("cmp", "r12", "r4")
-        asm.branch("bhs.w", "pad_row")
+        if loaded > real:
+            asm.constant("r4", layer.real_rows)
+            asm.op("cmp", "r12", "r4")
+            asm.branch("bhs.w", "pad_row")
         self._count(layer.groups * real)
         self._unpack_row()
         self._count(layer.groups * loaded)
@@ -484,15 +485,19 @@ class _Writer:
         asm.op("strd", "r12", "r0", frame.at("row"))
         if loaded > real:
             asm.branch("b.w", "loaded")
-        self._count(layer.groups * (loaded - real))
+            self._count(layer.groups * (loaded - real))
+            self._pad_row()
+            self._count(bands)
+            asm.label("loaded")
+
+    def _pad_row(self) -> None:
+        asm = self.asm
         asm.label("pad_row")
         for register in ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"):
             asm.op("mov", register, "r3")
-        for _ in range(layer.plane_row // 32):
+        for _ in range(self.layer.plane_row // 32):
             asm.op("stm", "r1!", "{r4-r11}")
         asm.branch("b.w", "loaded_row")
-        self._count(bands)
-        asm.label("loaded")
 
     def _carry(self) -> None:
         """The last `keep` rows of the planes become the first; r1 points behind them."""

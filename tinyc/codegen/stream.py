@@ -87,8 +87,14 @@ def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArra
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def twin_text(name: str, finish: Finish, slots: tuple[int, ...], out_c: int, pixel_bytes: int,
-              place: Callable[[int], tuple[int, int]]) -> str:
+def twin_text(
+    name: str,
+    finish: Finish,
+    slots: tuple[int, ...],
+    out_c: int,
+    pixel_bytes: int,
+    place: Callable[[int], tuple[int, int]],
+) -> str:
     """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
     places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
     way = finish.way

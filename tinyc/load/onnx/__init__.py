@@ -25,6 +25,7 @@ __all__ = [
     "unsupported_onnx",
 ]
 
+
 def load_onnx(path: Path) -> Graph:
     """The main graph of an .onnx file (opset 7 and later), float32, checked. Its name is the file's stem.
 

@@ -26,6 +26,7 @@ T = TypeVar("T")
 MIN_OPSET = 7
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 MAX_RANK = 8
+MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
 _MAX_LIST = 64  # numbers in one attribute: pads of MAX_RANK axes and the like
 
 _DAMAGED = "export or download the model again; it is truncated or was changed after the export"
@@ -152,6 +153,8 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         raise TinycError("this is not an ONNX model, or it is damaged", where, _DAMAGED) from e
     if not model.graph.node or not model.opset_import:
         raise TinycError("this is not an ONNX model: it has no graph or no operator set", where, _DAMAGED)
+    if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
+        raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
     if not all(isinstance(text, str) for text in _texts(model)):  # protobuf hands out bad UTF-8 as bytes
         raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
     return model

@@ -45,7 +45,8 @@ def fold(builder: Builder, node: OnnxNode) -> bool:
     if node.op in ("Shape", "Size") and node.inputs and node.inputs[0] in builder.values:
         builder.fold(node.outputs[0], _shape(node, builder.values[node.inputs[0]].shape))
         return True
-    if node.op not in FOLDABLE or any(name in builder.broken | builder.values.keys() for name in node.inputs):
+    computed = any(name in builder.broken or name in builder.values for name in node.inputs)
+    if node.op not in FOLDABLE or computed:
         return False
     arrays = {name: array for name in node.inputs if name and (array := builder.constant(name)) is not None}
     if len(arrays) != len(set(filter(None, node.inputs))):

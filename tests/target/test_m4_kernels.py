@@ -1,0 +1,245 @@
+"""The conv2d and fully_connected functions in assembly on emulated cores: the reference's bytes, counts as promised.
+
+Many layers go into one firmware, side by side: one build and one run for each kernel and rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.board import load_board
+from tinyc.codegen import conv, fully_connected
+from tinyc.ir.graph import Array, Graph, Quant, read_only
+from tinyc.kernels import Kernel
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.run import RunResult
+from tinyc.select import refusals
+
+ONE = Padding(1, 1, 1, 1)
+CONV = {kernel.name: kernel for kernel in conv.KERNELS}
+FC = {kernel.name: kernel for kernel in fully_connected.KERNELS}
+KERNELS = {**CONV, **FC}
+ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
+
+
+def layer(x, w, attrs=None, **more) -> Layer:
+    return Layer("conv2d", attrs or Conv2D(), (1, *x), w, **more)
+
+
+def dense(x, out_c, act=RELU, **more) -> Layer:
+    more = {"y_zero": -128 if act == RELU else -5, "per_channel": False, **more}
+    return Layer("fully_connected", FullyConnected(act=act), x, (out_c, x[-1]), **more)
+
+
+def relu(*geometry, **more) -> Layer:
+    return layer(
+        *geometry[:2], replace(geometry[2], act=RELU) if geometry[2:] else Conv2D(act=RELU), y_zero=-128, **more
+    )
+
+
+CONVS = {
+    "1x1": relu((5, 5, 64), (64, 1, 1, 64)),
+    "1x1, odd": layer((7, 3, 9), (7, 1, 1, 9)),
+    "1x1, one of each": layer((1, 1, 1), (1, 1, 1, 1)),
+    "1x1, one pixel": layer((1, 1, 17), (5, 1, 1, 17)),
+    "1x1, two pixels": relu((1, 2, 3), (3, 1, 1, 3)),
+    "1x1, three pixels": layer((3, 1, 5), (9, 1, 1, 5)),
+    "1x1, most taps on the stack": layer((2, 2, 256), (4, 1, 1, 256)),
+    "1x1, taps in scratch": relu((1, 3, 257), (6, 1, 1, 257)),
+    "1x1, stride 2": layer((9, 9, 16), (8, 1, 1, 16), Conv2D(Pair(2, 2))),
+    "1x1, stride 2, clamp": layer((8, 7, 5), (7, 1, 1, 5), Conv2D(Pair(2, 2), act=Act(-0.5, 0.5))),
+    "first layer, 10x4": relu((13, 10, 1), (17, 10, 4, 1), Conv2D(Pair(2, 2), Padding(4, 1, 5, 1))),
+    "first layer, RGB": relu((9, 33, 3), (8, 3, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
+    "3x3": relu((5, 9, 16), (16, 3, 3, 16), Conv2D(pad=ONE)),
+    "3x3, general": layer((7, 8, 3), (9, 3, 3, 3), Conv2D(pad=ONE), x_zero=-128, y_zero=127),
+    "3x3, stride 2, relu6": layer((8, 7, 5), (5, 3, 3, 5), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)),
+    "3x3, unpadded": layer((5, 6, 6), (3, 3, 3, 6)),
+    "3x3, loops": relu((4, 5, 64), (6, 3, 3, 64), Conv2D(pad=ONE)),
+    "3x3, odd loops": layer((3, 4, 29), (5, 3, 3, 29), Conv2D(pad=ONE)),
+    "3x3, one column": layer((5, 3, 7), (4, 3, 3, 7)),
+    "3x1 of a column": relu((20, 1, 12), (10, 5, 1, 12), Conv2D(pad=Padding(2, 0, 2, 0))),
+    "1x5": layer((4, 30, 9), (5, 1, 5, 9), Conv2D(pad=Padding(0, 2, 0, 2))),
+    "5x5, long rows": layer((6, 17, 33), (6, 5, 5, 33), Conv2D(pad=Padding(2, 2, 2, 2))),
+    "7x7, stride 2": layer((9, 9, 3), (3, 7, 7, 3), Conv2D(Pair(2, 2), Padding(3, 3, 3, 3))),
+    "wide pads": layer((3, 1, 7), (4, 3, 3, 7), Conv2D(Pair(1, 2), Padding(2, 3, 1, 2)), x_zero=-128),
+    "dilated": layer((9, 20, 24), (6, 3, 3, 24), Conv2D(Pair(1, 1), Padding(2, 3, 2, 3), Pair(2, 3))),
+    "dilated, odd": layer((9, 8, 3), (8, 3, 2, 3), Conv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(2, 3)), x_zero=127),
+    "nothing saturates": layer((5, 3, 5), (5, 3, 3, 5), gain=0.2),
+    "everything saturates": layer((5, 4, 5), (5, 1, 1, 5), gain=20.0),
+}
+DENSES = {
+    "640 -> 128": dense((1, 640), 128),
+    "128 -> 9": dense((1, 128), 9),
+    "8 -> 33, general": dense((1, 8), 33, Act()),
+    "130 -> 10, scale per output": dense((1, 130), 10, Act(), per_channel=True),
+    "1 -> 1": dense((1, 1), 1),
+    "3 -> 2": dense((1, 3), 2, Act()),
+    "17 -> 5, relu6": dense((1, 17), 5, RELU6),
+    "255 -> 6": dense((1, 255), 6),
+    "two rows": dense((2, 64), 7),
+    "three odd rows": dense((3, 17), 5, Act()),
+    "five long rows": dense((5, 260), 8),
+}
+EXTREMES = {
+    "ones": layer((4, 3, 64), (5, 1, 1, 64), weights="largest"),
+    "signs": relu((4, 3, 64), (5, 1, 1, 64), weights="signs"),
+    "3x3 signs": layer((4, 5, 16), (5, 3, 3, 16), Conv2D(pad=ONE), weights="signs"),
+    "dense signs": dense((1, 100), 8, Act(), weights="signs"),
+    "dense ones": dense((1, 100), 9, weights="largest"),
+}
+
+
+def side_by_side(graphs: Mapping[str, Graph]) -> Graph:
+    """One graph of several, with nothing between them; every name gets its graph's number in front."""
+    nodes, values, consts, inputs, outputs = [], {}, {}, [], []
+    for number, graph in enumerate(graphs.values()):
+        new = {name: f"g{number}_{name}" for name in ("", *graph.values)} | {"": ""}
+        values |= {new[name]: replace(value, name=new[name]) for name, value in graph.values.items()}
+        consts |= {new[name]: array for name, array in graph.consts.items()}
+        for node in graph.nodes:
+            places = {side: tuple(new[name] for name in getattr(node, side)) for side in ("inputs", "outputs")}
+            nodes.append(replace(node, name=f"g{number}_{node.name}", **places))
+        inputs += [new[name] for name in graph.inputs]
+        outputs += [new[name] for name in graph.outputs]
+    return Graph("side_by_side", tuple(inputs), tuple(outputs), tuple(nodes), values, consts)
+
+
+def check(layers: Mapping[str, Layer], graphs: Mapping[str, Graph], kernel: str, *args, **more) -> RunResult:
+    """All layers with the kernel in one firmware."""
+    inputs: list[dict[str, Array]] = [{} for _ in range(4)]
+    for number, one in enumerate(layers.values()):
+        for together, sample in zip(inputs, samples(one), strict=True):
+            together |= {f"g{number}_{name}": array for name, array in sample.items()}
+    return check_on_core(side_by_side(graphs), inputs, kernel, *args, **more)
+
+
+def check_all(layers: Mapping[str, Layer], kernel: str, *args, **more) -> RunResult:
+    return check(layers, {name: graph_of(one) for name, one in layers.items()}, kernel, *args, **more)
+
+
+def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
+    return not refusals(kernel, Site(graph, graph.nodes[0], numerics), load_board("cortex-m4").isa)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", CONV)
+def test_conv2d(kernel: str, numerics: Numerics) -> None:
+    ran = check_all(CONVS, kernel, numerics)
+    _assert_counts(CONVS, CONV[kernel], numerics, ran)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", FC)
+def test_fully_connected(kernel: str, numerics: Numerics) -> None:
+    ran = check_all(DENSES, kernel, numerics)
+    _assert_counts(DENSES, FC[kernel], numerics, ran)
+
+
+def _assert_counts(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics, ran: RunResult) -> None:
+    """Executed instructions are what `cost` says, but for the loop over rows, which the compiler writes."""
+    total = 0
+    for one in layers.values():
+        graph = graph_of(one)
+        site = Site(graph, graph.nodes[0], numerics)
+        assert kernel.cost is not None
+        total += kernel.cost(site, prepare(site)).instructions
+    assert ran.instructions[0] == pytest.approx(total, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "per_mac"), [("1x1", 0.75), ("3x3", 0.80), ("first layer, RGB", 1.1)])
+def test_instructions_per_mac(name: str, per_mac: float) -> None:
+    ran = check_all({name: CONVS[name]}, "tc_conv2d_s8_w16_asm")
+    one = CONVS[name]
+    stride = one.attrs.stride
+    pixels = -(-one.x_shape[1] // stride.h) * -(-one.x_shape[2] // stride.w)
+    assert ran.instructions[0] < per_mac * pixels * np.prod(one.w_shape)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_extremes(kernel: str, numerics: Numerics) -> None:
+    op = "conv2d" if kernel in CONV else "fully_connected"
+    layers = {name: one for name, one in EXTREMES.items() if one.op == op}
+    layers = {name: one for name, one in layers.items() if takes(KERNELS[kernel], graph_of(one), numerics)}
+    assert "signs" in layers or "dense signs" in layers
+    check_all(layers, kernel, numerics)
+
+
+def near_dead(one: Layer) -> Graph:
+    """The layer with scales that fall by 2 from channel to channel, to 2^-22, and biases that keep outputs apart."""
+    graph = graph_of(one)
+    w = graph.values["w"]
+    assert w.quant is not None
+    scales = tuple(float(np.float32(0.01 * 2.0 ** -min(i, 22))) for i in range(one.out_c))
+    rng = np.random.default_rng(one.seed)
+    span = np.minimum(4000 * 2.0 ** np.arange(one.out_c), 2.0**28)
+    bias = np.rint(rng.uniform(-1, 1, one.out_c) * span).astype(np.int32)
+    values = {**graph.values, "w": replace(w, quant=Quant(scales, (0,) * one.out_c, 0))}
+    return replace(graph, values=values, consts={**graph.consts, "b": read_only(bias)})
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("act", [RELU, Act()])
+def test_near_dead_channels(act: Act, numerics: Numerics) -> None:
+    y_zero = -128 if act == RELU else 3
+    layers = {"1x1": layer((3, 5, 32), (27, 1, 1, 32), Conv2D(act=act), y_zero=y_zero)}
+    check(layers, {name: near_dead(one) for name, one in layers.items()}, "tc_conv2d_s8_w16_asm", numerics)
+
+
+@pytest.mark.parametrize("kernel", CONV)
+def test_least_weights_go_to_int16(kernel: str) -> None:
+    one = layer((4, 3, 6), (5, 3, 3, 6), weights="least")
+    graph = graph_of(replace(one, weights="random"))
+    w = graph.consts["w"].copy()
+    w[0, 0, 0, 0] = -128  # of a channel that lies over another
+    graph = replace(graph, consts={**graph.consts, "w": read_only(w)})
+    assert takes(CONV[kernel], graph, Numerics.TFLM) == (kernel == "tc_conv2d_s8_w16_asm")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("board", "toolchain"), [("cortex-m4", "zig"), ("cortex-m7", "gcc"), ("cortex-m33", "gcc"), ("cortex-m55", "gcc")]
+)
+def test_other_cores_and_compilers(kernel: str, board: str, toolchain: str) -> None:
+    layers = CONVS if kernel in CONV else DENSES
+    check_all(layers, kernel, toolchain=toolchain, board_name=board)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", CONV)
+@pytest.mark.parametrize("in_c", [*range(1, 21), 31, 33, 63, 65, 127, 130])
+def test_every_small_1x1(kernel: str, in_c: int, numerics: Numerics) -> None:
+    counts = itertools.product((1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 7, 8, 9))
+    check_all({f"{w} pixels, {o}": layer((1, w, in_c), (o, 1, 1, in_c), seed=o) for w, o in counts}, kernel, numerics)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", CONV)
+@pytest.mark.parametrize("in_c", [1, 2, 3, 4, 5, 7, 8, 16, 20, 33])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_every_small_window(kernel: str, in_c: int, stride: int) -> None:
+    layers = {}
+    for k_h, k_w, width, pad in itertools.product((1, 2, 3), (1, 2, 3, 4), (4, 5, 6, 9), (0, 1)):
+        attrs = Conv2D(Pair(stride, stride), Padding(pad, pad, pad, pad), act=RELU if width % 2 else Act())
+        one = layer((4, width, in_c), (3, k_h, k_w, in_c), attrs, y_zero=-128 if width % 2 else 0, seed=k_h)
+        layers[f"{k_h}x{k_w} {width} {pad}"] = one
+    check_all(layers, kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", FC)
+def test_every_small_dense(kernel: str, numerics: Numerics) -> None:
+    counts = itertools.product((1, 2, 3), (*range(1, 40), 127, 128, 129, 130), (1, 4, 7))
+    check_all({f"{b}x{i} -> {o}": dense((b, i), o, Act(), seed=i) for b, i, o in counts}, kernel, numerics)

@@ -1,0 +1,320 @@
+"""Desktop runtimes that run the same model file: one Runner each, or the reason why there is none."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import platform
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinyc.bench.report import Computer
+from tinyc.bench.timing import Once
+from tinyc.ir.graph import Array
+from tinyc.native import Library
+
+Feed = Sequence[Array]  # the model's inputs in order, in the shapes of the file
+
+
+class UnavailableError(Exception):
+    """Why a runtime cannot run the model here, in words for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A runtime with the model loaded.
+
+    infer(feed): the outputs in order; integers where the model computes integers. once(feed): a function that
+    does it again, input and output transfers included. batch(feed, n): the same for n copies of the sample at
+    once, None where model or runtime take only one.
+    """
+
+    kind: str
+    name: str
+    device: str
+    software: str
+    arithmetic: str
+    infer: Callable[[Feed], list[Array]]
+    once: Callable[[Feed], Once]
+    batch: Callable[[Feed, int], Once | None]
+
+
+def computer() -> Computer:
+    """CPU, operating system and Python of this computer."""
+    return Computer(_cpu_name(), f"{platform.system()} {platform.machine()}", platform.python_version())
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def generated_c(library: Library, compiler: str) -> Runner:
+    """The library itself, on one thread. Takes integers, [1, ...] or without the batch axis."""
+
+    def shaped(feed: Feed) -> list[Array]:
+        return [array.reshape(port.sample_shape) for array, port in zip(feed, library.inputs, strict=True)]
+
+    def once(feed: Feed) -> Once:
+        return library.bound(*shaped(feed))
+
+    return Runner(
+        kind="c",
+        name="generated C",
+        device=_cpu_name(),
+        software=compiler,
+        arithmetic="int8",
+        infer=lambda feed: list(library.run(*shaped(feed), real=False)),
+        once=once,
+        batch=lambda feed, size: once(feed) if size == 1 else None,
+    )
+
+
+def cpu_runner(model: Path, threads: int) -> Runner:
+    """onnxruntime for .onnx, LiteRT for .tflite. threads 0: as many as the runtime likes."""
+    return litert(model, threads) if model.suffix == ".tflite" else onnxruntime(model, threads, "CPUExecutionProvider")
+
+
+def gpu_runner(model: Path) -> Runner:
+    """The first of onnxruntime's CUDA provider, PyTorch and JAX that runs the model on a GPU."""
+    if model.suffix == ".tflite":
+        raise UnavailableError("a .tflite model runs on the CPU only; give the float .onnx model")
+    reasons = []
+    for attempt in (
+        lambda: onnxruntime(model, 0, "CUDAExecutionProvider"),
+        lambda: pytorch(model, "cuda"),
+        lambda: jax(model, "gpu"),
+    ):
+        try:
+            return attempt()
+        except UnavailableError as error:
+            reasons.append(str(error))
+    raise UnavailableError(f"no GPU run: {'; '.join(reasons)}")
+
+
+def onnxruntime(model: Path, threads: int, provider: str) -> Runner:
+    """A float .onnx model on onnxruntime's `provider`."""
+    runtime = _module("onnxruntime")
+    if provider not in runtime.get_available_providers():
+        raise UnavailableError(f"onnxruntime {runtime.__version__} has no {provider}")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    session = runtime.InferenceSession(str(model), options, providers=[provider])
+    if session.get_providers()[0] != provider:
+        raise UnavailableError(f"onnxruntime {runtime.__version__} could not start its {provider}")
+    gpu = provider == "CUDAExecutionProvider"
+    names = [port.name for port in session.get_inputs()]
+
+    def once(feed: Feed) -> Once:
+        given = dict(zip(names, feed, strict=True))
+        return lambda: session.run(None, given)
+
+    return Runner(
+        kind="gpu" if gpu else "cpu",
+        name="onnxruntime CUDA" if gpu else "onnxruntime CPU",
+        device=_gpu_name() if gpu else _threaded(threads),
+        software=f"onnxruntime {runtime.__version__}",
+        arithmetic="float32",
+        infer=lambda feed: [np.asarray(y) for y in session.run(None, dict(zip(names, feed, strict=True)))],
+        once=once,
+        batch=_batched(once, open_batch=_has_open_batch(model)),
+    )
+
+
+def litert(model: Path, threads: int) -> Runner:
+    """A .tflite model on LiteRT's default path (XNNPACK)."""
+    runtime = _module("ai_edge_litert.interpreter", "pip install ai-edge-litert")
+
+    def interpreter(batch: int) -> Any:
+        made = runtime.Interpreter(model_path=str(model), num_threads=threads or None)
+        if batch > 1:
+            for port in made.get_input_details():
+                made.resize_tensor_input(port["index"], [batch, *port["shape"][1:]], strict=False)
+        made.allocate_tensors()
+        return made
+
+    def runner(made: Any, feed: Feed) -> Once:
+        ports = list(zip(made.get_input_details(), feed, strict=True))
+        outputs = made.get_output_details()
+
+        def run() -> list[Array]:
+            for port, array in ports:
+                made.set_tensor(port["index"], array)
+            made.invoke()
+            return [made.get_tensor(port["index"]) for port in outputs]
+
+        return run
+
+    single = interpreter(1)
+
+    def feed_of(feed: Feed) -> list[Array]:
+        return [x.reshape(p["shape"]) for x, p in zip(feed, single.get_input_details(), strict=True)]
+
+    def batch(feed: Feed, size: int) -> Once | None:
+        try:
+            return runner(interpreter(size), [np.repeat(x, size, axis=0) for x in feed_of(feed)])
+        except (RuntimeError, ValueError):  # a reshape in the model has the batch of 1 written into it
+            return None
+
+    def infer(feed: Feed) -> list[Array]:
+        outputs: Any = runner(single, feed_of(feed))()
+        return [np.array(y) for y in outputs]
+
+    is_float = all(port["dtype"] is np.float32 for port in single.get_input_details())
+    return Runner(
+        kind="cpu",
+        name="LiteRT CPU",
+        device=_threaded(threads),
+        software=f"ai-edge-litert {_version('ai-edge-litert')}",
+        arithmetic="float32" if is_float else "int8",
+        infer=infer,
+        once=lambda feed: runner(single, feed_of(feed)),
+        batch=batch,
+    )
+
+
+def pytorch(model: Path, device: str) -> Runner:
+    """A float .onnx model in PyTorch, converted by onnx2torch. device: `cuda` or `cpu`."""
+    torch = _module("torch", "pip install torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UnavailableError(f"PyTorch {torch.__version__} sees no GPU")
+    converter = _module("onnx2torch", "pip install onnx2torch")
+    try:
+        module = converter.convert(str(model)).to(device).eval()
+    except Exception as error:  # whatever the converter raises for an operator that it does not know
+        raise UnavailableError(f"onnx2torch cannot convert the model: {_first_line(error)}") from error
+
+    def run(feed: Feed) -> list[Array]:
+        with torch.inference_mode():
+            y = module(*(torch.from_numpy(np.ascontiguousarray(x)).to(device) for x in feed))
+            return [part.cpu().numpy() for part in (y if isinstance(y, list | tuple) else [y])]
+
+    def once(feed: Feed) -> Once:
+        return lambda: run(feed)
+
+    name = torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
+    versions = f"PyTorch {torch.__version__}, onnx2torch {_version('onnx2torch')}"
+    cuda = f", CUDA {torch.version.cuda}" if device == "cuda" else ""
+    kind = "gpu" if device == "cuda" else "cpu"
+    batch = _batched(once, open_batch=_has_open_batch(model))
+    return Runner(kind, f"PyTorch {device.upper()}", name, versions + cuda, "float32", run, once, batch)
+
+
+def jax(model: Path, platform_name: str) -> Runner:
+    """A float .onnx model in JAX, converted by jaxonnxruntime and jitted. platform_name: `gpu` or `cpu`."""
+    library = _module("jax", "pip install jax")
+    try:
+        device = library.devices(platform_name)[0]
+    except RuntimeError as error:
+        raise UnavailableError(f"JAX {library.__version__} sees no {platform_name.upper()}") from error
+    converter = _module("jaxonnxruntime.call_onnx", "pip install jaxonnxruntime")
+    proto = _module("onnx").load(str(model))
+    constants = {initializer.name for initializer in proto.graph.initializer}
+    names = [port.name for port in proto.graph.input if port.name not in constants]
+    compiled: dict[tuple[int, ...], Any] = {}
+
+    def function(feed: Feed) -> Any:
+        """The model for inputs of these shapes: JAX compiles each anew."""
+        key = feed[0].shape
+        if key not in compiled:
+            given = dict(zip(names, feed, strict=True))
+            try:
+                call, weights = converter.call_onnx_model(proto, given)
+                jitted = library.jit(call)
+                weights = library.device_put(weights, device)
+                library.block_until_ready(jitted(weights, library.device_put(given, device)))
+            except Exception as error:  # whatever the converter raises for an operator that it does not know
+                raise UnavailableError(f"jaxonnxruntime cannot run the model: {_first_line(error)}") from error
+            compiled[key] = lambda inputs: jitted(weights, inputs)
+        return compiled[key]
+
+    def run(feed: Feed) -> list[Array]:
+        given = library.device_put(dict(zip(names, feed, strict=True)), device)
+        return [np.asarray(part) for part in function(feed)(given)]
+
+    def once(feed: Feed) -> Once:
+        function(feed)
+        return lambda: run(feed)
+
+    run([np.zeros(_shape(port), np.float32) for port in proto.graph.input if port.name in names])
+    versions = f"JAX {library.__version__}, jaxonnxruntime {_version('jaxonnxruntime')}"
+    kind = "gpu" if platform_name == "gpu" else "cpu"
+    batch = _batched(once, open_batch=_has_open_batch(model))
+    return Runner(kind, f"JAX {platform_name.upper()}", device.device_kind, versions, "float32", run, once, batch)
+
+
+def _batched(once: Callable[[Feed], Once], open_batch: bool) -> Callable[[Feed, int], Once | None]:
+    """Runner.batch of a float .onnx model: more than one sample only where the model leaves the batch open."""
+
+    def batch(feed: Feed, size: int) -> Once | None:
+        if size == 1:
+            return once(feed)
+        if not open_batch:
+            return None
+        try:
+            function = once([np.repeat(x, size, axis=0) for x in feed])
+            function()
+        except Exception:  # noqa: BLE001  each runtime has errors of its own for a batch of 1 written into a reshape
+            return None
+        return function
+
+    return batch
+
+
+def _has_open_batch(model: Path) -> bool:
+    proto = _module("onnx").load(str(model), load_external_data=False)
+    constants = {initializer.name for initializer in proto.graph.initializer}
+    ports = [port for port in proto.graph.input if port.name not in constants]
+    return all(p.type.tensor_type.shape.dim and not p.type.tensor_type.shape.dim[0].dim_value for p in ports)
+
+
+def _shape(port: Any) -> list[int]:
+    return [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim]
+
+
+def _module(name: str, install: str = "") -> Any:
+    """The module; UnavailableError if it is not installed, or is broken."""
+    package = name.split(".", maxsplit=1)[0]
+    if importlib.util.find_spec(package) is None:
+        raise UnavailableError(f"{package} is not installed" + (f" ({install})" if install else ""))
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:
+        raise UnavailableError(f"{package} cannot be imported: {_first_line(error)}") from error
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "?"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _threaded(threads: int) -> str:
+    return f"{_cpu_name()}, {f'{threads} thread' if threads == 1 else f'{threads or "default"} threads'}"
+
+
+def _gpu_name() -> str:
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return "GPU"
+    lines = done.stdout.strip().splitlines()
+    return lines[0].replace(", ", ", driver ") if done.returncode == 0 and lines else "GPU"

@@ -1,0 +1,171 @@
+"""What `tinyc bench` states; docs/bench.md documents the schema."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SCHEMA = 1
+CSV_COLUMNS = (
+    "model",
+    "where",
+    "device",
+    "software",
+    "arithmetic",
+    "instructions",
+    "cycles",
+    "arena_bytes",
+    "stack_bytes",
+    "code_bytes",
+    "const_bytes",
+    "mismatches",
+    "median_us",
+    "p90_us",
+    "times_c",
+    "throughput_per_s",
+    "best_batch",
+    "agreement",
+    "sqnr_db",
+    "top1_reference",
+    "top1_board",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Computer:
+    """What the desktop runs ran on."""
+
+    cpu: str
+    system: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Microseconds of one inference at batch 1, warm-up excluded, over `runs` runs."""
+
+    median_us: float
+    p90_us: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """The board's outputs against the reference's on the same inputs.
+
+    agreement: share of equal arg max of the first output. sqnr_db: 10 log10 of reference power over error power, all
+    outputs, dequantized; None: no error. different: output integers that differ, where the reference gives integers.
+    top1_*: share of right answers where labels are known.
+    """
+
+    inputs: int
+    agreement: float
+    sqnr_db: float | None
+    different: int | None = None
+    top1_reference: float | None = None
+    top1_board: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceResult:
+    """A desktop run. kind: `c` (the generated library), `cpu` or `gpu`. times_c: its latency over that of the generated
+    C, the median of the ratios of neighbouring runs."""
+
+    kind: str
+    name: str
+    device: str
+    software: str
+    arithmetic: str
+    latency: Latency
+    times_c: float
+    throughput_per_s: float
+    best_batch: int
+    parity: Parity
+
+
+@dataclass(frozen=True, slots=True)
+class BoardResult:
+    """What the library costs on a board, as in the report of `tinyc build`. cycles, milliseconds: modelled."""
+
+    board: str
+    machine: str
+    toolchain: str
+    instructions: int | None
+    cycles: int | None
+    milliseconds: float | None
+    arena_bytes: int
+    stack_bytes: int | None
+    code_bytes: int
+    const_bytes: int
+    inputs: int
+    output_bytes: int
+    mismatches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A reference that was asked for and could not be run, and why."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResult:
+    """One model: its boards, its desktop runs. inputs_source: the file of the inputs, or how they were made."""
+
+    model: str
+    model_sha256: str
+    name: str
+    numerics: str
+    macs: int
+    inputs_source: str
+    boards: tuple[BoardResult, ...]
+    references: tuple[ReferenceResult, ...]
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """Everything that `tinyc bench` measured."""
+
+    schema: int
+    tinyc: str
+    computer: Computer
+    optimize: str
+    models: tuple[ModelResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every board gave the reference's bytes."""
+        return not any(board.mismatches for model in self.models for board in model.boards)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts, numbers and strings; keys in a fixed order."""
+        return asdict(self)
+
+    def to_csv(self) -> str:
+        """One line per model and board or desktop run, empty where a figure does not apply."""
+        text = io.StringIO()
+        lines = csv.DictWriter(text, CSV_COLUMNS, restval="", lineterminator="\n")
+        lines.writeheader()
+        for model in self.models:
+            lines.writerows(_lines(model))
+        return text.getvalue()
+
+
+def _lines(model: ModelResult) -> Iterator[dict[str, Any]]:
+    for board in model.boards:
+        found = asdict(board) | {"model": model.model, "where": board.board, "device": board.machine}
+        found["software"], found["arithmetic"] = board.toolchain, "int8"
+        yield _known(found)
+    for reference in model.references:
+        found = asdict(reference) | asdict(reference.latency) | asdict(reference.parity)
+        yield _known(found | {"model": model.model, "where": reference.kind})
+
+
+def _known(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: found[key] for key in CSV_COLUMNS if found.get(key) is not None}

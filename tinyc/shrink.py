@@ -1,0 +1,69 @@
+"""Smaller arena: kernels with less scratch, or whose output may overlap its input, where the arena peaks.
+
+The choice of kernels decides what the planner can do, and the planner decides which kernels matter. So
+this is a loop around both: change one kernel at a step where the arena is fullest, plan again, keep the
+change if the arena shrinks (or fewer steps are as full) and the inference does not grow too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from tinyc.ir.graph import Graph
+from tinyc.plan import Plan, plan_graph
+from tinyc.select import Choice
+
+Memory = Literal["speed", "balanced", "min"]
+# How much longer an inference may take, in estimated instructions, for a smaller arena.
+MEMORY_PRICE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.05, "min": 0.2}
+
+
+def shrink(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Choice],
+    price: float,
+    ram_bytes: int | None,
+) -> tuple[dict[str, Choice], Plan]:
+    """Choices and their plan, with an arena as small as `price` (a share of all instructions) buys.
+
+    Above `ram_bytes` any price is paid. found: all candidates of each node.
+    """
+    now, plan = dict(choices), plan_graph(graph, choices, slide=True)
+    best = now, plan  # the first with its arena: fewer full steps alone are worth nothing in the end
+    ceiling = _instructions(now) * (1 + price)
+    while True:
+        over = ram_bytes is not None and plan.arena_bytes > ram_bytes
+        tried = []
+        for node in _fullest(plan):
+            for other in found.get(node, ()):
+                changed = now | {node: other}
+                if other is now[node] or not (over or _instructions(changed) <= ceiling):
+                    continue
+                replanned = plan_graph(graph, changed, slide=True)
+                tried.append((_fullness(replanned), _instructions(changed), len(tried), changed, replanned))
+        if not tried or min(tried)[0] >= _fullness(plan):
+            return best
+        _, _, _, now, plan = min(tried)
+        if plan.arena_bytes < best[1].arena_bytes:
+            best = now, plan
+
+
+def _instructions(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.instructions for choice in choices.values())
+
+
+def _fullness(plan: Plan) -> tuple[int, int]:
+    """(arena bytes, steps that need them all): less is better."""
+    return plan.arena_bytes, len(_fullest(plan))
+
+
+def _fullest(plan: Plan) -> list[str]:
+    """Nodes of the steps in which the arena is used to its end."""
+    ends = {}
+    for buffer in plan.buffers:
+        at = plan.scratch_offsets[buffer.name] if buffer.scratch else plan.offsets[buffer.name]
+        for step in range(max(buffer.born, 0), buffer.dies):
+            ends[step] = max(ends.get(step, 0), at + buffer.size)
+    return [plan.steps[step].node for step in sorted(ends) if ends[step] == plan.arena_bytes and step < len(plan.steps)]
