@@ -21,6 +21,8 @@
 
 #if !TC_DSP_ASM
 
+#define TC_STREAM_CHANNELS 4092 /* of output, at most */
+
 typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
@@ -76,21 +78,29 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
     return w;
 }
 
-/* n pixels -> y [n][out_c]. */
+/* n pixels -> y [n][out_c]. Two pixels are read before their outputs are written, which may lie over them. */
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y)
 {
     const int32_t constants = p->varies ? 3 : 2;
-    for (int32_t i = 0; i < n; i++, first += p->pixel_bytes) {
-        const int32_t *group = stream;
-        for (int32_t o = 0; o < p->out_c; o += 4) {
-            int32_t acc[4];
-            group = tc_stream_sums(p, group, x, first, acc);
-            for (int32_t position = 0; position < 4; position++, group += constants) {
-                if (o + position < p->out_c) {
-                    *y++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+    int8_t made[2 * TC_STREAM_CHANNELS];
+    for (int32_t i = 0; i < n; i += 2) {
+        const int32_t pixels = n - i < 2 ? 1 : 2;
+        int8_t *to = made;
+        for (int32_t k = 0; k < pixels; k++, first += p->pixel_bytes) {
+            const int32_t *group = stream;
+            for (int32_t o = 0; o < p->out_c; o += 4) {
+                int32_t acc[4];
+                group = tc_stream_sums(p, group, x, first, acc);
+                for (int32_t position = 0; position < 4; position++, group += constants) {
+                    if (o + position < p->out_c) {
+                        *to++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+                    }
                 }
             }
+        }
+        for (int32_t k = 0; k < pixels * p->out_c; k++) {
+            *y++ = made[k];
         }
     }
 }

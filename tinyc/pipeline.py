@@ -172,16 +172,25 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
 def verify_model(path: Path, options: Options, progress: Progress) -> Report:
     """Like `build`, in a temporary folder of which nothing is kept."""
     board = load_board(options.board)
-    compiled = compile_model(path, board, options, progress)
+    return prove(compile_model(path, board, options, progress), board, options, progress)
+
+
+def prove(compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
+    """The report of a model that `compile_model` has compiled for the board with these options."""
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         return _build_in(Path(folder), compiled, board, options, progress)
+
+
+def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Samples]:
+    """What the proof runs on: as the model file takes it, and as the library does."""
+    originals = _samples(compiled, options)
+    return originals, _as_integers(originals, compiled)
 
 
 def _build_in(folder: Path, compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
     graph, program = compiled.graph, compiled.program
     _check_fits(board, compiled, None)
-    originals = _samples(compiled, options)
-    samples = _as_integers(originals, compiled)
+    originals, samples = proof_samples(compiled, options)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
     with progress.stage("compile"):

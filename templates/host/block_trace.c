@@ -17,6 +17,10 @@
  *     jump SLOT SOURCE TARGET EXECUTIONS   control went from the instruction at SOURCE, the last of a block, to
  *                            TARGET, which is not the address behind it; SLOT is that of SOURCE
  *
+ * and, where memory accesses were watched and one was wrong,
+ *     misaligned PC ADDRESS  an LDRD, LDM, STRD, STM or FPU access that is not word aligned: cores fault there, unicorn
+ *                            does not
+ *
  * Jumps, unlike blocks, do not depend on where the emulator ends its blocks.
  * Counting by blocks is exact while no block is left in its middle, which only a fault or an interrupt does.
  */
@@ -65,6 +69,8 @@ static struct {
     counter_t *previous; /* of the block that ran before, NULL outside */
     int inferences, slot, stopped;
     uint64_t executed; /* of this inference */
+    int is_misaligned;
+    uint64_t misaligned_pc, misaligned_address;
 } state;
 
 static void *must(void *p)
@@ -226,6 +232,9 @@ static int write_report(void)
     FILE *f = fopen(config.report, "w");
     if (f == NULL) return 0;
     fprintf(f, "stopped %d\nslot %d\n", state.stopped, state.slot);
+    if (state.is_misaligned)
+        fprintf(f, "misaligned %llu %llu\n", (unsigned long long)state.misaligned_pc,
+                (unsigned long long)state.misaligned_address);
     for (int i = 0; i < state.inferences; i++) {
         fputs("inference", f);
         for (int slot = 0; slot < config.slots; slot++)
@@ -316,6 +325,7 @@ static struct {
     const uint8_t *code; /* the flash, to tell the instructions of a block */
     uint64_t origin, bytes;
     int (*stop)(void *engine);
+    uint64_t pc; /* of the instruction that runs, while accesses are watched */
 } host;
 
 /* 1: ready. `code` must stay valid until trace_close. One trace at a time in a process. */
@@ -349,6 +359,38 @@ EXPORT void trace_block(void *engine, uint64_t address, uint32_t bytes, void *da
         b = add_block(address, bytes, instructions, last);
     }
     if (enter_block(b)) host.stop(engine);
+}
+
+/* To be called for every instruction, while accesses are watched: the engine's own program counter may lag behind. */
+EXPORT void trace_instruction(void *engine, uint64_t address, uint32_t bytes, void *data)
+{
+    (void)engine;
+    (void)bytes;
+    (void)data;
+    host.pc = address;
+}
+
+/* LDM, STM, LDRD, STRD, PUSH, POP, exclusive accesses, and those of the FPU: word aligned, whatever the core. */
+static int must_be_aligned(const uint8_t *code)
+{
+    unsigned half = code[0] | (unsigned)code[1] << 8;
+    return (half & 0xF000) == 0xC000 || (half & 0xF600) == 0xB400 || (half & 0xFE00) == 0xE800 ||
+           (half & 0xFE00) == 0xEC00;
+}
+
+/* To be called for every access to memory. */
+EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, int64_t value, void *data)
+{
+    uint64_t pc = host.pc;
+    (void)type;
+    (void)value;
+    (void)data;
+    if (address % 4 == 0 || bytes < 4 || state.is_misaligned) return;
+    if (pc < host.origin || pc + 2 > host.origin + host.bytes || !must_be_aligned(host.code + (pc - host.origin))) return;
+    state.is_misaligned = 1;
+    state.misaligned_pc = pc;
+    state.misaligned_address = address;
+    host.stop(engine);
 }
 
 EXPORT int trace_close(void)

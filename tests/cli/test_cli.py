@@ -241,3 +241,69 @@ def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_version_and_help(tinyc) -> None:
     assert tinyc("--version").out.startswith("tinyc ")
     assert tinyc("build", "--help").code == 0
+
+
+# --- profile ---
+
+
+def _needs_emulator(tinyc) -> None:
+    facts = {finding["name"]: finding["version"] for finding in tinyc("doctor", "--json").json["findings"]}
+    if not (facts["arm-none-eabi-gcc"] or facts["zig"]) or not (facts["QEMU"] or facts.get("unicorn")):
+        pytest.skip("no compiler or no emulator for Arm")
+
+
+def test_profile_is_consistent(tinyc, model: Path, tmp_path: Path) -> None:
+    _needs_emulator(tinyc)
+    graph = tmp_path / "flame.json"
+    ran = tinyc("profile", model, "--board", "cortex-m4", "--json", "--source", "--speedscope", graph, "--top", "5")
+    assert ran.code == 0, ran.err
+    profile = ran.json
+    assert profile["core"] == "Cortex-M4"
+    assert profile["inferences"] == 1
+    total = profile["cost"]
+    assert total["cycles"] > total["instructions"] > profile["macs"] > 0
+    for key in ("instructions", "cycles"):
+        assert sum(layer["cost"][key] for layer in profile["layers"]) == total[key]
+        assert sum(function["cost"][key] for function in profile["functions"]) == total[key]
+    assert profile["milliseconds"] == pytest.approx(1000 * total["cycles"] / profile["clock_hz"])
+    assert 0 < len(profile["sources"]) <= 5
+    assert 0 < len(profile["blocks"]) <= 5
+    flame = json.loads(graph.read_text())
+    (sampled,) = flame["profiles"]
+    assert sampled["endValue"] == sum(sampled["weights"]) == total["cycles"]
+    assert len(sampled["samples"]) == len(sampled["weights"])
+    assert {index for stack in sampled["samples"] for index in stack} == set(range(len(flame["shared"]["frames"])))
+
+
+def test_profile_text_and_the_report_agree(tinyc, model: Path, tmp_path: Path) -> None:
+    _needs_emulator(tinyc)
+    report = tinyc("build", model, "--board", "cortex-m4", "--samples", "1", "-o", tmp_path / "out", "--json").json
+    assert report["cycle_model"].startswith("Cortex-M4, zero wait states")
+    assert report["cycles"] >= sum(layer["cycles"] for layer in report["layers"])
+    ran = tinyc("profile", model, "--board", "cortex-m4", "--source")
+    assert ran.code == 0, ran.err
+    assert f"{report['cycles']:,} modelled cycles" in ran.out
+    assert "conv2d + relu" in ran.out
+    assert "between layers" in ran.out
+
+
+def test_profile_without_a_cycle_model(tinyc, model: Path) -> None:
+    _needs_emulator(tinyc)
+    ran = tinyc("profile", model, "--board", "cortex-m55")
+    if ran.code == 2 and "emulator" in ran.err:
+        pytest.skip("no emulator for cortex-m55")
+    assert ran.code == 0, ran.err
+    assert "there is no cycle model for cortex-m55" in ran.out
+
+
+def test_profile_of_the_host_is_refused(tinyc, model: Path) -> None:
+    ran = tinyc("profile", model, "--board", "host")
+    assert ran.code == 2
+    assert "counts no instructions" in ran.err
+
+
+def test_profile_names_the_file_that_it_cannot_write(tinyc, model: Path, tmp_path: Path) -> None:
+    _needs_emulator(tinyc)
+    ran = tinyc("profile", model, "--speedscope", tmp_path / "absent" / "flame.json")
+    assert ran.code == 2
+    assert "flame.json" in ran.err

@@ -214,6 +214,22 @@ def test_fault_names_the_step(build: Build, board: str, emulator: str, variant: 
         assert "at 0x60000001" in caught.value.message
 
 
+@pytest.mark.parametrize("variant", [Variant.LDRD, Variant.STM, Variant.VLDR])
+@pytest.mark.parametrize("emulator", ["qemu", "unicorn", "python"])
+def test_unaligned_access_that_hardware_refuses(build: Build, emulator: str, variant: Variant) -> None:
+    target = target_for("cortex-m4", "qemu" if emulator == "qemu" else "unicorn")
+    if emulator == "python":
+        assert isinstance(target, UnicornTarget)
+        target = dataclasses.replace(target, native=False)
+    with pytest.raises(RunError, match=r"faulted in step 1, toy_step_1\+0x\w+: unaligned access.* \(inference 0\)"):
+        target.run(build("cortex-m4", "gcc", variant), INPUTS)
+
+
+@pytest.mark.parametrize("emulator", ["qemu", "unicorn"])
+def test_unaligned_access_that_hardware_carries_out(build: Build, emulator: str) -> None:
+    assert run(build, "cortex-m4", "gcc", emulator, Variant.LDR).outputs == OUTPUTS
+
+
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_endless_loop_ends_at_the_limit(build: Build, board: str, emulator: str) -> None:
     with pytest.raises(RunError, match="did not end within 1,000,000 instructions: it was in step 1") as caught:

@@ -39,15 +39,18 @@ def save(path: Path, nodes: list[onnx.NodeProto], inputs: dict, outputs: dict, c
 
 
 def classifier(folder: Path, name: str = "tiny") -> Path:
-    """conv -> relu -> global mean -> dense, one input and one output."""
+    """conv -> relu -> two 1x1 convs, which a board runs in place -> global mean -> dense."""
     nodes = [
         helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["m"]),
+        helper.make_node("Conv", ["r", "p"], ["s"]),
+        helper.make_node("Conv", ["s", "q"], ["t"]),
+        helper.make_node("GlobalAveragePool", ["t"], ["m"]),
         helper.make_node("Flatten", ["m"], ["f"]),
         helper.make_node("Gemm", ["f", "d", "e"], ["y"], transB=1),
     ]
-    constants = [weights("w", 5, 3, 3, 3), weights("b", 5), weights("d", 4, 5), weights("e", 4)]
+    shapes = {"w": (12, 3, 3, 3), "b": (12,), "p": (24, 12, 1, 1), "q": (24, 24, 1, 1), "d": (4, 24), "e": (4,)}
+    constants = [weights(name, *shape) for name, shape in shapes.items()]
     return save(folder / f"{name}.onnx", nodes, {"x": (1, 3, 5, 7)}, {"y": (1, 4)}, constants)
 
 

@@ -9,19 +9,21 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 
 from tests.load.onnx_models import build, load, op, rand
 from tests.unit.networks import random_network
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
+from tinyc.load.onnx import load_onnx
 from tinyc.numerics import Numerics, quantize_array
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.quantize import METHODS, Calibration, Recipe, calibrate, quantize_model
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize, find_links
-from tinyc.quantize.observe import observe
+from tinyc.quantize.observe import _open, observe
 from tinyc.reference import prepare_float, prepare_int, run_float
 
 SEEDS = range(16)
@@ -121,6 +123,26 @@ def test_a_model_that_onnxruntime_refuses_is_run_by_the_reference(tmp_path: Path
     graph, calibration = calibrated(random_network(2), tmp_path)
     (tmp_path / "model.onnx").write_bytes(b"damaged since")
     assert quantize_model(graph, calibration).outputs == graph.outputs
+
+
+@pytest.mark.parametrize("elem_type", [TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16])
+def test_other_float_widths(tmp_path: Path, elem_type: int) -> None:
+    """onnxruntime runs what it can; bfloat16 it cannot, so the reference does."""
+    w = rand(1, 20, 7).astype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    nodes = [op("MatMul", "x w", "m"), op("Relu", "m", "y")]
+    graph, calibration = calibrated(build(nodes, {"x": [1, 20]}, ["y"], {"w": w}, elem_type=elem_type), tmp_path)
+    assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 30
+
+
+def test_external_weights(tmp_path: Path) -> None:
+    nodes = [op("MatMul", "x w", "m"), op("Relu", "m", "y")]
+    path = tmp_path / "model.onnx"
+    model = build(nodes, {"x": [1, 20]}, ["y"], {"w": rand(1, 20, 7)})
+    onnx.save_model(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    graph = normalize(load_onnx(path))
+    calibration = Calibration(samples(graph), "test", proven=True, model=path)
+    assert _open(graph, ["y"], calibration) is not None
+    assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 30
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -315,5 +337,6 @@ def test_calibration_that_is_not_finite_or_overflows(tmp_path: Path) -> None:
     with pytest.raises(TinycError, match="expected float32"):
         quantize_model(graph, replace(calibration, inputs={"x": x[0]}))
     huge = np.full_like(x, 3e38)
-    with np.errstate(all="ignore"), pytest.raises(TinycError, match="overflows"):
-        quantize_model(graph, replace(calibration, inputs={"x": huge}, model=None))
+    for model in (None, calibration.model):
+        with np.errstate(all="ignore"), pytest.raises(TinycError, match="overflows"):
+            quantize_model(graph, replace(calibration, inputs={"x": huge}, model=model))

@@ -120,6 +120,8 @@ def test_dead_channels_and_large_biases_keep_scales_in_bounds() -> None:
     quant = symmetric_weights(w, 0, bias, 0.1)
     assert (np.abs(bias) / (0.1 * np.array(quant.scale)) <= 2**29 * 1.001).all()
     assert quant.scale[2] == pytest.approx(1 / 127)
+    denormal = symmetric_weights(np.array([[1e-45], [1]], np.float32), 0, None, 0.1)
+    assert denormal.scale[0] > 0
     nothing = symmetric_weights(np.zeros((2, 3), np.float32), 0, np.zeros(2, np.float32), 0.1)
     assert min(nothing.scale) > 0
 

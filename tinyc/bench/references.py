@@ -19,6 +19,8 @@ from tinyc.bench.timing import Once
 from tinyc.ir.graph import Array
 from tinyc.native import Library
 
+JAX_OPSET = 14  # jaxonnxruntime lacks some operators in the form of opset 13
+
 Feed = Sequence[Array]  # the model's inputs in order, in the shapes of the file
 
 
@@ -219,7 +221,7 @@ def jax(model: Path, platform_name: str) -> Runner:
     except RuntimeError as error:
         raise UnavailableError(f"JAX {library.__version__} sees no {platform_name.upper()}") from error
     converter = _module("jaxonnxruntime.call_onnx", "pip install jaxonnxruntime")
-    proto = _module("onnx").load(str(model))
+    proto = _newer(_module("onnx").load(str(model)))
     constants = {initializer.name for initializer in proto.graph.initializer}
     names = [port.name for port in proto.graph.input if port.name not in constants]
     compiled: dict[tuple[int, ...], Any] = {}
@@ -265,7 +267,7 @@ def _batched(once: Callable[[Feed], Once], open_batch: bool) -> Callable[[Feed, 
         try:
             function = once([np.repeat(x, size, axis=0) for x in feed])
             function()
-        except Exception:  # noqa: BLE001  each runtime has errors of its own for a batch of 1 written into a reshape
+        except Exception:  # each runtime has errors of its own for a batch of 1 that is written into a reshape
             return None
         return function
 
@@ -279,6 +281,16 @@ def _has_open_batch(model: Path) -> bool:
     return all(p.type.tensor_type.shape.dim and not p.type.tensor_type.shape.dim[0].dim_value for p in ports)
 
 
+def _newer(proto: Any) -> Any:
+    """The model in an opset that jaxonnxruntime has all of, if onnx can convert it."""
+    if max((entry.version for entry in proto.opset_import if not entry.domain), default=0) >= JAX_OPSET:
+        return proto
+    try:
+        return _module("onnx.version_converter").convert_version(proto, JAX_OPSET)
+    except Exception:  # the converter's C++ raises RuntimeError, its own ConvertError and others
+        return proto
+
+
 def _shape(port: Any) -> list[int]:
     return [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim]
 
@@ -290,7 +302,7 @@ def _module(name: str, install: str = "") -> Any:
         raise UnavailableError(f"{package} is not installed" + (f" ({install})" if install else ""))
     try:
         return importlib.import_module(name)
-    except (ImportError, OSError) as error:
+    except Exception as error:  # a package that does not fit its neighbours raises anything
         raise UnavailableError(f"{package} cannot be imported: {_first_line(error)}") from error
 
 
@@ -307,7 +319,8 @@ def _first_line(error: BaseException) -> str:
 
 
 def _threaded(threads: int) -> str:
-    return f"{_cpu_name()}, {f'{threads} thread' if threads == 1 else f'{threads or "default"} threads'}"
+    many = "1 thread" if threads == 1 else f"{threads} threads" if threads else "the runtime's choice of threads"
+    return f"{_cpu_name()}, {many}"
 
 
 def _gpu_name() -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import conv
+from tinyc.codegen import conv, scalar
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -173,6 +173,7 @@ OP = Op(
             when=(is_s8, one_group, narrow_weights),
             scratch=dsp_scratch,
         ),
+        *scalar.KERNELS,
         Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
     ),
     macs=macs,

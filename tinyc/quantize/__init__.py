@@ -27,7 +27,9 @@ class Recipe:
     correct_biases: bool = True
 
 
-MEASURED = Recipe()  # best or nearly so on all five MLPerf Tiny models, also on inputs not calibrated with
+# Against plain min-max on the MLPerf Tiny models, output SQNR: kws 26.8 -> 33.9 dB, ad 42.6 -> 46.8, ic 22.4 -> 23.1,
+# vww 36.4 -> 46.4; sww, whose outputs are nearly all certain, 48.0 -> 38.1, which is a step of a few outputs.
+MEASURED = Recipe()
 UNPROVEN = Recipe("minmax", equalize=False, correct_biases=False)  # made-up inputs say little; take no risk
 
 

@@ -157,5 +157,5 @@ def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float, b
     scale = largest / (2 ** (bits - 1) - 1)
     if bias is not None:
         scale = np.maximum(scale, np.abs(bias.astype(np.float64)) / (x_scale * 2.0**29))
-    scale = np.where(scale > 0, scale, max(float(scale.max()), 2.0**-24))
+    scale = np.maximum(scale, max(float(scale.max()) * 2.0**-30, 2.0**-100))  # far below one step of the output
     return Quant(tuple(float(np.float32(s)) for s in scale), (0,) * len(scale), axis)

@@ -107,11 +107,13 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
 
 @dataclass(frozen=True, slots=True)
 class TraceReport:
-    """stopped: at the limit. step: where execution ended (None: outside the model)."""
+    """stopped: at the limit. step: where execution ended (None: outside the model). misaligned: address of the
+    instruction and of the data of an access that cores refuse and unicorn does not, if accesses were watched."""
 
     stopped: bool
     step: int | None
     counts: Counts
+    misaligned: tuple[int, int] | None = None
 
 
 def read_report(plan: TracePlan, report: Path) -> TraceReport:
@@ -120,7 +122,7 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
         lines = [line.split() for line in report.read_text().splitlines()]
     except OSError as error:
         raise TinycError(f"the emulator left no instruction counts: {error.strerror}") from error
-    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": [], "jump": []}
+    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": [], "jump": [], "misaligned": []}
     for kind, *numbers in lines:
         rows[kind].append([int(number) for number in numbers])
     inferences = tuple(plan.inference(totals) for totals in rows["inference"])
@@ -132,6 +134,7 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
         stopped=rows["stopped"][0][0] != 0,
         step=plan.step_of(rows["slot"][0][0]),
         counts=Counts(inferences, ordered(blocks), ordered_jumps(plan, jumps)),
+        misaligned=next(((pc, address) for pc, address in rows["misaligned"]), None),
     )
 
 

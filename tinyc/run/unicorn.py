@@ -92,12 +92,15 @@ class UnicornTarget:
     """A bare core with exactly the board's flash and RAM: any access elsewhere stops it.
 
     native: count with the compiled tracer where this computer has a C compiler, else (slower) in Python.
+    check_alignment: run the first inference once before, with every access to memory watched: unicorn carries out
+    LDRD, LDM, STRD, STM and FPU accesses that are not word aligned, on which cores fault.
     """
 
     cpu: str
     memory: Memory
     version: str
     native: bool = True
+    check_alignment: bool = True
 
     @property
     def machine(self) -> str:
@@ -112,12 +115,24 @@ class UnicornTarget:
         on_progress: Progress | None = None,
     ) -> RunResult:
         check_inputs(firmware.info, inputs)
+        if self.check_alignment and inputs:
+            self._run(firmware, inputs[:1], instruction_limit, None, watch=True)
+        return self._run(firmware, inputs, instruction_limit, on_progress, watch=False)
+
+    def _run(
+        self,
+        firmware: Firmware,
+        inputs: Inputs,
+        instruction_limit: int,
+        on_progress: Progress | None,
+        watch: bool,
+    ) -> RunResult:
         elf = firmware.read_elf()
         plan = plan_trace(firmware, elf, instruction_limit)
         talk = Conversation(firmware, len(inputs), on_progress)
         core = _Core(self.cpu, self.memory, elf)
         files = _Semihosting(core, protocol.requests(inputs), talk)
-        tracer = _make_tracer(core, plan, self.native)
+        tracer = _make_tracer(core, plan, self.native, watch)
         tracer.start()
         try:
             core.run(files.call)
@@ -125,6 +140,10 @@ class UnicornTarget:
             report = tracer.finish()
         if core.failure is not None:
             raise core.failure
+        if report.misaligned is not None:
+            pc, address = report.misaligned
+            reason = f"unaligned access at 0x{address:08x}"
+            raise fault_error(firmware, reason, report.step, pc, talk.done)
         if report.stopped:
             raise limit_error(firmware, instruction_limit, report.step, talk.done)
         if core.fault is not None:
@@ -263,12 +282,12 @@ class _Tracer(Protocol):
     def finish(self) -> TraceReport: ...
 
 
-def _make_tracer(core: _Core, plan: TracePlan, native: bool) -> _Tracer:
+def _make_tracer(core: _Core, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
     library = build_trace_library(None) if native else None
     engine_library = _engine_library() if library is not None else None
     if library is None or engine_library is None:
-        return _PythonTracer(core, plan)
-    return _NativeTracer(core, plan, library, engine_library)
+        return _PythonTracer(core, plan, watch)
+    return _NativeTracer(core, plan, library, engine_library, watch)
 
 
 def _engine_library() -> ctypes.CDLL | None:
@@ -284,9 +303,12 @@ class _NativeTracer:
 
     _one_at_a_time = threading.Lock()  # its state is one set of C variables
 
-    def __init__(self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL) -> None:
+    def __init__(
+        self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool
+    ) -> None:
         self._core = core
         self._plan = plan
+        self._watch = watch
         self._trace = ctypes.CDLL(str(library))
         self._engine_library = engine_library
         self._folder = tempfile.TemporaryDirectory(prefix="tinyc-")
@@ -306,16 +328,20 @@ class _NativeTracer:
         )
         if opened != 1:
             raise TinycError("the instruction counter cannot read its configuration")
-        self._add_hook()
+        unicorn = _module()
+        self._add_hook(unicorn.UC_HOOK_BLOCK, self._trace.trace_block)
+        if self._watch:
+            self._add_hook(unicorn.UC_HOOK_CODE, self._trace.trace_instruction)
+            self._add_hook(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._trace.trace_access)
 
-    def _add_hook(self) -> None:
+    def _add_hook(self, kind: int, function: Any) -> None:
         unicorn = _module()
         hook = ctypes.c_size_t()
         status = self._engine_library.uc_hook_add(
             self._core.engine._uch,
             ctypes.byref(hook),
-            ctypes.c_int(unicorn.UC_HOOK_BLOCK),
-            ctypes.cast(self._trace.trace_block, ctypes.c_void_p),
+            ctypes.c_int(kind),
+            ctypes.cast(function, ctypes.c_void_p),
             None,
             ctypes.c_uint64(1),
             ctypes.c_uint64(0),  # begin > end: everywhere
@@ -336,12 +362,22 @@ class _NativeTracer:
         return Path(self._folder.name) / "trace.txt"
 
 
+def must_be_aligned(code: bytes) -> bool:
+    """Whether the instruction that begins with these two bytes faults on every core when its address is not word
+    aligned: LDM, STM, LDRD, STRD, PUSH, POP, exclusive accesses, and those of the FPU."""
+    half = int.from_bytes(code, "little")
+    return half & 0xF000 == 0xC000 or half & 0xF600 == 0xB400 or half & 0xFE00 in (0xE800, 0xEC00)
+
+
 class _PythonTracer:
     """The same counting in Python, for a computer without a C compiler."""
 
-    def __init__(self, core: _Core, plan: TracePlan) -> None:
+    def __init__(self, core: _Core, plan: TracePlan, watch: bool) -> None:
         self._core = core
         self._plan = plan
+        self._watch = watch
+        self._pc = 0  # of the instruction that runs, while accesses are watched
+        self._misaligned: tuple[int, int] | None = None
         self._steps = {start: slot for slot, (_, start) in enumerate(plan.steps, 1)}
         self._slot = OUTSIDE
         self._executed = 0
@@ -353,7 +389,11 @@ class _PythonTracer:
         self._previous: tuple[int, int, int] | None = None  # slot, last instruction, end of the block before
 
     def start(self) -> None:
-        self._core.engine.hook_add(_module().UC_HOOK_BLOCK, self._on_block)
+        unicorn = _module()
+        self._core.engine.hook_add(unicorn.UC_HOOK_BLOCK, self._on_block)
+        if self._watch:
+            self._core.engine.hook_add(unicorn.UC_HOOK_CODE, self._on_instruction)
+            self._core.engine.hook_add(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._on_access)
 
     def finish(self) -> TraceReport:
         numbers = self._plan.numbers
@@ -365,7 +405,18 @@ class _PythonTracer:
             for (slot, address, size), count in self._executions.items()
         )
         counts = Counts(inferences, ordered(blocks), ordered_jumps(self._plan, self._jumps))
-        return TraceReport(self._stopped, self._plan.step_of(self._slot), counts)
+        return TraceReport(self._stopped, self._plan.step_of(self._slot), counts, self._misaligned)
+
+    def _on_instruction(self, engine: Any, address: int, size: int, data: Any) -> None:
+        self._pc = address  # the engine's own program counter may lag behind
+
+    def _on_access(self, engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        if address % 4 == 0 or size < 4 or self._misaligned is not None:
+            return
+        at = self._pc - self._core.flash_origin
+        if must_be_aligned(self._core.flash[at : at + 2]):
+            self._misaligned = self._pc, address
+            self._core.stop()
 
     def _on_block(self, engine: Any, address: int, size: int, data: Any) -> None:
         if self._previous is not None and address != self._previous[2]:

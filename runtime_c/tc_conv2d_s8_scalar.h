@@ -1,0 +1,73 @@
+/* One row of a 2-D convolution on a core without DSP instructions (tc_scalar.h), three pixels at a time.
+ *
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
+ *
+ * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing and a padded tap reads x_zero.
+ * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y [out_w][out_c].
+ * pad: at least in_c bytes of x_zero. w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to an even number, zeros
+ * beyond the last channel and tap. scratch: 8 bytes for each tap, on a word. A group's pixels are read before it is written.
+ * segment: taps, even, over which no |sum of x * w| reaches 2^20.
+ */
+#ifndef TC_CONV2D_S8_SCALAR_H
+#define TC_CONV2D_S8_SCALAR_H
+
+#include "tc_scalar.h"
+
+typedef struct {
+    const int8_t *w;
+    tc_scalar_out_t out;
+    const int8_t *pad;
+    int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
+    int32_t taps, segment;
+} tc_conv2d_s8_scalar_t;
+
+/* The taps of n <= 3 pixels from ox on. */
+static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                              int32_t *to)
+{
+    int32_t *const end = to + 2 * p->taps;
+    for (int32_t ky = 0; ky < p->k_h; ky++) {
+        for (int32_t kx = 0; kx < p->k_w; kx++) {
+            const int8_t *from[3];
+            int32_t ix = ox * p->stride_w - p->pad_left + kx * p->dilation_w;
+            for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
+                from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
+            }
+            to = tc_scalar_pack(from[0], from[1], from[2], p->in_c, to);
+        }
+    }
+    if (to < end) {
+        to[0] = to[1] = 0;
+    }
+}
+
+static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
+                                                 void *scratch)
+{
+    int32_t *const packed = (int32_t *)scratch;
+    const int32_t out_c = p->out.out_c;
+
+    for (int32_t ox = 0; ox < p->out_w; ox += 3, y += 3 * out_c) {
+        const int32_t n = p->out_w - ox < 3 ? p->out_w - ox : 3;
+        tc_conv2d_s8_scalar_gather(p, x, ox, n, packed);
+        for (int32_t o = 0; o < out_c; o += 4) {
+            const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
+            const int32_t channels = out_c - o < 4 ? out_c - o : 4;
+            int32_t acc[4][3] = {{0}};
+            for (int32_t done = 0; done < p->taps; done += p->segment) {
+                const int32_t count = p->taps - done < p->segment ? p->taps - done : p->segment;
+                int32_t sums[8];
+                tc_scalar_dot4(packed + 2 * done, w + 8 * done, count >> 1, sums);
+                for (int32_t i = 0; i < channels; i++) {
+                    tc_scalar_split(sums + 2 * i, acc[i]);
+                }
+            }
+            for (int32_t i = 0; i < channels; i++) {
+                tc_scalar_store(&p->out, acc[i], o + i, n, y + o + i, out_c);
+            }
+        }
+    }
+}
+
+#endif

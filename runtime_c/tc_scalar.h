@@ -1,0 +1,255 @@
+/* Convolutions for cores without DSP instructions: three pixels in two words, and exact sums without 64-bit products.
+ *
+ * One 32-bit multiply-accumulate serves one and a half taps. For the taps a, b, c of three pixels the words
+ *
+ *   X1 = a + 2^10 c,   X2 = b + 2^21 c    (modulo 2^32)
+ *
+ * are multiplied with the int8 weight w and summed up: P1 = A + 2^10 C, P2 = B + 2^21 C with the dot products A, B, C.
+ * When |A|, |B|, |C| < 2^20, B is the lower 21 bits of P2, and the rest of P2 is C modulo 2^11. That part of C taken from P1
+ * leaves A + 2^21 (C >> 11), which splits in the same way. Longer dot products go by segments that keep the bound.
+ *
+ * ARMv6-M and ARMv7-M run the loop in assembly: neither keeps the accumulators in registers otherwise. No access is unaligned.
+ */
+#ifndef TC_SCALAR_H
+#define TC_SCALAR_H
+
+#include "tc_math.h"
+
+#if !defined(__GNUC__)
+#define TC_SCALAR_NAKED
+#define TC_SCALAR_UNUSED
+#elif defined(__clang__)
+#define TC_SCALAR_NAKED __attribute__((naked, noinline, unused))
+#define TC_SCALAR_UNUSED __attribute__((unused))
+#else
+#define TC_SCALAR_NAKED __attribute__((naked, noipa, unused)) /* noipa: callers must not guess what it clobbers */
+#define TC_SCALAR_UNUSED __attribute__((unused))
+#endif
+
+#if defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#define TC_SCALAR_THUMB2 1
+#define TC_SCALAR_THUMB1 0
+#elif defined(__thumb__) && !defined(__ARM_BIG_ENDIAN)
+#define TC_SCALAR_THUMB2 0
+#define TC_SCALAR_THUMB1 1
+#else
+#define TC_SCALAR_THUMB2 0
+#define TC_SCALAR_THUMB1 0
+#endif
+
+/* RISC-V and ARMv7-M multiply to 64 bits. The others build the upper half from four products; so do hosts, as a test of it. */
+#if TC_SCALAR_THUMB2 || defined(__riscv_mul)
+#define TC_SCALAR_LONG 1
+#else
+#define TC_SCALAR_LONG 0
+#endif
+
+/* mult, c, shift: of each channel. finish: 1 t + c, 2 the same with t rounded, 3 rounded, halves away from zero;
+ * 0: tc_requantize by `rounds` with shift as there. y = clamp((t [- (t < 0)] + c) >> shift), t = acc * mult / 2^31. */
+typedef struct {
+    const int32_t *bias;
+    const int32_t *scale; /* [out_c][3] */
+    int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
+} tc_scalar_out_t;
+
+/* acc * mult / 2^31 rounded down, plus 1/2 first if `round`. |acc| < 2^28. */
+static inline int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round)
+{
+#if TC_SCALAR_LONG
+    return (int32_t)(((int64_t)acc * mult + (round ? (int64_t)1 << 30 : 0)) >> 31);
+#else
+    const int32_t low = (int16_t)acc;
+    const int32_t high = (acc - low) >> 16;
+    const int32_t mult_low = mult & 0xffff;
+    const int32_t mult_high = mult >> 16;
+    const int32_t middle = ((low * mult_low) >> 16) + low * mult_high + high * mult_low + (round ? 1 << 14 : 0);
+    return 2 * high * mult_high + (middle >> 15);
+#endif
+}
+
+/* n accumulators of one channel -> int8 at y, y + step, ... */
+static inline void tc_scalar_store(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                                   int32_t step)
+{
+    const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
+    const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max, finish = p->finish;
+    for (int32_t i = 0; i < n; i++, y += step) {
+        int32_t v = acc[i] + bias;
+        if (finish == 0) {
+            v = tc_requantize(v, mult, shift, p->rounds) + p->y_zero;
+        } else if (finish == 1) {
+            v = (tc_scalar_scale(v, mult, 0) + c) >> shift;
+        } else {
+            v = tc_scalar_scale(v, mult, 1);
+            v = (v + c + (finish == 3 ? v >> 31 : 0)) >> shift;
+        }
+        *y = (int8_t)tc_clamp(v, least, greatest);
+    }
+}
+
+#if TC_SCALAR_THUMB2
+
+/* 2 * pairs taps x [taps][X1, X2] times w [taps][8], four of the eight channels -> p [4][P1, P2]. */
+static TC_SCALAR_NAKED void tc_scalar_dot4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
+                                           int32_t pairs TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+{
+#define TC_SCALAR_TAP(w0, w1, w2, w3)                                              \
+    "ldrd   r3, r12, [r0], #8\n"                                                   \
+    "ldrsb  lr, [r1" w0 "\n"                                                       \
+    "mla    r4, lr, r3, r4\n"                                                      \
+    "mla    r5, lr, r12, r5\n"                                                     \
+    "ldrsb  lr, [r1, #" w1 "]\n"                                                   \
+    "mla    r6, lr, r3, r6\n"                                                      \
+    "mla    r7, lr, r12, r7\n"                                                     \
+    "ldrsb  lr, [r1, #" w2 "]\n"                                                   \
+    "mla    r8, lr, r3, r8\n"                                                      \
+    "mla    r9, lr, r12, r9\n"                                                     \
+    "ldrsb  lr, [r1, #" w3 "]\n"                                                   \
+    "mla    r10, lr, r3, r10\n"                                                    \
+    "mla    r11, lr, r12, r11\n"
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r3-r11, lr}\n"
+        "movs   r4, #0\n"
+        "movs   r5, #0\n"
+        "movs   r6, #0\n"
+        "movs   r7, #0\n"
+        "mov    r8, r4\n"
+        "mov    r9, r4\n"
+        "mov    r10, r4\n"
+        "mov    r11, r4\n"
+        ".p2align 2\n"
+        "1:\n"
+        TC_SCALAR_TAP("], #16", "-15", "-14", "-13")
+        TC_SCALAR_TAP(", #-8]", "-7", "-6", "-5")
+        "subs   r2, #1\n"
+        "bne    1b\n"
+        "pop    {r3}\n"
+        "stm    r3, {r4-r11}\n"
+        "pop    {r4-r11, pc}\n");
+#undef TC_SCALAR_TAP
+}
+
+#elif TC_SCALAR_THUMB1
+
+/* 2 * pairs taps x [taps][X1, X2] times w [taps][8], two of the eight channels -> p [2][P1, P2]. */
+static TC_SCALAR_NAKED void tc_scalar_dot2(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
+                                           int32_t pairs TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+{
+/* r6, r7: from x to the weights, which are as far apart as taps of x. LDM moves r0 on before them. */
+#define TC_SCALAR_TAP                                                              \
+    "ldmia  r0!, {r2, r3}\n"                                                       \
+    "ldrsb  r4, [r0, r6]\n"                                                        \
+    "mov    r5, r4\n"                                                              \
+    "muls   r5, r2, r5\n"                                                          \
+    "add    r8, r5\n"                                                              \
+    "muls   r4, r3, r4\n"                                                          \
+    "add    r9, r4\n"                                                              \
+    "ldrsb  r4, [r0, r7]\n"                                                        \
+    "muls   r2, r4, r2\n"                                                          \
+    "add    r10, r2\n"                                                             \
+    "muls   r3, r4, r3\n"                                                          \
+    "add    r11, r3\n"
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r3-r7, lr}\n"
+        "mov    r4, r8\n"
+        "mov    r5, r9\n"
+        "mov    r6, r10\n"
+        "mov    r7, r11\n"
+        "push   {r4-r7}\n"
+        "subs   r6, r1, r0\n"
+        "subs   r6, #8\n"
+        "adds   r7, r6, #1\n"
+        "lsls   r2, r2, #4\n"
+        "add    r2, r0\n"
+        "mov    r12, r2\n"
+        "movs   r4, #0\n"
+        "mov    r8, r4\n"
+        "mov    r9, r4\n"
+        "mov    r10, r4\n"
+        "mov    r11, r4\n"
+        "1:\n"
+        TC_SCALAR_TAP
+        TC_SCALAR_TAP
+        "cmp    r0, r12\n"
+        "bne    1b\n"
+        "mov    r2, r8\n"
+        "mov    r3, r9\n"
+        "mov    r0, r10\n"
+        "mov    r1, r11\n"
+        "pop    {r4-r7}\n"
+        "mov    r8, r4\n"
+        "mov    r9, r5\n"
+        "mov    r10, r6\n"
+        "mov    r11, r7\n"
+        "pop    {r4}\n"
+        "str    r2, [r4]\n"
+        "str    r3, [r4, #4]\n"
+        "str    r0, [r4, #8]\n"
+        "str    r1, [r4, #12]\n"
+        "pop    {r4-r7, pc}\n");
+#undef TC_SCALAR_TAP
+}
+
+static inline void tc_scalar_dot4(const int32_t *x, const int8_t *w, int32_t pairs, int32_t *p)
+{
+    tc_scalar_dot2(x, w, pairs, p);
+    tc_scalar_dot2(x, w + 2, pairs, p + 4);
+}
+
+#else
+
+static TC_SCALAR_UNUSED void tc_scalar_dot4(const int32_t *x, const int8_t *w, int32_t pairs, int32_t *p)
+{
+    uint32_t a1 = 0, a2 = 0, b1 = 0, b2 = 0, c1 = 0, c2 = 0, d1 = 0, d2 = 0;
+    const int32_t *end = x + 4 * pairs;
+    for (; x < end; x += 2, w += 8) {
+        const uint32_t x1 = (uint32_t)x[0], x2 = (uint32_t)x[1];
+        const uint32_t wa = (uint32_t)w[0], wb = (uint32_t)w[1], wc = (uint32_t)w[2], wd = (uint32_t)w[3];
+        a1 += x1 * wa;
+        a2 += x2 * wa;
+        b1 += x1 * wb;
+        b2 += x2 * wb;
+        c1 += x1 * wc;
+        c2 += x2 * wc;
+        d1 += x1 * wd;
+        d2 += x2 * wd;
+    }
+    p[0] = (int32_t)a1;
+    p[1] = (int32_t)a2;
+    p[2] = (int32_t)b1;
+    p[3] = (int32_t)b2;
+    p[4] = (int32_t)c1;
+    p[5] = (int32_t)c2;
+    p[6] = (int32_t)d1;
+    p[7] = (int32_t)d2;
+}
+
+#endif
+
+/* Adds the dot products A, B, C of [P1, P2] to acc. */
+static inline void tc_scalar_split(const int32_t *p, int32_t *acc)
+{
+    const uint32_t p1 = (uint32_t)p[0], p2 = (uint32_t)p[1];
+    const int32_t b = (int32_t)(p2 << 11) >> 11;
+    const uint32_t part = (p2 - (uint32_t)b) >> 21; /* of C: modulo 2^11 */
+    const uint32_t rest = p1 - (part << 10);
+    const int32_t a = (int32_t)(rest << 11) >> 11;
+    acc[0] += a;
+    acc[1] += b;
+    acc[2] += (int32_t)part + ((int32_t)(rest - (uint32_t)a) >> 10);
+}
+
+/* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */
+static inline int32_t *tc_scalar_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)
+{
+    for (int32_t i = 0; i < n; i++, to += 2) {
+        const uint32_t third = (uint32_t)c[i];
+        to[0] = (int32_t)((uint32_t)a[i] + (third << 10));
+        to[1] = (int32_t)((uint32_t)b[i] + (third << 21));
+    }
+    return to;
+}
+
+#endif

@@ -1,0 +1,221 @@
+"""The stages of `tinyc bench`: compile and prove per board, then time the desktop runs and compare their outputs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tinyc import __version__
+from tinyc.accuracy import dequantize
+from tinyc.bench.references import Feed, Runner, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
+from tinyc.bench.report import (
+    SCHEMA,
+    BenchReport,
+    BoardResult,
+    Missing,
+    ModelResult,
+    Parity,
+    ReferenceResult,
+)
+from tinyc.bench.timing import interleaved, latency, ratio, throughput
+from tinyc.board import Board, load_board
+from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, find_toolchain
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph
+from tinyc.native import load_library
+from tinyc.numerics import Numerics
+from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
+from tinyc.report import Report
+from tinyc.samples import Samples
+from tinyc.verify import Outputs, reference_outputs
+
+Kind = Literal["cpu", "gpu"]
+_RUNNERS: dict[Kind, Callable[[Path, int], Runner]] = {
+    "cpu": cpu_runner,
+    "gpu": lambda model, threads: gpu_runner(model),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What a benchmark may be asked for. samples: inputs on each board's emulator, 0 for all; the parity uses all
+    inputs. seconds: of timing at batch 1, per model. threads: of CPU runtimes, 0 for their own default."""
+
+    boards: tuple[str, ...] = ("cortex-m4",)
+    references: tuple[Kind, ...] = ("cpu",)
+    inputs: Path | None = None
+    calibration: Path | None = None
+    numerics: Numerics | None = None
+    optimize: Optimize = "speed"
+    samples: int = 20
+    seconds: float = 3.0
+    threads: int = 1
+    toolchain: str | None = None
+    emulator: str | None = None
+
+
+def run_bench(models: Sequence[Path], options: BenchOptions, progress: Progress) -> BenchReport:
+    """Everything about each model, in order. A reference that cannot run is noted with its reason.
+
+    Raises TinycError as `build` does, and when no model or board is given.
+    """
+    if not models or not options.boards:
+        raise TinycError("nothing to measure", hint="give a model and a board: tinyc bench MODEL --board cortex-m4")
+    results = tuple(_bench_model(model, options, progress) for model in models)
+    return BenchReport(SCHEMA, __version__, computer(), options.optimize, results)
+
+
+def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> ModelResult:
+    boards = [load_board(name) for name in options.boards]
+    compiled, results = _on_boards(model, boards, options, progress)
+    everything = replace(_pipeline_options(boards[0], options), samples=0)
+    originals, integers = proof_samples(compiled, everything)
+    with progress.stage("reference"):
+        wanted = reference_outputs(compiled.graph, compiled.program, integers)
+    with progress.stage("desktop"):
+        runners, missing = _runners(model, compiled, options)
+        references = _measure(runners, compiled, originals, integers, wanted, options)
+    return ModelResult(
+        model=model.name,
+        model_sha256=compiled.sha256,
+        name=compiled.program.name,
+        numerics=compiled.program.numerics.value,
+        macs=sum(step.macs for step in compiled.program.steps),
+        inputs_source=Path(originals.source).name,
+        boards=tuple(results),
+        references=tuple(references),
+        missing=tuple(missing),
+    )
+
+
+def _pipeline_options(board: Board, options: BenchOptions) -> Options:
+    return Options(
+        board=board.name,
+        numerics=options.numerics,
+        optimize=options.optimize,
+        calibration=options.calibration,
+        toolchain=options.toolchain,
+        emulator=options.emulator,
+        inputs=options.inputs,
+        samples=options.samples,
+    )
+
+
+def _on_boards(
+    model: Path, boards: Sequence[Board], options: BenchOptions, progress: Progress
+) -> tuple[Compiled, list[BoardResult]]:
+    """The model compiled for the first board, and what each board said."""
+    results, first = [], None
+    for board in boards:
+        asked = _pipeline_options(board, options)
+        compiled = compile_model(model, board, asked, progress)
+        first = first or compiled
+        results.append(_board_result(board, prove(compiled, board, asked, progress)))
+    assert first is not None  # run_bench has checked that there is a board
+    return first, results
+
+
+def _board_result(board: Board, report: Report) -> BoardResult:
+    timed = report.cycles is not None and board.clock_hz
+    return BoardResult(
+        board=report.board,
+        machine=report.machine,
+        toolchain=report.toolchain,
+        instructions=report.instructions,
+        cycles=report.cycles,
+        milliseconds=round(1000 * (report.cycles or 0) / (board.clock_hz or 1), 3) if timed else None,
+        arena_bytes=report.arena_bytes,
+        stack_bytes=report.stack_bytes,
+        code_bytes=report.flash.code_bytes,
+        const_bytes=report.flash.const_bytes,
+        inputs=report.verify.inputs,
+        output_bytes=report.verify.output_bytes,
+        mismatches=report.verify.mismatches,
+    )
+
+
+def _runners(model: Path, compiled: Compiled, options: BenchOptions) -> tuple[list[Runner], list[Missing]]:
+    """The generated C first, then what was asked for and is there."""
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        for name, text in compiled.files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        library = load_library(Path(folder), options.optimize)
+    compiler = f"{find_toolchain(load_board('host'))} {OPTIMIZE_FLAGS[options.optimize]}"
+    runners, missing = [generated_c(library, compiler)], []
+    for kind in options.references:
+        try:
+            runners.append(_RUNNERS[kind](model, options.threads))
+        except UnavailableError as error:
+            missing.append(Missing(kind, str(error)))
+    return runners, missing
+
+
+def _measure(
+    runners: Sequence[Runner],
+    compiled: Compiled,
+    originals: Samples,
+    integers: Samples,
+    wanted: Outputs,
+    options: BenchOptions,
+) -> list[ReferenceResult]:
+    float_graph = compiled.float_graph or compiled.graph
+    feeds = [
+        _feeds(integers, compiled.graph) if runner.kind == "c" else _feeds(originals, float_graph) for runner in runners
+    ]
+    times = interleaved([runner.once(feed[0]) for runner, feed in zip(runners, feeds, strict=True)], options.seconds)
+    results = []
+    for runner, feed, taken in zip(runners, feeds, times, strict=True):
+        rate, size = throughput(lambda n, runner=runner, feed=feed: runner.batch(feed[0], n))  # type: ignore[misc]
+        results.append(
+            ReferenceResult(
+                kind=runner.kind,
+                name=runner.name,
+                device=runner.device,
+                software=runner.software,
+                arithmetic=runner.arithmetic,
+                latency=latency(taken),
+                times_c=ratio(taken, times[0]),
+                throughput_per_s=rate,
+                best_batch=size,
+                parity=parity([runner.infer(one) for one in feed], wanted, compiled.graph, originals.labels),
+            )
+        )
+    return results
+
+
+def _feeds(samples: Samples, graph: Graph) -> list[Feed]:
+    rows = (samples.sample(index, graph) for index in range(len(samples)))
+    return [[row[name] for name in graph.inputs] for row in rows]
+
+
+def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, labels: Array | None) -> Parity:
+    """Outputs of a desktop run, [sample][output], against the board's integers, which `graph` gives a meaning."""
+    quants = [graph.values[name].quant for name in graph.outputs]
+    signal = noise = 0.0
+    different: int | None = 0
+    tops = []
+    for reference, board in zip(theirs, ours, strict=True):
+        reals = []
+        for a, b, quant in zip(reference, board, quants, strict=True):
+            integer = a.dtype.kind in "iu" and a.dtype == b.dtype
+            different = different + int((a.ravel() != b.ravel()).sum()) if integer and different is not None else None
+            meant = dequantize(a, quant).ravel() if a.dtype.kind in "iu" else a.astype(np.float64).ravel()
+            reals.append((meant, dequantize(b, quant).ravel()))
+        signal += sum(float(np.square(a).sum()) for a, _ in reals)
+        noise += sum(float(np.square(a - b).sum()) for a, b in reals)
+        tops.append((int(reals[0][0].argmax()), int(reals[0][1].argmax())))
+    them, us = np.array(tops).T
+    known = labels if labels is not None and len(np.unique(labels)) > 1 else None
+    return Parity(
+        inputs=len(tops),
+        agreement=round(float((them == us).mean()), 4),
+        sqnr_db=round(10 * float(np.log10(signal / noise)), 2) if noise > 0 and signal > 0 else None,
+        different=different,
+        top1_reference=None if known is None else round(float((them == known).mean()), 4),
+        top1_board=None if known is None else round(float((us == known).mean()), 4),
+    )

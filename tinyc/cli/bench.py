@@ -1,0 +1,205 @@
+"""`tinyc bench`: boards beside desktop runs of the same models, and two such reports against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from tinyc.bench import BenchOptions, BenchReport, Change, compare_files, run_bench
+from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
+from tinyc.bench.run import Kind
+from tinyc.cli.options import (
+    CalibrationFile,
+    ColorOption,
+    Emulator,
+    InputsFile,
+    Json,
+    NumericsName,
+    OptimizeFor,
+    SampleCount,
+    ToolchainName,
+    Verbose,
+)
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.running import run_stages
+from tinyc.errors import TinycError
+
+Models = Annotated[
+    list[Path] | None, typer.Argument(metavar="MODEL...", help="Models: .onnx or .tflite files.", show_default=False)
+]
+Boards = Annotated[list[str], typer.Option("--board", "-b", help="Board name or .toml file; may be repeated.")]
+References = Annotated[str, typer.Option(help="Desktop runs: cpu, gpu, cpu,gpu or none.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, one line per board and desktop run.")]
+Compare = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(metavar="OLD.json NEW.json", help="Compare two reports; exit code 1 if something got worse."),
+]
+Threshold = Annotated[float, typer.Option(min=0, help="With --compare: how much worse is worse; 0.01 is 1 %.")]
+LatencyThreshold = Annotated[
+    float | None,
+    typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),
+]
+
+
+def command(
+    models: Models = None,
+    board: Boards = ["cortex-m4"],  # noqa: B006  typer copies it
+    reference: References = "cpu",
+    inputs: InputsFile = None,
+    samples: SampleCount = 20,
+    calibration: CalibrationFile = None,
+    numerics: NumericsName = None,
+    optimize: OptimizeFor = OptimizeFor.SPEED,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Seconds of timing at batch 1, per model.")] = 3.0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU runtimes; 0: their own default.")] = 1,
+    toolchain: ToolchainName = None,
+    emulator: Emulator = None,
+    compare: Compare = None,
+    threshold: Threshold = 0.01,
+    latency_threshold: LatencyThreshold = None,
+    json: Json = False,
+    csv: Csv = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, and how near the outputs are."""
+    with guarded(color, json, verbose) as out:
+        if json and csv:
+            raise TinycError("--json and --csv exclude each other")
+        if compare is not None:
+            _compare(out, compare, threshold, latency_threshold, bool(models))
+            return
+        options = BenchOptions(
+            boards=tuple(board),
+            references=_kinds(reference),
+            inputs=inputs,
+            calibration=calibration,
+            numerics=numerics,
+            optimize=optimize.value,
+            samples=samples,
+            seconds=seconds,
+            threads=threads,
+            toolchain=toolchain,
+            emulator=emulator,
+        )
+        report = run_stages(out, lambda progress: run_bench(models or [], options, progress))
+        out.json(report.to_json())
+        if csv:
+            typer.echo(report.to_csv(), nl=False)
+        else:
+            _show(out, report)
+        if not report.passed:
+            raise typer.Exit(1)
+
+
+def _kinds(text: str) -> tuple[Kind, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in ("cpu", "gpu", "none")]
+    if unknown or not words:
+        raise TinycError(f"there is no reference '{', '.join(unknown)}'", hint="there are: cpu, gpu, none")
+    return tuple(cast("Kind", word) for word in dict.fromkeys(words) if word != "none")
+
+
+def _show(out: Output, report: BenchReport) -> None:
+    found = report.computer
+    out.result(f"desktop: {found.cpu}, {found.system}, Python {found.python}")
+    for model in report.models:
+        out.result(f"\n{model.model}: {model.macs:,} MACs, numerics {model.numerics}, inputs {model.inputs_source}\n")
+        out.result(_boards(model), "", _references(model))
+        for missing in model.missing:
+            out.warn(f"{model.model}: {missing.reason}")
+        for board in model.boards:
+            if board.mismatches:
+                out.warn(f"{model.model} on {board.board}: {plural(board.mismatches, 'output byte')} differ")
+
+
+def _boards(model: ModelResult) -> object:
+    numbers = ("instructions", "cycles", "ms", "arena", "stack", "code", "constants")
+    rows = table("", "board", *numbers, "verified", right=numbers)
+    for board in model.boards:
+        rows.add_row(
+            board.board,
+            *map(_number, (board.instructions, board.cycles)),
+            "-" if board.milliseconds is None else f"{board.milliseconds:.2f}",
+            *map(_number, (board.arena_bytes, board.stack_bytes, board.code_bytes, board.const_bytes)),
+            _verified(board),
+        )
+    return rows
+
+
+def _verified(board: BoardResult) -> str:
+    what = f"{plural(board.output_bytes, 'byte')} of {plural(board.inputs, 'input')}"
+    return f"{what}, all equal" if not board.mismatches else f"{what}: {board.mismatches:,} DIFFER"
+
+
+def _references(model: ModelResult) -> object:
+    numbers = ("median us", "p90 us", "x C", "per second", "batch", "agreement", "SQNR dB", "top-1")
+    rows = table("", "desktop run", *numbers, "arithmetic", "software", "device", right=numbers)
+    for run in model.references:
+        rows.add_row(
+            run.name,
+            f"{run.latency.median_us:,.1f}",
+            f"{run.latency.p90_us:,.1f}",
+            f"{run.times_c:.2f}",
+            f"{run.throughput_per_s:,.0f}",
+            str(run.best_batch),
+            *_parity(run),
+            run.arithmetic,
+            run.software,
+            run.device,
+        )
+    return rows
+
+
+def _parity(run: ReferenceResult) -> tuple[str, str, str]:
+    found = run.parity
+    sqnr = "equal" if found.sqnr_db is None else f"{found.sqnr_db:.1f}"
+    if found.top1_board is None or found.top1_reference is None:
+        return f"{found.agreement:.1%}", sqnr, "-"
+    return f"{found.agreement:.1%}", sqnr, f"{found.top1_reference:.1%} -> {found.top1_board:.1%}"
+
+
+def _compare(
+    out: Output, files: tuple[Path, Path], threshold: float, latency_threshold: float | None, has_models: bool
+) -> None:
+    if has_models:
+        raise TinycError("--compare takes no models", hint="tinyc bench --compare old.json new.json")
+    changes = compare_files(*files, threshold, latency_threshold)
+    worse = [change for change in changes if change.worse]
+    out.json({"worse": len(worse), "changes": [_change_facts(change) for change in changes]})
+    rows = table("", "", "model", "where", "figure", "old", "new", "change", right=("old", "new", "change"))
+    for change in sorted(changes, key=lambda change: not change.worse):
+        rows.add_row(
+            "WORSE" if change.worse else "",
+            change.model,
+            change.where,
+            change.figure,
+            *(_figure(value) for value in (change.old, change.new)),
+            "" if change.relative is None else f"{change.relative:+.1%}",
+        )
+    if changes:
+        out.result(rows, "")
+    out.result(f"{plural(len(changes), 'figure')} changed, {len(worse)} got worse by more than {threshold:.1%}")
+    if worse:
+        raise typer.Exit(1)
+
+
+def _change_facts(change: Change) -> dict[str, object]:
+    return {
+        "model": change.model,
+        "where": change.where,
+        "figure": change.figure,
+        "old": change.old,
+        "new": change.new,
+        "worse": change.worse,
+    }
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4g}" if value != int(value) else f"{int(value):,}"
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

@@ -1,0 +1,104 @@
+"""Exact fast convolutions: 3 taps along one dimension with fewer products than taps times outputs.
+
+A form turns n inputs and 3 weights into P products, each of a sum of inputs and a sum of weights, and sums
+products to m outputs. Everything is integer: where the usual form divides, the outputs come out as multiples
+(`unit` of them, times a power of two that differs from output to output). Two dimensions nest: P * P products
+for m * m outputs. Modulo 2^32 all of it is exact; only the two factors of each product must fit int16, and the
+multiples of the sums int32.
+
+`f2`, `f4`: m = 2 and 4, stride 1, by Toom-Cook interpolation at 0, 1, -1, (2, -2,) infinity (the minimal
+filtering algorithms of Winograd). `s2`: m = 2, stride 2: outputs share the product of their common input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """sum over p of sums[a][p] * (inputs[p] . x) * (weights[p] . w) = unit * 2^raised[a] * (output a).
+
+    Output a is the sum over k of x[stride * a + k] * w[k]. shared: the product that every output contains
+    2^raised[a] times: a value added there is added to every output.
+    """
+
+    name: str
+    stride: int
+    inputs: Rows
+    weights: Rows
+    sums: Rows
+    unit: int
+    raised: tuple[int, ...]
+    shared: int
+
+    @property
+    def m(self) -> int:
+        """Outputs."""
+        return len(self.sums)
+
+    @property
+    def n(self) -> int:
+        """Inputs."""
+        return len(self.inputs[0])
+
+    @property
+    def products(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def largest_input(self) -> int:
+        """The largest factor made of int8 inputs, in two dimensions."""
+        return 128 * max(sum(map(abs, row)) for row in self.inputs) ** 2
+
+    @property
+    def scale(self) -> int:
+        """log2 of the multiple of the least raised output, in two dimensions, once a factor of 9 is divided out."""
+        return (self.unit * self.unit // (9 if self.unit % 3 == 0 else 1)).bit_length() - 1
+
+    @property
+    def ninth(self) -> bool:
+        """Whether sums are multiples of 9."""
+        return self.unit % 3 == 0
+
+
+F2 = Form(
+    name="f2",
+    stride=1,
+    inputs=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
+    weights=((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, -2)),
+    sums=((1, 1, 1, 0), (0, 1, -1, 1)),
+    unit=2,
+    raised=(0, 0),
+    shared=1,
+)
+F4 = Form(
+    name="f4",
+    stride=1,
+    inputs=(
+        (4, 0, -5, 0, 1, 0),
+        (0, -4, -4, 1, 1, 0),
+        (0, 4, -4, -1, 1, 0),
+        (0, -2, -1, 2, 1, 0),
+        (0, 2, -1, -2, 1, 0),
+        (0, 4, 0, -5, 0, 1),
+    ),
+    weights=((6, 0, 0), (-1, -1, -1), (-1, 1, -1), (1, 2, 4), (1, -2, 4), (0, 0, 6)),
+    sums=((1, 4, 4, 1, 1, 0), (0, 2, -2, 1, -1, 0), (0, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 1)),
+    unit=6,
+    raised=(2, 1, 0, 0),
+    shared=1,
+)
+S2 = Form(
+    name="s2",
+    stride=2,
+    inputs=((1, 0, -1, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, -1, 0, 1)),
+    weights=((1, 0, 0), (0, 1, 0), (1, 0, 1), (0, 1, 0), (0, 0, 1)),
+    sums=((1, 1, 1, 0, 0), (0, 0, 1, 1, 1)),
+    unit=1,
+    raised=(0, 0),
+    shared=2,
+)
+FORMS = (F2, F4, S2)

@@ -1,0 +1,121 @@
+"""conv2d on cores without DSP instructions: three pixels in two words (runtime_c/tc_scalar.h says how)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Rows, Scratch, Struct, buffered_flow
+from tinyc.ops.base import Site
+from tinyc.ops.dsp import Fields, out_fields
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
+
+_SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits hold it
+_ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
+_LANES = 8  # channels beside each other
+_PIXELS = 3
+_CODE_BYTES = 900  # of the kernel, shared by the layers
+
+
+def small_sums(site: Site) -> bool:
+    """constant weights, one group, and accumulators within 2^28"""
+    if not site.is_const(1) or int(getattr(site.attrs, "groups", 1)) != 1:
+        return False
+    p = conv_params(site, 0)
+    return greatest_sum(p, p.w.reshape(len(p.bias), -1)) < _ACC_LIMIT
+
+
+def greatest_sum(p: ConvParams, taps: Array) -> int:
+    """A bound of every accumulator's absolute value, for weights taps[O, K]."""
+    worst = np.abs(p.bias.astype(np.int64)) + 128 * np.abs(taps.astype(np.int64)).sum(axis=1)
+    return int(worst.max(initial=0))
+
+
+def scale_fields(p: ConvParams, taps: Array) -> Fields:
+    """Fields of the tc_scalar_out_t called `out`, for weights taps[O, K]."""
+    return {f"out.{name}": value for name, value in out_fields(p, taps).items()}
+
+
+def segment_of(taps: npt.NDArray[np.int8]) -> int:
+    """The greatest even number of taps over which no dot product of int8 inputs with taps[O, K], K even, reaches
+    2^20; at least 64, as 64 * 128 * 128 = 2^20 is only reached with weights of -128 alone."""
+    sums = np.zeros((taps.shape[0], taps.shape[1] + 1), np.int64)
+    np.cumsum(128 * np.abs(taps.astype(np.int64)), axis=1, out=sums[:, 1:])
+    segment = taps.shape[1]
+    while segment > 2 and _worst_segment(sums, segment) >= _SUM_LIMIT:
+        segment -= 2
+    return segment
+
+
+def _worst_segment(sums: npt.NDArray[np.int64], segment: int) -> int:
+    starts = np.arange(0, sums.shape[1] - 1, segment)
+    stops = np.minimum(starts + segment, sums.shape[1] - 1)
+    return int((sums[:, stops] - sums[:, starts]).max(initial=0))
+
+
+def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
+    """Weights as [O, K], K rounded up to an even number."""
+    taps = p.w.reshape(p.w.shape[0], -1).astype(np.int8)
+    return np.pad(taps, ((0, 0), (0, taps.shape[1] % 2)))
+
+
+def by_lanes(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """[O, K] -> [ceil(O / 8)][K][8]."""
+    padded = np.pad(taps, ((0, -len(taps) % _LANES), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, _LANES, taps.shape[1]).transpose(0, 2, 1))
+
+
+def _is_whole(site: Site) -> bool:
+    """Whether all pixels may be taken as one row."""
+    a = site.attrs
+    return site.x(1).shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pad)
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8_scalar: one output row from k_h input rows, or all pixels at once."""
+    taps = _taps(p)
+    x, y = site.x(0), site.y()
+    window = Window.of(p.attrs, *p.w.shape[1:3])
+    geometry = window_fields(site, window)
+    rows, flow = row_geometry(site, window, p.x_zero), None
+    if _is_whole(site):
+        pixels = x.shape[1] * x.shape[2]
+        geometry |= {"in_w": pixels, "out_w": pixels}
+        rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
+        flow = buffered_flow(pixels, _PIXELS, x.shape[3], y.shape[3])
+    fields = {
+        "w": Const(by_lanes(taps), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
+        **scale_fields(p, p.w.reshape(len(p.bias), -1)),
+        "pad": Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **geometry,
+        "taps": taps.shape[1],
+        "segment": segment_of(taps),
+    }
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_scalar_t", fields), rows, flow)
+
+
+def scratch(site: Site, p: ConvParams) -> int:
+    """Two words for each tap."""
+    return 8 * int(_taps(p).shape[1])
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for a core without long multiplication."""
+    taps = _taps(p)
+    pixels = site.y().elements // len(p.bias)
+    executed = pixels * len(p.bias) * (2 * taps.shape[1] + 40) + pixels * taps.shape[1] * 5
+    flash = by_lanes(taps).nbytes + 16 * len(p.bias) + _CODE_BYTES
+    return Cost(executed, flash, scratch(site, p))
+
+
+KERNELS = (
+    Kernel(
+        "tc_conv2d_s8_scalar",
+        lower,
+        when=(is_s8, small_sums),
+        scratch=scratch,
+        includes=("tc_scalar.h",),
+        cost=cost,
+    ),
+)
