@@ -239,9 +239,7 @@ def _beside(theirs: int | None, mine: int | None) -> str:
 def _cycles(published: Published) -> list[str]:
     """Cycles that vendors published; not comparable with instructions, so they have a table of their own."""
     models = [m for m in MODELS if any(m in row for row in published.cycles.values())]
-    rows = [
-        [name, *(f"{row[m]:g}" if m in row else "-" for m in models)] for name, row in published.cycles.items()
-    ]
+    rows = [[name, *(f"{row[m]:g}" if m in row else "-" for m in models)] for name, row in published.cycles.items()]
     text = f"{published.how}. Cycles are not instructions: that board takes about 1.5 of them for one."
     return ["### Published MLPerf Tiny results", text, _table(("product", *models), rows)]
 
@@ -270,11 +268,9 @@ def write_section(page: Path, board: str, text: str) -> None:
     block = f"{begin}\n\n{text}\n{end}"
     old = page.read_text(encoding="utf-8") if page.is_file() else "# Benchmarks\n"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if pattern.search(old):
-        new = pattern.sub(lambda _: block, old)
-    else:
-        new = f"{old.rstrip()}\n\n## {board}\n\n{block}\n"
-    page.write_text(new, encoding="utf-8")
+    if not pattern.search(old):
+        old = f"{old.rstrip()}\n\n## {board}\n\n{begin}{end}\n"
+    page.write_text(pattern.sub(lambda _: block, old), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,24 +20,32 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinyc.api import Built, TinycWarning, build, inspect, load, verify
+    from tinyc.api import Built, TinycWarning, bench, build, inspect, load, verify
+    from tinyc.bench import BenchReport
     from tinyc.errors import TinycError
     from tinyc.native import Library, Port
 
 __all__ = [
+    "BenchReport",
     "Built",
     "Library",
     "Port",
     "TinycError",
     "TinycWarning",
     "__version__",
+    "bench",
     "build",
     "inspect",
     "load",
     "verify",
 ]
 
-_HOME = {"TinycError": "tinyc.errors", "Library": "tinyc.native", "Port": "tinyc.native"}
+_HOME = {
+    "BenchReport": "tinyc.bench",
+    "Library": "tinyc.native",
+    "Port": "tinyc.native",
+    "TinycError": "tinyc.errors",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -29,11 +29,7 @@ def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs:
             ]
         )
     signal = sum(float(np.square(a).sum()) for row in floats for a in row)
-    pairs = [
-        (a, b)
-        for mine, theirs in zip(floats, integers, strict=True)
-        for a, b in zip(mine, theirs, strict=True)
-    ]
+    pairs = [(a, b) for mine, theirs in zip(floats, integers, strict=True) for a, b in zip(mine, theirs, strict=True)]
     noise = sum(float(np.square(a - b).sum()) for a, b in pairs)
     top_float = np.array([row[0].argmax() for row in floats])
     top_int = np.array([row[0].argmax() for row in integers])
@@ -57,4 +53,3 @@ def dequantize(array: Array, quant: Quant | None) -> Array:
 
 def _named(graph: Graph, output: object) -> list[tuple[str, Array]]:
     return list(zip(graph.outputs, output, strict=True))  # type: ignore[call-overload]
-

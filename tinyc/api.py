@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc import pipeline
+from tinyc.bench import BenchOptions, BenchReport, run_bench
+from tinyc.bench.run import Kind
 from tinyc.build.toolchain import Optimize
 from tinyc.errors import TinycError
 from tinyc.inspection import Inspection, inspect_model
@@ -97,6 +99,43 @@ def verify(
         options = _options(board, name, numerics, optimize, toolchain, emulator, samples, files, wanted)
         report = pipeline.verify_model(Path(model), options, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
+
+
+def bench(
+    models: File | Sequence[File],
+    boards: str | Sequence[str] = "cortex-m4",
+    *,
+    references: Sequence[Kind] = ("cpu",),
+    inputs: Data | None = None,
+    calibration: Data | None = None,
+    samples: int = 20,
+    seconds: float = 3.0,
+    threads: int = 1,
+    numerics: NumericsName | None = None,
+    optimize: Optimize = "speed",
+    toolchain: str | None = None,
+    emulator: str | None = None,
+) -> BenchReport:
+    """Boards beside desktop runs of the same models, as `tinyc bench`; the arguments are its options.
+
+    references: of `cpu` and `gpu`; one that cannot run here is listed in `missing` with the reason. Raises TinycError.
+    """
+    paths = [models] if isinstance(models, str | PathLike) else models
+    with _as_files(calibration=calibration, inputs=inputs) as files:
+        options = BenchOptions(
+            boards=(boards,) if isinstance(boards, str) else tuple(boards),
+            references=tuple(references),
+            inputs=files.get("inputs"),
+            calibration=files.get("calibration"),
+            numerics=None if numerics is None else _numerics(numerics),
+            optimize=optimize,
+            samples=samples,
+            seconds=seconds,
+            threads=threads,
+            toolchain=toolchain,
+            emulator=emulator,
+        )
+        return run_bench([Path(model) for model in paths], options, _progress())
 
 
 def inspect(model: File) -> Inspection:

@@ -71,9 +71,7 @@ class Step:
         """Where an argument of the call lies; only tensors in the arena are passed as In."""
         place = self.inputs[arg.index] if isinstance(arg, In) else self.outputs[arg.index]
         if place is None or place.offset is None:
-            raise ValueError(
-                f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const"
-            )
+            raise ValueError(f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const")
         return place
 
 
@@ -137,9 +135,7 @@ def lower(
     for index, step in enumerate(plan.steps):
         lowered = _lower_step(index, by_name[step.node], graph, choices[step.node], plan, pool)
         steps.append(replace(lowered, bottom_up=step.bottom_up))
-    places = {
-        value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)
-    }
+    places = {value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)}
     return Program(
         name=prefix,
         numerics=numerics,
@@ -220,11 +216,7 @@ class _Pool:
         held = self._by_content.get(key)
         fixed = replace(const, data=read_only(const.data))
         if held is None:
-            what = (
-                f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}"
-                if is_pad
-                else node_name
-            )
+            what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
             role = "" if is_pad else f"_{const.role}"
             self._by_content[key] = Symbol(self._names.unique(f"{self._prefix}_{what}{role}"), fixed)
         elif is_pad and fixed.data.size > held.const.data.size:

@@ -243,15 +243,11 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
             return _profile(compiled, firmware, ran, folder, most if source else 0)
 
 
-def _compile(
-    folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain
-) -> Firmware:
+def _compile(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:
     """Writes the library into the folder, and builds the firmware in `firmware/` there."""
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    return compile_firmware(
-        folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware"
-    )
+    return compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
 
 
 def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Path, most: int) -> Profile:
@@ -356,12 +352,8 @@ def _check_fits(board: Board, compiled: Compiled, size: LibrarySize | None) -> N
             worst = f"most constants: {layer.title} '{layer.node.name}' with {layer.const_bytes:,} bytes"
         else:
             layer = max(program.steps, key=lambda step: step.live_bytes)
-            worst = (
-                f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
-            )
-        raise TinycError(
-            error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code
-        ) from error
+            worst = f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
+        raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
 
 
 def _report(

@@ -35,7 +35,7 @@ def shrink(
     ceiling = _instructions(now) * (1 + price)
     while True:
         over = ram_bytes is not None and plan.arena_bytes > ram_bytes
-        tried = []
+        tried: list[tuple[tuple[int, int], int, int, dict[str, Choice], Plan]] = []
         for node in _fullest(plan):
             for other in found.get(node, ()):
                 changed = now | {node: other}
@@ -61,7 +61,7 @@ def _fullness(plan: Plan) -> tuple[int, int]:
 
 def _fullest(plan: Plan) -> list[str]:
     """Nodes of the steps in which the arena is used to its end."""
-    ends = {}
+    ends: dict[int, int] = {}
     for buffer in plan.buffers:
         at = plan.scratch_offsets[buffer.name] if buffer.scratch else plan.offsets[buffer.name]
         for step in range(max(buffer.born, 0), buffer.dies):

@@ -186,7 +186,9 @@ def test_bad_input_is_one_message_and_exit_code_2(
     tinyc, model: Path, tmp_path: Path, args: list[str], said: str
 ) -> None:
     np.savez(tmp_path / "shape.npz", x=np.zeros((4, 3, 3), np.float32))
-    ran = tinyc(*(arg.format(model=model, tmp=tmp_path) for arg in args), *(["-o", tmp_path / "o"] if "-" in args else []))
+    ran = tinyc(
+        *(arg.format(model=model, tmp=tmp_path) for arg in args), *(["-o", tmp_path / "o"] if "-" in args else [])
+    )
     assert ran.code == 2
     assert said in ran.err
     assert "Traceback" not in ran.err

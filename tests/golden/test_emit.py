@@ -44,7 +44,10 @@ def small_graph() -> Graph:
         Value("logits", (1, 3), "s8", Quant((0.2,), (5,))),
         Value("y", (1, 3), "s8", Quant((1 / 256,), (-128,))),
     ]
-    loc = [Loc("tiny.tflite", i, f"layer/{i}", op) for i, op in enumerate(["CONV_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX"])]
+    loc = [
+        Loc("tiny.tflite", i, f"layer/{i}", op)
+        for i, op in enumerate(["CONV_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX"])
+    ]
     conv = Conv2D(Pair(2, 2), Padding(1, 1, 1, 1), act=RELU)
     nodes = (
         Node("layer/0", "conv2d", ("x*/evil", "w", "b"), ("conv",), conv, (loc[0],)),

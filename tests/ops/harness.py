@@ -144,8 +144,7 @@ def _main(graph: Graph) -> str:
         for i in range(len(graph.inputs))
     )
     writes = "\n".join(
-        f"        fwrite(unit_output_{i}(arena), 1, UNIT_OUTPUT_{i}_BYTES, stdout);"
-        for i in range(len(graph.outputs))
+        f"        fwrite(unit_output_{i}(arena), 1, UNIT_OUTPUT_{i}_BYTES, stdout);" for i in range(len(graph.outputs))
     )
     return f"""
 #include <stdio.h>

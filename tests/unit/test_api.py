@@ -57,9 +57,7 @@ def classifier(folder: Path, name: str = "tiny") -> Path:
 def two_by_two(folder: Path) -> Path:
     """(a + b, sigmoid(a))."""
     nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Sigmoid", ["a"], ["s"])]
-    return save(
-        folder / "pair.onnx", nodes, {"a": (1, 9), "b": (1, 9)}, {"sum": (1, 9), "s": (1, 9)}, []
-    )
+    return save(folder / "pair.onnx", nodes, {"a": (1, 9), "b": (1, 9)}, {"sum": (1, 9), "s": (1, 9)}, [])
 
 
 def images(count: int = COUNT) -> np.ndarray:

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinyc.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Pair
-from tinyc.ops.batch_norm import BatchNorm
 from tinyc.ops.concat import Concat
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mul import Mul
@@ -247,11 +245,3 @@ def test_an_input_is_never_clipped() -> None:
     assert a_quant is not None
     assert 127 - x_quant.zero[0] >= 59.5 / x_quant.scale[0]
     assert 127 - a_quant.zero[0] < 58 / a_quant.scale[0]
-
-
-def test_batch_norm_that_was_not_folded_is_refused() -> None:
-    net = Net()
-    constants = [net.const(name, np.ones(2)) for name in "gbmv"]
-    net.add("batch_norm", ["x", *constants], BatchNorm(), "y")
-    with pytest.raises(TinycError, match="batch_norm has no integer form"):
-        net.quantize("y")

@@ -51,9 +51,7 @@ def test_misfits_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], messag
         load_samples(_file(tmp_path, **arrays), S8)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"PK\x03\x04 truncated", b"\x93NUMPY\x01\x00garbage", b"plain text"]
-)
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 truncated", b"\x93NUMPY\x01\x00garbage", b"plain text"])
 def test_files_that_are_no_npz(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.npz"
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Boards beside desktop reference runs of the same model: what it costs there, how long it takes here, how near it is."""
+"""Boards beside desktop runs of the same model: what it costs there, how long it takes here, how near it is."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tinyc.errors import Loc, TinycError
 _COSTS = ("instructions", "cycles", "arena_bytes", "stack_bytes", "code_bytes", "const_bytes")
 _SHARES = ("agreement", "top1_board")
 
-Facts = Mapping[tuple[str, ...], float]  # (model, where, figure) -> value
+Facts = Mapping[tuple[str, str, str], float]  # (model, where, figure) -> value
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,24 @@ class Change:
         return (self.new - self.old) / self.old
 
 
-def compare_files(old: Path, new: Path, threshold: float = 0.01, latency_threshold: float | None = None) -> list[Change]:
+def compare_files(
+    old: Path, new: Path, threshold: float = 0.01, latency_threshold: float | None = None
+) -> list[Change]:
     """Every figure of either report that differs, or is only in one.
 
-    Worse: a cost of a board that grew by more than `threshold` (a share: 0.01 is 1 %); agreement or top-1 of the board's
-    outputs that fell by more than that; an output SQNR that fell by more than that share; any wrong byte that was
-    not there; a figure that the new report lacks. Desktop latencies are noisy and only count when `latency_threshold`
-    is given. Raises TinycError for a file that is no benchmark report.
+    Worse: a cost of a board that grew by more than `threshold` (a share: 0.01 is 1 %); agreement or top-1 of the
+    board's outputs that fell by more than that; an output SQNR that fell by more than that share; any wrong byte
+    that was not there; a figure that the new report lacks. Desktop latencies are noisy and only count when
+    `latency_threshold` is given. Raises TinycError for a file that is no benchmark report.
     """
     before, after = _facts(_read(old)), _facts(_read(new))
     changes = []
     for key in dict.fromkeys([*before, *after]):
         was, now = before.get(key), after.get(key)
         if was != now:
-            changes.append(Change(*key, was, now, _is_worse(key[2], was, now, threshold, latency_threshold)))
+            model, where, figure = key
+            worse = _is_worse(figure, was, now, threshold, latency_threshold)
+            changes.append(Change(model, where, figure, was, now, worse))
     return changes
 
 

@@ -92,11 +92,12 @@ def gpu_runner(model: Path) -> Runner:
     if model.suffix == ".tflite":
         raise UnavailableError("a .tflite model runs on the CPU only; give the float .onnx model")
     reasons = []
-    for attempt in (
+    attempts: tuple[Callable[[], Runner], ...] = (
         lambda: onnxruntime(model, 0, "CUDAExecutionProvider"),
         lambda: pytorch(model, "cuda"),
         lambda: jax(model, "gpu"),
-    ):
+    )
+    for attempt in attempts:
         try:
             return attempt()
         except UnavailableError as error:

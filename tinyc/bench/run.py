@@ -78,7 +78,7 @@ def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> Mode
     with progress.stage("reference"):
         wanted = reference_outputs(compiled.graph, compiled.program, integers)
     with progress.stage("desktop"):
-        runners, missing = _runners(model, compiled, options)
+        runners, missing = _runners(model, options, progress)
         references = _measure(runners, compiled, originals, integers, wanted, options)
     return ModelResult(
         model=model.name,
@@ -139,13 +139,16 @@ def _board_result(board: Board, report: Report) -> BoardResult:
     )
 
 
-def _runners(model: Path, compiled: Compiled, options: BenchOptions) -> tuple[list[Runner], list[Missing]]:
-    """The generated C first, then what was asked for and is there."""
+def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[list[Runner], list[Missing]]:
+    """The generated C first, as it is for the board `host`; then what was asked for and is there."""
+    host = load_board("host")
+    asked = replace(_pipeline_options(host, options), toolchain=None, emulator=None)
+    quiet = replace(progress, on_warning=lambda message: None)  # said for the boards already
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
-        for name, text in compiled.files.items():
+        for name, text in compile_model(model, host, asked, quiet).files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         library = load_library(Path(folder), options.optimize)
-    compiler = f"{find_toolchain(load_board('host'))} {OPTIMIZE_FLAGS[options.optimize]}"
+    compiler = f"{find_toolchain(host)} {OPTIMIZE_FLAGS[options.optimize]}"
     runners, missing = [generated_c(library, compiler)], []
     for kind in options.references:
         try:

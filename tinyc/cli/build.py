@@ -13,15 +13,15 @@ from tinyc.cli.options import (
     ColorOption,
     Emulator,
     FlashBudget,
-    MemoryFor,
-    MemoryOption,
-    RamBudget,
     InputsFile,
     Json,
+    MemoryFor,
+    MemoryOption,
     Model,
     ModelName,
     NumericsName,
     OptimizeFor,
+    RamBudget,
     SampleCount,
     ToolchainName,
     Verbose,
@@ -54,7 +54,21 @@ def command(
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
-        options = make_options(board, name, numerics, optimize, calibration, toolchain, emulator, inputs, None, flash_budget, ram_budget, memory, samples)
+        options = make_options(
+            board,
+            name,
+            numerics,
+            optimize,
+            calibration,
+            toolchain,
+            emulator,
+            inputs,
+            None,
+            flash_budget,
+            ram_budget,
+            memory,
+            samples,
+        )
         report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
         out_to.json(report.to_json() | {"folder": str(folder)})
         show_report(out_to, report, folder)

@@ -35,7 +35,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:  # a wrong word on the command line
-        usage.show()
+        getattr(usage, "show", lambda: sys.stderr.write(f"{usage}\n"))()
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted\n")

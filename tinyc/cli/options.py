@@ -12,7 +12,9 @@ from tinyc.cli.output import Color
 from tinyc.numerics import Numerics
 from tinyc.pipeline import Options
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
+]
 BoardName = Annotated[str, typer.Option("--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done, and where the time goes.")]
@@ -65,7 +67,9 @@ class MemoryFor(StrEnum):
     MIN = "min"
 
 
-MemoryOption = Annotated[MemoryFor, typer.Option("--memory", help="Spend no, 5 % or 20 % more time on a smaller arena.")]
+MemoryOption = Annotated[
+    MemoryFor, typer.Option("--memory", help="Spend no, 5 % or 20 % more time on a smaller arena.")
+]
 
 
 class OptimizeFor(StrEnum):

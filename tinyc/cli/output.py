@@ -18,7 +18,6 @@ from rich.text import Text
 
 from tinyc.errors import TinycError
 
-
 PIPE_COLUMNS = 160
 
 

@@ -12,15 +12,15 @@ from tinyc.cli.options import (
     ColorOption,
     Emulator,
     FlashBudget,
-    MemoryFor,
-    MemoryOption,
-    RamBudget,
     InputsFile,
     Json,
+    MemoryFor,
+    MemoryOption,
     Model,
     ModelName,
     NumericsName,
     OptimizeFor,
+    RamBudget,
     SampleCount,
     ToolchainName,
     Verbose,
@@ -57,7 +57,19 @@ def command(
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose) as out:
         options = make_options(
-            board, name, numerics, optimize, calibration, toolchain, emulator, inputs, expect, flash_budget, ram_budget, memory, samples
+            board,
+            name,
+            numerics,
+            optimize,
+            calibration,
+            toolchain,
+            emulator,
+            inputs,
+            expect,
+            flash_budget,
+            ram_budget,
+            memory,
+            samples,
         )
         report = run_stages(out, lambda progress: verify_model(model, options, progress))
         out.json(report.to_json())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,9 @@ class Plan:
     executed: int
 
 
-Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
+Choices = Callable[
+    [Layer], Iterator[Layer]
+]  # the functions that may run a layer, of the one with a single band
 
 
 def plan(site: Site, p: ConvParams, choices: Choices) -> Plan:
@@ -221,16 +223,21 @@ def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
     return Cost(calls * (work.executed + _CALL_COST), flash, work.layer.scratch_bytes)
 
 
+def scratch(site: Site, p: ConvParams, choices: Choices) -> int:
+    """Bytes of the planes."""
+    return plan(site, p, choices).layer.scratch_bytes
+
+
 KERNELS = tuple(
     Kernel(
         f"{NAME}{suffix}",
-        lambda site, p, choices=choices: lower(site, p, choices),
+        partial(lower, choices=choices),
         isa=frozenset({"dsp"}),
         when=(is_s8, takes),
-        scratch=lambda site, p, choices=choices: plan(site, p, choices).layer.scratch_bytes,
+        scratch=partial(scratch, choices=choices),
         inplace=() if choices is by_rows else (0,),
-        specialize=lambda site, p, choices=choices: specialize(site, p, choices),
-        cost=lambda site, p, choices=choices: cost(site, p, choices),
+        specialize=partial(specialize, choices=choices),
+        cost=partial(cost, choices=choices),
     )
     for suffix, choices, takes in (
         ("", fast, takes_image),

@@ -9,7 +9,7 @@ Accumulators reach the end of a kernel in one of two forms:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,18 +104,26 @@ class Finish:
         return np.stack(columns[: self.way.constants], axis=1)
 
 
-def finish_wide(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4."""
+def finish_wide(
+    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None
+) -> Finish | None:
+    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
+
+    The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
+    products are not the weights themselves.
+    """
     steps = steps_of(p, taps).without_dead()
-    room = _wide_room(taps, steps)
+    room = _wide_room(taps, steps) if most is None else most(steps)
+    if (room < least).any():
+        return None
     down = -p.shift.astype(np.int64)  # the definition shifts right by this
     live = steps.is_live
     grain = np.ones_like(down)
     for sign, shift, varies in _wide_shifts(down[live]):
         shifts = np.where(live, np.broadcast_to(shift if not varies else _varying(down, sign), down.shape), 0)
         shifts = shifts if varies else np.full_like(down, shift)
-        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, 0, room)
-        scale = np.where(live, scale, 0)
+        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, least, room)
+        scale = np.where(live, scale, least)
         found = solve(p, steps, scale, shifts, sign, grain)
         if found is not None:
             way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))

@@ -26,6 +26,7 @@ _ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _STEPS = 32  # of a product without a loop
 _UNROLLED_QUADS = 4  # of a column
+_VECTORS = {"f2": 5, "s2": 3, "f4": 15}  # in the frame of `products`
 _NINTH = 954437177  # 1/9 modulo 2^32
 
 
@@ -194,7 +195,9 @@ def _vertical_f2(asm: Asm, tiles: Tiles, channels: int) -> None:
         words = _Words(asm, tiles, "r4", half)
         for i in range(4):
             words.unpack(x[i], raw[i])
-        for product, (op, a, b) in enumerate((("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))):
+        for product, (op, a, b) in enumerate(
+            (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
+        ):
             asm.op(op, "r14", x[a], x[b])
             words.store(product, "r14")
 
@@ -422,23 +425,14 @@ class _Products:
         self.executed = 0
         self._calls = {"onto": 0, "fresh": 0}
 
-    def write(self) -> None:
-        """The body goes to a second text, since the frame is known only when it is written."""
-        outer, self.asm = self.asm, Asm()
-        {"f2": self._f2, "s2": self._s2, "f4": self._f4}[self.tiles.form.name]()
-        size = self._top
-        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
-        self.asm = outer
-        self._vectors, self._top, self.order = {}, 4 * len(self._slots), []
-        self._calls = {"onto": 0, "fresh": 0}
-        self._function(size)
-
     def _at(self, slot: str) -> str:
         offset = self._slots[slot]
         return f"[sp, #{offset}]" if offset else "[sp]"
 
-    def _function(self, size: int) -> None:
+    def write(self) -> None:
         asm, tiles = self.asm, self.tiles
+        size = self._top + 4 * len(_ACC) * _VECTORS[tiles.form.name]
+        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{size}")
         asm.op("str", "r1", self._at("constants"))
@@ -688,25 +682,26 @@ class _Products:
             assert way.shifts is not None
             way = replace(way, shifts=(way.shifts[0] + raised,) * GROUP)
             block = tiles.raises.index(raised)
-        last = b == form.m - 1
-        saves = way.sign
+        saves = way.sign or way.constants == 3
         if saves:
             asm.op("str", "r1", self._at("factors"))
         asm.op("ldr", "r14", self._at(f"y{a}"))
         asm.op("ldr", "r12", self._at("constants"))
         for channel in range(GROUP):
             at = 4 * way.constants * (block * GROUP + channel)
-            constants = ("r10", "r11")
+            constants = ("r10", "r11", "r1")[: way.constants]
+            asm.op("ldrd", "r10", "r11", f"[r12, #{at}]" if at else "[r12]")
             if way.constants == 3:
-                # r12 holds the pointer until the last channel; the shift goes through the stack of registers below.
-                raise NotImplementedError
-            asm.op("ldrd", *constants, f"[r12, #{at}]" if at else "[r12]")
+                asm.op("ldr", "r1", f"[r12, #{at + 8}]")
             for tile in range(2):
                 acc = _ACC[4 * tile + channel]
-                way.emit(asm, 0, acc, "", constants, "r11" if tile else "r1")
+                temp = "r11" if tile or way.constants == 3 else "r1"
+                way.emit(asm, 0, acc, "", constants, temp)
+                if way.sign and temp == "r11" and not tile:
+                    asm.op("ldr", "r11", f"[r12, #{at + 4}]")
                 place = (tile * form.m + b) * tiles.out_c + channel
                 asm.op("strb", acc, f"[r14, #{place}]" if place else "[r14]")
-        if last:
+        if b == form.m - 1:  # the last of the row
             asm.op("add", "r14", "r14", f"#{GROUP}")
             asm.op("str", "r14", self._at(f"y{a}"))
         if saves:

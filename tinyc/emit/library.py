@@ -164,11 +164,7 @@ def _row_loop(program: Program, step: Step, rows: Rows) -> Iterator[str]:
     yield f"const int8_t *rows[{count}];"
     yield ""
     by = (
-        f" {'-' if step.bottom_up else '+'}= {rows.out_rows}"
-        if rows.out_rows > 1
-        else "--"
-        if step.bottom_up
-        else "++"
+        f" {'-' if step.bottom_up else '+'}= {rows.out_rows}" if rows.out_rows > 1 else "--" if step.bottom_up else "++"
     )
     if step.bottom_up:
         yield f"for (int32_t r = {rows.out_h - rows.out_rows}; r >= 0; r{by}) {{"
@@ -256,9 +252,7 @@ def meaning(value: Value) -> str:
 
 def layer(step: Step) -> str:
     """The user's own layers behind a step: `'conv1' node 3 (CONV_2D), 'relu1' node 4 (RELU)`."""
-    return (
-        ", ".join(f"'{at.name}' node {at.node} ({at.op})" for at in step.node.origin) or f"'{step.node.name}'"
-    )
+    return ", ".join(f"'{at.name}' node {at.node} ({at.op})" for at in step.node.origin) or f"'{step.node.name}'"
 
 
 def cast(ctype: str) -> str:

@@ -77,9 +77,7 @@ def _define(graph: Graph, made: dict[str, str], name: str, by: str, where: Loc |
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:
-    twice = (
-        [name for i, name in enumerate(names) if name in names[:i]] if len(set(names)) < len(names) else []
-    )
+    twice = [name for i, name in enumerate(names) if name in names[:i]] if len(set(names)) < len(names) else []
     if twice:
         raise TinycError(f"two {what}s are called '{twice[0]}'")
 
@@ -87,9 +85,7 @@ def _check_unique(what: str, names: Sequence[str]) -> None:
 def check_value(value: Value) -> None:
     """Raise TinycError unless shape and quantization of the value make sense by themselves."""
     if any(size < 1 for size in value.shape):
-        raise TinycError(
-            f"'{value.name}' has shape {list(value.shape)}; every size must be 1 or more", value.loc
-        )
+        raise TinycError(f"'{value.name}' has shape {list(value.shape)}; every size must be 1 or more", value.loc)
     if value.quant is not None:
         _check_quant(value, value.quant)
     elif value.dtype in QUANTIZED:
@@ -102,9 +98,7 @@ def _check_quant(value: Value, quant: Quant) -> None:
         raise TinycError(f"'{value.name}' is {value.dtype} and cannot have a scale", where)
     lo, hi = INT_RANGE[value.dtype]
     if len(quant.scale) != len(quant.zero) or not quant.scale:
-        raise TinycError(
-            f"'{value.name}' has {len(quant.scale)} scales, {len(quant.zero)} zero points", where
-        )
+        raise TinycError(f"'{value.name}' has {len(quant.scale)} scales, {len(quant.zero)} zero points", where)
     for scale in quant.scale:
         if not (math.isfinite(scale) and scale > 0):
             raise TinycError(f"'{value.name}' has scale {scale}; scales are finite and positive", where)

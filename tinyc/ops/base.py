@@ -112,9 +112,7 @@ class Site:
     def scale_zero(self, value: Value) -> tuple[float, int]:
         """Scale and zero point of a per-tensor quantized value; TinycError if it has none."""
         if value.quant is None or value.quant.axis is not None or len(value.quant.scale) != 1:
-            raise TinycError(
-                f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where
-            )
+            raise TinycError(f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where)
         return value.quant.per_tensor
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import conv, scalar
+from tinyc.codegen import conv, scalar, winograd
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -159,6 +159,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *conv.KERNELS,
+        *winograd.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             lower_pointwise_dsp,

@@ -83,9 +83,7 @@ def _busiest_first(blocks: Sequence[Block]) -> list[int]:
     return sorted(range(len(blocks)), key=lambda i: (-worst[i], -blocks[i].size, blocks[i].born))
 
 
-def _anneal(
-    fit: FirstFit, seed: int, temperature: float, lower_bound: int, work: int
-) -> Iterator[tuple[int, ...]]:
+def _anneal(fit: FirstFit, seed: int, temperature: float, lower_bound: int, work: int) -> Iterator[tuple[int, ...]]:
     """Ever lower offsets, until `lower_bound` or until the work is used up.
 
     The aim is to bring every block below the height reached so far; what is minimised is the sum of how
@@ -107,8 +105,7 @@ def _anneal(
         rank = fit.rank[block]
         changed = fit.advance(block, rng.choice(ranks))
         worse = sum(
-            max(0, fit.offsets[i] + fit.sizes[i] - limit) - max(0, old + fit.sizes[i] - limit)
-            for i, old in changed
+            max(0, fit.offsets[i] + fit.sizes[i] - limit) - max(0, old + fit.sizes[i] - limit) for i, old in changed
         )
         if worse > 0 and rng.random() >= math.exp(-worse / heat):
             fit.take_back(block, rank, changed)

@@ -53,9 +53,7 @@ class FirstFit:
         """The blocks that keep `block` from going any lower: it rests on them."""
         at, align, own = self.offsets[block], self._aligns[block], self.rank[block]
         return [
-            j
-            for j, _, high in self._apart[block]
-            if 0 <= at - self.offsets[j] - high < align and self.rank[j] < own
+            j for j, _, high in self._apart[block] if 0 <= at - self.offsets[j] - high < align and self.rank[j] < own
         ]
 
     def advance(self, block: int, rank: int) -> Undo:

@@ -143,9 +143,7 @@ def conflicts(
     return tuple(found)
 
 
-def _apart(
-    a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
-) -> tuple[Interval, ...]:
+def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of b - start of a."""
     found: list[Interval] = []
     for m in a.members:
@@ -156,9 +154,7 @@ def _apart(
     return _union(found)
 
 
-def _between(
-    m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
-) -> tuple[Interval, ...]:
+def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of n - start of m, for two members alive together."""
     if (m.name, n.name) in gaps:
         return gaps[m.name, n.name]

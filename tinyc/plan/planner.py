@@ -123,7 +123,5 @@ def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int])
         buffers += [Buffer(view, size, problem.align, *life, Alias(name)) for view in views.get(name, ())]
     for step, task in enumerate(tasks):
         if task.scratch_bytes:
-            buffers.append(
-                Buffer(task.node, task.scratch_bytes, problem.scratch_align, step, step + 1, scratch=True)
-            )
+            buffers.append(Buffer(task.node, task.scratch_bytes, problem.scratch_align, step, step + 1, scratch=True))
     return tuple(buffers)

@@ -166,9 +166,7 @@ def problem_of(
             message = f"output '{name}' of the model is a constant"
             raise TinycError(message, graph.values[name].loc, "remove it from the outputs")
     sizes = {
-        name: value.size_bytes
-        for name, value in graph.values.items()
-        if name not in views and name not in graph.consts
+        name: value.size_bytes for name, value in graph.values.items() if name not in views and name not in graph.consts
     }
     used = {name for task in tasks for name in task.reads + task.writes} | set(graph.inputs)
     return Problem(
@@ -222,9 +220,7 @@ def _extents(shape: Shape) -> Shape:
     return shape[ones:]
 
 
-def _row_input(
-    graph: Graph, node: Node, call: Call | None, rows: Rows | None, views: Mapping[str, str]
-) -> str:
+def _row_input(graph: Graph, node: Node, call: Call | None, rows: Rows | None, views: Mapping[str, str]) -> str:
     """The tensor that a call walks through row by row; "" if it may not slide.
 
     It must be the only tensor of the arena that the node reads, once, and the rows must be all of it.

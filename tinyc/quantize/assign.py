@@ -115,7 +115,7 @@ def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method)
 
     `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
     keyword model's features by the least squared error loses 15 dB at its output).
-    TinycError if an operator without an integer form (batch_norm left over) is in the graph.
+    TinycError if an operator without an integer form is in the graph.
     """
     groups, fixed = Groups(graph), _fixed_values(graph)
     members: dict[str, list[str]] = {}

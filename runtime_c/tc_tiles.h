@@ -1,0 +1,186 @@
+/* 3x3 convolution by exact fast forms, int8: m x m output pixels ("a tile") from n x n input pixels with P * P products,
+ * fewer than 9 * m * m. Two neighbouring tiles at a time:
+ *
+ *   vertical    columns of the input, int8 -> strip [step][product row][column], sums over the n rows
+ *   horizontal  strip -> factors [product][step][tile], sums over n columns
+ *   products    factors times weights -> sums over products -> int8
+ *
+ * A word of strip and factors is two int16: of input channels 4q, 4q + 2 in step 2q, of 4q + 1, 4q + 3 in step 2q + 1.
+ * Products are numbered in the order in which `products` takes them.
+ *
+ * stream, per four output channels: 4 start values (of the product that all outputs contain); per product and step the
+ * weight words of the four channels, first channel of the step in the low half. constants, per four output channels and
+ * raise: mult, add[, shift] of each channel.
+ *
+ * Sums over products are modulo 2^32; with `ninth` they are multiples of 9 that are divided by it; they are 2^raised times
+ * X for some outputs. X becomes y as in tc_stream.h.
+ *
+ * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the twins.
+ */
+#ifndef TC_TILES_H
+#define TC_TILES_H
+
+#include "tc_dsp.h"
+
+typedef struct {
+    int32_t in_h, in_w, in_c, out_h, out_w, out_c;
+    int32_t stride, pad_top, pad_left;
+    int32_t m, n;
+    int32_t columns; /* of the input of two tiles */
+    int32_t carried; /* of them, columns that the next two tiles use again */
+    int32_t strip_words, factor_words;
+} tc_tiles_t;
+
+typedef void tc_tiles_vertical_t(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip);
+typedef void tc_tiles_horizontal_t(int32_t *strip, int32_t *factors);
+typedef void tc_tiles_products_t(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y);
+
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. pad: a row of zero points. scratch: strip, factors, and if tiles leave the
+ * image m * 2m * out_c bytes. Output rows are written when all calls that read the input rows of earlier ones have ended. */
+static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical, tc_tiles_horizontal_t *horizontal,
+                                tc_tiles_products_t *products, const int32_t *stream, const int32_t *constants,
+                                const int8_t *pad, const int8_t *x, int8_t *y, void *scratch)
+{
+    int32_t *strip = (int32_t *)scratch, *factors = strip + p->strip_words;
+    int8_t *spare = (int8_t *)(factors + p->factor_words);
+    const int8_t *rows[6], *outside[6];
+    int8_t *to[4];
+
+    for (int32_t i = 0; i < p->n; i++) {
+        outside[i] = pad;
+    }
+    for (int32_t oy = 0; oy < p->out_h; oy += p->m) {
+        for (int32_t i = 0; i < p->n; i++) {
+            const int32_t row = oy * p->stride - p->pad_top + i;
+            rows[i] = row >= 0 && row < p->in_h ? x + row * p->in_w * p->in_c : pad;
+        }
+        for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->m) {
+            for (int32_t at = ox ? p->carried : 0, count; at < p->columns; at += count) {
+                const int32_t column = ox * p->stride - p->pad_left + at;
+                count = 1;
+                if (column < 0 || column >= p->in_w) {
+                    vertical(outside, 0, 1, strip + at);
+                } else {
+                    count = p->columns - at < p->in_w - column ? p->columns - at : p->in_w - column;
+                    vertical(rows, column * p->in_c, count, strip + at);
+                }
+            }
+            horizontal(strip, factors);
+            const int32_t high = p->out_h - oy < p->m ? p->out_h - oy : p->m;
+            const int32_t wide = p->out_w - ox < 2 * p->m ? p->out_w - ox : 2 * p->m;
+            int8_t *const first = y + (oy * p->out_w + ox) * p->out_c;
+            const int whole = high == p->m && wide == 2 * p->m;
+            for (int32_t a = 0; a < p->m; a++) {
+                to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->m * p->out_c;
+            }
+            products(stream, constants, factors, to);
+            for (int32_t a = 0; !whole && a < high; a++) {
+                for (int32_t i = 0; i < wide * p->out_c; i++) {
+                    first[a * p->out_w * p->out_c + i] = to[a][i];
+                }
+            }
+        }
+    }
+}
+
+#if !TC_DSP_ASM
+
+typedef struct {
+    int32_t in_c, out_c, m, n, stride, columns, carried;
+    int32_t p;              /* products of one dimension */
+    int32_t steps, shared;
+    int32_t ninth, lowers;  /* lowers: raised sums are shifted down, there is one block of constants */
+    int32_t sign, varies, shift;
+    int32_t y_min, y_max;
+    int32_t blocks;         /* of constants */
+    const int8_t *inputs;   /* [p][n] */
+    const int8_t *sums;     /* [m][p] */
+    const uint8_t *place;   /* [p][p] number of each product */
+    const uint8_t *raised;  /* [m] */
+    const uint8_t *block;   /* [raise] number of its constants */
+} tc_form_t;
+
+static TC_UNUSED void tc_form_vertical(const tc_form_t *f, const int8_t *const *x, int32_t offset, int32_t columns,
+                                       int32_t *strip)
+{
+    for (int32_t column = 0; column < columns; column++) {
+        for (int32_t step = 0; step < f->steps; step++) {
+            const int32_t c = step / 2 * 4 + step % 2;
+            for (int32_t i = 0; i < f->p; i++) {
+                int32_t lo = 0, hi = 0;
+                for (int32_t r = 0; r < f->n; r++) {
+                    const int8_t *pixel = x[r] + offset + column * f->in_c;
+                    lo += f->inputs[i * f->n + r] * (c < f->in_c ? pixel[c] : 0);
+                    hi += f->inputs[i * f->n + r] * (c + 2 < f->in_c ? pixel[c + 2] : 0);
+                }
+                strip[(step * f->p + i) * f->columns + column] = tc_halves(hi, lo);
+            }
+        }
+    }
+}
+
+static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int32_t *factors)
+{
+    for (int32_t step = 0; step < f->steps; step++) {
+        for (int32_t i = 0; i < f->p; i++, strip += f->columns) {
+            for (int32_t j = 0; j < f->p; j++) {
+                for (int32_t tile = 0; tile < 2; tile++) {
+                    int32_t lo = 0, hi = 0;
+                    for (int32_t c = 0; c < f->n; c++) {
+                        const int32_t word = strip[tile * f->m * f->stride + c];
+                        lo += f->inputs[j * f->n + c] * tc_lo16(word);
+                        hi += f->inputs[j * f->n + c] * tc_hi16(word);
+                    }
+                    factors[(f->place[i * f->p + j] * f->steps + step) * 2 + tile] = tc_halves(hi, lo);
+                }
+            }
+            for (int32_t c = 0; c < f->carried; c++) {
+                strip[c] = strip[f->columns - f->carried + c];
+            }
+        }
+    }
+}
+
+static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, const int32_t *constants)
+{
+    const int32_t words = f->varies ? 3 : 2;
+    const int32_t *k = constants + (f->lowers ? 0 : f->block[raised] * 4 * words);
+    const int32_t x = f->lowers ? sum >> raised : sum;
+    const int32_t t = f->sign ? tc_smmlar(x, k[0], k[1]) - (x < 0) : tc_smmla(x, k[0], k[1]);
+    const int32_t shift = f->varies ? k[2] : f->shift + (f->lowers ? 0 : raised);
+    return tc_clamp(tc_ssat8(t >> shift), f->y_min, f->y_max);
+}
+
+static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
+                                       const int32_t *factors, int8_t *const *y)
+{
+    const int32_t words = f->varies ? 3 : 2, weights = f->p * f->p * f->steps * 4;
+    for (int32_t o = 0; o < f->out_c; o++) {
+        const int32_t *start = stream + o / 4 * (4 + weights), *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
+        for (int32_t tile = 0; tile < 2; tile++) {
+            for (int32_t a = 0; a < f->m; a++) {
+                for (int32_t b = 0; b < f->m; b++) {
+                    int32_t sum = 0;
+                    for (int32_t i = 0; i < f->p; i++) {
+                        for (int32_t j = 0; j < f->p; j++) {
+                            const int32_t place = f->place[i * f->p + j];
+                            int32_t acc = i == f->shared && j == f->shared ? start[o % 4] : 0;
+                            for (int32_t step = 0; step < f->steps; step++) {
+                                acc = tc_smlad(factors[(place * f->steps + step) * 2 + tile],
+                                               start[4 + (place * f->steps + step) * 4 + o % 4], acc);
+                            }
+                            sum = tc_wrap((int64_t)f->sums[a * f->p + i] * f->sums[b * f->p + j] * acc + sum);
+                        }
+                    }
+                    if (f->ninth) {
+                        sum = tc_wrap((int64_t)sum * 954437177); /* 1/9 modulo 2^32 */
+                    }
+                    y[a][(tile * f->m + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, f->raised[a] + f->raised[b], k);
+                }
+            }
+        }
+    }
+}
+
+#endif
+#endif

@@ -1,0 +1,345 @@
+"""conv2d 3x3 on Cortex-M with DSP by exact fast forms: fewer multiplications, more flash for the weights.
+
+Three kernels: tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 at stride 2. Weights are transformed here,
+once; that the factors fit int16 and the sums int32 is proved from them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.codegen.bilinear import F2, F4, S2, Form
+from tinyc.codegen.finish import GROUP, Finish, finish_wide
+from tinyc.codegen.requantize import Int64s, Steps
+from tinyc.codegen.stream import Matrix
+from tinyc.codegen.tiles import Tiles, horizontal_function, products_function, vertical_function
+from tinyc.ir.graph import Array
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
+from tinyc.ops.base import Site
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+
+_STORE_REACH = 4095  # of STRB
+_LARGEST_SCALE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a conv2d is made: its functions' text, the instructions of each call, the proof, the factors of weights.
+
+    factors: int64[O, P, P, C]. order: (row, column) products as they are used.
+    """
+
+    tiles: Tiles
+    finish: Finish
+    matrix: Matrix
+    factors: Int64s
+    order: list[tuple[int, int]]
+    text: str
+    vertical: tuple[int, int]  # instructions of a call, and of each column
+    horizontal: int
+    products: int
+
+
+def plan(site: Site, p: ConvParams, form: Form) -> Plan:
+    """The functions that run the layer. ValueError where `_takes` would have said no."""
+    matrix = _matrix(p)
+    finish = _finish(matrix, form)
+    if finish is None:
+        raise ValueError(f"{site.node.name}: no requantization is proved")
+    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way)
+    fast, counts, order = _functions(tiles)
+    text = _text(site, p, tiles, fast, order)
+    return Plan(tiles, finish, matrix, _factors(p.w, form), order, text, *counts)
+
+
+@lru_cache(maxsize=128)
+def _functions(tiles: Tiles) -> tuple[str, tuple[tuple[int, int], int, int], list[tuple[int, int]]]:
+    """The three functions in assembly, what they execute, the order of the products."""
+    products, products_count, order = products_function("@_products", tiles)
+    horizontal, horizontal_count = horizontal_function("@_horizontal", tiles, order)
+    vertical, around, column = vertical_function("@_vertical", tiles)
+    return (
+        f"{vertical}\n{horizontal}\n{products}",
+        ((around, column), horizontal_count, products_count),
+        order,
+    )
+
+
+def _matrix(p: ConvParams) -> Matrix:
+    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
+
+
+def _factors(w: Array, form: Form) -> Int64s:
+    """The weights' side of every product, int64[O, P, P, C]; w [O, 3, 3, C]."""
+    g = np.array(form.weights, np.int64)
+    factors: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
+    return factors
+
+
+@lru_cache(maxsize=512)
+def _finish(matrix: Matrix, form: Form) -> Finish | None:
+    """The proved way from sums to int8, for sums raised least; None if there is none."""
+    out_c = len(matrix.taps)
+    factors = _factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
+    largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
+    top = 2 * max(form.raised)
+
+    def most(steps: Steps) -> Int64s:
+        worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
+        bits = np.floor(np.log2((2**15 - 1) / largest)) + form.scale
+        room = np.minimum(bits, 30 - top - np.ceil(np.log2(worst + 1)))
+        scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
+        return scale
+
+    found = finish_wide(matrix.p, matrix.taps, form.scale, most)
+    if found is None or form.largest_input >= 2**15:
+        return None
+    return found if _fits_raised(found, top) else None
+
+
+def _fits_raised(finish: Finish, top: int) -> bool:
+    """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
+    if finish.way.sign or finish.way.shifts is None:
+        return True
+    add = finish.scaling.add << top
+    return bool((np.abs(add) < 2**30).all()) and finish.way.shifts[0] + top <= 31
+
+
+def _text(site: Site, p: ConvParams, tiles: Tiles, fast: str, order: list[tuple[int, int]]) -> str:
+    """C text: the functions or their twins, and the function of the whole layer."""
+    form = tiles.form
+    return f"""/* conv2d 3x3 by {form.products}x{form.products} products for {form.m}x{form.m} outputs, \
+{tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */
+#if TC_DSP_ASM
+{fast}
+#else
+{_twins(tiles, order)}
+#endif
+
+static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
+              void *scratch)
+{{
+    static const tc_tiles_t layer = {{
+{_initializer(_geometry(site, p, tiles))}
+    }};
+    tc_tiles_run(&layer, @_vertical, @_horizontal, @_products, stream, constants, pad, x, y, scratch);
+}}"""
+
+
+def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:
+    _, in_h, in_w, _ = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    return {
+        "in_h": in_h,
+        "in_w": in_w,
+        "in_c": tiles.in_c,
+        "out_h": out_h,
+        "out_w": out_w,
+        "out_c": tiles.out_c,
+        "stride": tiles.form.stride,
+        "pad_top": p.attrs.pad.top,
+        "pad_left": p.attrs.pad.left,
+        "m": tiles.form.m,
+        "n": tiles.form.n,
+        "columns": tiles.columns,
+        "carried": tiles.carried,
+        "strip_words": tiles.strip_words,
+        "factor_words": tiles.factor_words,
+    }
+
+
+def _initializer(fields: dict[str, int] | dict[str, int | str]) -> str:
+    return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+
+
+def _twins(tiles: Tiles, order: list[tuple[int, int]]) -> str:
+    """The three functions in plain C."""
+    form, way = tiles.form, tiles.way
+    low, high = way.clamp or (-128, 127)
+    count = form.products
+    blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(2 * max(form.raised) + 1)]
+    tables = {
+        "inputs": ("int8_t", [v for row in form.inputs for v in row]),
+        "sums": ("int8_t", [v for row in form.sums for v in row]),
+        "place": ("uint8_t", [order.index((i, j)) for i in range(count) for j in range(count)]),
+        "raised": ("uint8_t", list(form.raised)),
+        "block": ("uint8_t", blocks),
+    }
+    fields: dict[str, int | str] = {
+        "in_c": tiles.in_c,
+        "out_c": tiles.out_c,
+        "m": form.m,
+        "n": form.n,
+        "stride": form.stride,
+        "columns": tiles.columns,
+        "carried": tiles.carried,
+        "p": count,
+        "steps": tiles.steps,
+        "shared": form.shared,
+        "ninth": int(form.ninth),
+        "lowers": int(tiles.lowers),
+        "sign": int(way.sign),
+        "varies": int(way.shifts is None),
+        "shift": way.shifts[0] if way.shifts else 0,
+        "y_min": low,
+        "y_max": high,
+        "blocks": len(tiles.raises),
+        **{table: f"@_{table}" for table in tables},
+    }
+    arrays = "\n".join(_array(ctype, f"@_{table}", values) for table, (ctype, values) in tables.items())
+    return f"""{arrays}
+static const tc_form_t @_form = {{
+{_initializer(fields)}
+}};
+static void @_vertical(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip)
+{{
+    tc_form_vertical(&@_form, x, offset, columns, strip);
+}}
+static void @_horizontal(int32_t *strip, int32_t *factors)
+{{
+    tc_form_horizontal(&@_form, strip, factors);
+}}
+static void @_products(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y)
+{{
+    tc_form_products(&@_form, stream, constants, factors, y);
+}}"""
+
+
+def _array(ctype: str, name: str, values: Iterable[int]) -> str:
+    return f"static const {ctype} {name}[] = {{{', '.join(map(str, values))}}};"
+
+
+# ---- constants ----
+
+
+def _stream(work: Plan) -> npt.NDArray[np.int32]:
+    """Start values and weights, four output channels after each other."""
+    tiles, finish = work.tiles, work.finish
+    form, groups = tiles.form, tiles.groups
+    spare = finish.weight_scale[: tiles.out_c] - form.scale
+    factors = (work.factors * finish.live[: tiles.out_c, None, None, None]) << spare[:, None, None, None]
+    assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
+    factors = np.pad(factors, ((0, 0), (0, 0), (0, 0), (0, 4 * tiles.quads - tiles.in_c)))
+    used = np.stack([factors[:, i, j] for i, j in work.order], axis=1)  # [O, products, C]
+    pairs = used.reshape(tiles.out_c, len(work.order), tiles.quads, 2, 2)  # ... [quad][half][step]
+    words = (pairs[..., 0, :] & 0xFFFF) | ((pairs[..., 1, :] & 0xFFFF) << 16)  # [O, products, quad, step]
+    weights = words.reshape(groups, GROUP, -1).transpose(0, 2, 1).reshape(groups, -1)
+    start = finish.start_values(work.matrix.p.bias.astype(np.int64))[: tiles.out_c]
+    start = (start * (9 if form.ninth else 1)).reshape(groups, GROUP)
+    return _words(np.concatenate([start, weights], axis=1))
+
+
+def _constants(work: Plan) -> npt.NDArray[np.int32]:
+    """mult, add[, shift] of each channel for every raise, four output channels after each other."""
+    tiles = work.tiles
+    plain = work.finish.constants()[: tiles.out_c].reshape(tiles.groups, 1, GROUP, -1)
+    blocks = np.repeat(plain, len(tiles.raises), axis=1)
+    for block, raised in enumerate(tiles.raises):
+        blocks[:, block, :, 1] <<= raised
+    return _words(blocks)
+
+
+def _words(values: Int64s) -> npt.NDArray[np.int32]:
+    return (values.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+# ---- the kernel ----
+
+
+def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+    """The functions of the layer."""
+    work = plan(site, p, form)
+    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    name = f"{NAMES[form.name]}_i{work.tiles.in_c}_o{work.tiles.out_c}_{digest}"
+    return Special(name, work.text.replace("@", name), ("tc_tiles.h",))
+
+
+def lower(site: Site, p: ConvParams, form: Form) -> Call:
+    """One call for the whole image; output rows follow the input rows that they need."""
+    work = plan(site, p, form)
+    rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
+    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    args = (
+        Const(_stream(work), "stream of tc_tiles.h", "stream"),
+        Const(_constants(work), "constants of tc_tiles.h", "constants"),
+        Const(row, "[in_w][in_c] of x_zero", "pad"),
+        *(In(0), Out(), Scratch()),
+    )
+    return Call(args, flow=replace(rows, pad=None, out_rows=form.m))
+
+
+def scratch(site: Site, p: ConvParams, form: Form) -> int:
+    """Strip, factors, and a pair of tiles where tiles leave the image."""
+    tiles = plan(site, p, form).tiles
+    _, out_h, out_w, out_c = site.y().shape
+    ragged = out_h % form.m or out_w % (2 * form.m)
+    return 4 * (tiles.strip_words + tiles.factor_words) + (2 * form.m * form.m * out_c if ragged else 0)
+
+
+def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+    """Instructions exact but for the loop over the tiles, estimated."""
+    work = plan(site, p, form)
+    _, out_h, out_w, _ = site.y().shape
+    down, across = -(-out_h // form.m), -(-out_w // (2 * form.m))
+    around, column = work.vertical
+    fresh = 2 * form.m * form.stride
+    per_pair = work.horizontal + work.products + around + fresh * column + _PAIR_COST
+    per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
+    flash = _stream(work).nbytes + _constants(work).nbytes + 4 * work.text.count("\\n")
+    return Cost(down * per_row, flash, scratch(site, p, form))
+
+
+def _takes(site: Site, form: Form) -> bool:
+    if not site.is_const(1):
+        return False
+    a, (out_c, k_h, k_w, _) = site.attrs, site.x(1).shape
+    square = (k_h, k_w) == (3, 3) and a.stride == (form.stride, form.stride) and a.dilation == (1, 1)
+    if not square or a.groups != 1 or out_c % GROUP or (2 * form.m - 1) * out_c + 3 > _STORE_REACH:
+        return False
+    return _finish(_matrix(conv_params(site, 0)), form) is not None
+
+
+def takes_f2(site: Site) -> bool:
+    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 1364, and factors of
+    products that are proved to fit"""
+    return _takes(site, F2)
+
+
+def takes_f4(site: Site) -> bool:
+    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 584, and factors of
+    products that are proved to fit"""
+    return _takes(site, F4)
+
+
+def takes_s2(site: Site) -> bool:
+    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 1364, and factors of
+    products that are proved to fit"""
+    return _takes(site, S2)
+
+
+_PAIR_COST = 70  # instructions of the loop over pairs of tiles, around its calls
+_ROW_COST = 100  # instructions of the loop over rows of tiles
+NAMES = {
+    "f2": "tc_conv2d_3x3_s8_tiles2_asm",
+    "f4": "tc_conv2d_3x3_s8_tiles4_asm",
+    "s2": "tc_conv2d_3x3s2_s8_tiles2_asm",
+}
+
+KERNELS = tuple(
+    Kernel(
+        NAMES[form.name],
+        partial(lower, form=form),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, takes),
+        scratch=partial(scratch, form=form),
+        specialize=partial(specialize, form=form),
+        cost=partial(cost, form=form),
+    )
+    for form, takes in ((F4, takes_f4), (F2, takes_f2), (S2, takes_s2))
+)
