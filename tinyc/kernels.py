@@ -149,8 +149,9 @@ class Kernel:
     """A C function, where it may be used, what it costs in scratch, and how to call it.
 
     name: the C function, and `runtime_c/<name>.h`; with `specialize`, of the family of functions.
-    isa: features that the core must have (`dsp`). when: conditions on the node. scratch: bytes, 16-byte aligned in the arena. inplace: inputs whose
-    bytes may be the output's bytes (same start), because every element is read before it is written.
+    isa: features that the core must have (`dsp`). when: conditions on the node. scratch: bytes,
+    16-byte aligned in the arena. inplace: inputs whose bytes may be the output's bytes (same start),
+    because every element is read before it is written.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The generated text of a small model, as a stranger will read it. `pytest tests/golden --update-golden` rewrites it."""
+"""The generated text of a small model, as a stranger reads it. `pytest tests/golden --update-golden` rewrites it."""
 
 from __future__ import annotations
 

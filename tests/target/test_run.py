@@ -27,6 +27,14 @@ from tinyc.run.unicorn import UnicornTarget
 UNICORN_BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
 QEMU_BOARDS = (*UNICORN_BOARDS, "cortex-m55")
 MACHINES = [(b, "qemu") for b in QEMU_BOARDS] + [(b, "unicorn") for b in UNICORN_BOARDS]
+REAL_BOARDS = {
+    "nucleo-l4r5zi": ("unicorn",),
+    "nucleo-f746zg": ("unicorn",),
+    "stm32f4-discovery": ("qemu", "unicorn"),
+    "nrf52840-dk": ("qemu", "unicorn"),
+    "arduino-nano-33-ble": ("unicorn",),
+    "raspberry-pi-pico": ("unicorn",),
+}
 # One machine for each way in which cores differ: fault registers, memory protection, stack alignment.
 VARIETY = [("cortex-m4", "qemu"), ("cortex-m4", "unicorn"), ("cortex-m0plus", "qemu"), ("cortex-m55", "qemu")]
 INPUTS = toy.inputs(9)
@@ -49,6 +57,18 @@ def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler:
     assert result.outputs == OUTPUTS
     assert result.guards_intact
     assert len(result.instructions) == len(INPUTS)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize(("board", "emulator"), [(b, e) for b, machines in REAL_BOARDS.items() for e in machines])
+def test_outputs_on_real_boards(build: Build, board: str, emulator: str, compiler: str) -> None:
+    result = run(build, board, compiler, emulator, Variant.NONE)
+    assert result.outputs == OUTPUTS
+    assert result.guards_intact
+    memory = load_board(board).memory
+    assert memory is not None
+    entry = build(board, compiler).read_elf().symbol("Reset_Handler").address
+    assert memory.flash_origin <= entry < memory.flash_origin + memory.flash_bytes
 
 
 @pytest.mark.parametrize("sanitize", [False, True])

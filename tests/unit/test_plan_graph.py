@@ -17,6 +17,7 @@ from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
 from tinyc.kernels import Call, In, Kernel, Out, Rows
 from tinyc.load import load_model
 from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
 from tinyc.plan import Alias, Plan, Step, Task, plan_graph, problem_of, solve
 from tinyc.select import select
 
@@ -215,7 +216,13 @@ MLPERF = {"kws": (16000, 8640), "vww": (55296, 37248), "ic": (49152, 33792), "ad
 
 def mlperf_plan(models: Path, name: str, slide: bool, isa: frozenset[str] = frozenset()) -> Plan:
     loaded = load_model(models / "mlperf_tiny" / f"{name}_int8.tflite")
-    return plan_graph(loaded, select(loaded, isa, Numerics.TFLM), slide=slide)
+    # The last kernel of an operator is the portable one: whole tensors or rows, and no scratch.
+    portable = (
+        {}
+        if isa
+        else {node.name: all_ops()[node.op].kernels[-1].name for node in loaded.nodes if all_ops()[node.op].kernels}
+    )
+    return plan_graph(loaded, select(loaded, isa, Numerics.TFLM, portable), slide=slide)
 
 
 @pytest.mark.parametrize("slide", [False, True])

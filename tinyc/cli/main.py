@@ -35,7 +35,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:  # a wrong word on the command line
-        getattr(usage, "show", lambda: sys.stderr.write(f"{usage}\n"))()
+        getattr(usage, "show", _say_nothing)()
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted\n")
@@ -47,6 +47,10 @@ def main() -> None:
         code = 3
         _report_bug(bug)
     sys.exit(code)
+
+
+def _say_nothing() -> None:
+    """For exceptions of the command line library that print themselves when raised."""
 
 
 def _report_bug(bug: Exception) -> None:

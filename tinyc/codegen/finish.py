@@ -116,14 +116,14 @@ def finish_wide(
     room = _wide_room(taps, steps) if most is None else most(steps)
     if (room < least).any():
         return None
-    down = -p.shift.astype(np.int64)  # the definition shifts right by this
+    down = -p.shift.astype(np.int64) + least  # the definition shifts right by this, were its sums so scaled
     live = steps.is_live
     grain = np.ones_like(down)
     for sign, shift, varies in _wide_shifts(down[live]):
         shifts = np.where(live, np.broadcast_to(shift if not varies else _varying(down, sign), down.shape), 0)
         shifts = shifts if varies else np.full_like(down, shift)
-        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, least, room)
-        scale = np.where(live, scale, least)
+        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, 0, room - least)
+        scale = np.where(live, scale, 0) + least
         found = solve(p, steps, scale, shifts, sign, grain)
         if found is not None:
             way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))

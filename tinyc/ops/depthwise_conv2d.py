@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import depthwise
+from tinyc.codegen import depthwise, scalar_depthwise
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
@@ -203,6 +203,7 @@ OP = Op(
             when=(is_s8, one_per_input),
             scratch=dsp_scratch,
         ),
+        *scalar_depthwise.KERNELS,
         Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,)),
     ),
     macs=macs,

@@ -1,0 +1,141 @@
+"""The proof of fast requantization: thresholds by brute force, proved constants on every accumulator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tinyc.codegen.finish import finish_packed, finish_wide
+from tinyc.codegen.requantize import Scaling, Steps, solve, steps_of
+from tinyc.numerics import Rounding, quantize_multipliers, requantize
+from tinyc.ops.windows import ConvParams
+
+ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
+
+
+def params(factors, bias, y_zero=-128, y_min=-128, y_max=127, rounding=Rounding.DOUBLE) -> ConvParams:
+    mult, shift = quantize_multipliers(np.array(factors))
+    empty = np.zeros((len(factors), 1), np.int8)
+    return ConvParams(None, empty, np.array(bias, np.int32), mult, shift, 0, y_zero, y_min, y_max, rounding)
+
+
+def random_layer(seed: int, y_zero: int, rounding: Rounding, spread: float = 4.0) -> tuple[ConvParams, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    taps = rng.integers(-127, 128, (8, 9)).astype(np.int64)
+    factors = 0.004 * spread ** rng.uniform(-1, 1, 8)
+    return params(factors, rng.integers(-5000, 5000, 8), y_zero, rounding=rounding), taps
+
+
+def definition(p: ConvParams, acc: np.ndarray) -> np.ndarray:
+    y = requantize(acc, p.mult[:, None], p.shift[:, None], p.rounding) + p.y_zero
+    return np.clip(y, p.y_min, p.y_max)
+
+
+def all_accumulators(steps: Steps) -> np.ndarray:
+    """[O, span] from the least to the greatest, the last repeated where a channel has fewer."""
+    span = int((steps.high - steps.low).max()) + 1
+    return np.minimum(steps.low[:, None] + np.arange(span), steps.high[:, None])
+
+
+@pytest.mark.parametrize("rounding", Rounding)
+@pytest.mark.parametrize("y_zero", [-128, 3, 127])
+def test_thresholds_are_where_the_definition_steps(y_zero, rounding):
+    p, taps = random_layer(1, y_zero, rounding)
+    steps = steps_of(p, taps)
+    acc = all_accumulators(steps)
+    outputs = definition(p, acc)
+    for i, v in enumerate(steps.outputs):
+        reached = outputs >= v
+        first = np.where(reached.any(axis=1), acc[np.arange(len(acc)), reached.argmax(axis=1)], 2**40)
+        np.testing.assert_array_equal(steps.has_reach[:, i], reached.any(axis=1))
+        np.testing.assert_array_equal(steps.has_below[:, i], ~reached[:, 0])
+        inside = steps.has_reach[:, i]
+        np.testing.assert_array_equal(steps.reach[inside, i], first[inside])
+        between = inside & steps.has_below[:, i]
+        np.testing.assert_array_equal(steps.below[between, i], first[between] - 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize(("y_zero", "y_min"), [(-128, -128), (5, -128), (-20, -20)])
+@pytest.mark.parametrize("fit", [finish_wide, finish_packed])
+def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, seed):
+    p, taps = random_layer(seed, y_zero, rounding)
+    p = replace(p, y_min=y_min)
+    finish = fit(p, taps)
+    assert finish is not None
+    acc = all_accumulators(steps_of(p, taps))
+    low, high = finish.way.clamp or (-128, 127)
+    got = np.clip(np.clip(finish.scaling.outputs(acc), -128, 127), low, high)
+    np.testing.assert_array_equal(got, definition(p, acc))
+
+
+def test_relu_needs_no_sign_and_general_double_rounding_does():
+    relu, general = (random_layer(2, y_zero, Rounding.DOUBLE, 1.05) for y_zero in (-128, 0))
+    assert not finish_wide(*relu).way.sign
+    assert finish_wide(*general).way.sign
+
+
+def test_layers_with_other_scales_share_their_shift():
+    """Equal shifts are equal code."""
+    ways = {finish_wide(*random_layer(seed, -128, Rounding.SINGLE, 1.5)).way for seed in range(6)}
+    assert len(ways) == 1
+
+
+def test_wrong_constants_are_not_proved():
+    p, taps = random_layer(3, -128, Rounding.DOUBLE)
+    steps = steps_of(p, taps)
+    found = finish_wide(p, taps).scaling
+    assert found.equals(steps).all()
+    for bent in (
+        replace(found, add=found.add + 512),
+        replace(found, nudge=found.nudge + (1 << 20)),
+        replace(found, mult=found.mult - found.mult // 64),
+    ):
+        assert not bent.equals(steps).any()
+
+
+def test_a_channel_without_thresholds_is_a_constant():
+    p = params([1e-9, 0.01], [40_000_000, 7])
+    taps = np.array([[100, -100], [3, 50]], np.int64)
+    finish = finish_wide(*_padded(p, taps))
+    assert finish.live.tolist() == [False, True, False, False]
+    acc = np.array([[40_000_000 - 200], [0], [0], [0]])
+    assert np.clip(finish.scaling.outputs(acc)[0, 0], -128, 127) == definition(p, acc[:2])[0, 0]
+
+
+def _padded(p: ConvParams, taps: np.ndarray) -> tuple[ConvParams, np.ndarray]:
+    spare = 4 - len(taps)
+    wide = replace(
+        p,
+        bias=np.pad(p.bias, (0, spare)),
+        mult=np.pad(p.mult, (0, spare)),
+        shift=np.pad(p.shift, (0, spare), constant_values=-1),
+    )
+    return wide, np.pad(taps, ((0, spare), (0, 0)))
+
+
+def test_no_solution_is_none():
+    """A factor above 2^8 makes thresholds closer than the multiplier of any scale can tell apart."""
+    p = params([300.0] * 4, [0] * 4)
+    taps = np.full((4, 2), 100, np.int64)
+    assert finish_packed(p, taps) is None
+
+
+def test_shifts_beyond_the_instruction_are_refused():
+    p, taps = random_layer(5, -128, Rounding.SINGLE)
+    steps = steps_of(p, taps)
+    zeros = np.zeros(8, np.int64)
+    assert solve(p, steps, zeros, zeros + 23, False, zeros + 1) is None
+    assert solve(p, steps, zeros, zeros - 1, False, zeros + 1) is None
+
+
+def test_registers_that_overflow_are_not_proved():
+    p, taps = random_layer(6, -128, Rounding.SINGLE)
+    steps = steps_of(p, taps)
+    far = replace(steps, high=steps.high + 2**31)
+    found = finish_wide(p, taps).scaling
+    assert isinstance(found, Scaling)
+    assert not found.fits(far).any()

@@ -1,0 +1,68 @@
+"""The assembler text builder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinyc.codegen.thumb import Asm, naked_function
+
+
+def test_branches_know_their_direction():
+    asm = Asm()
+    asm.branch("b", "end")
+    asm.label("again", aligned=True)
+    asm.branch("bne.w", "again")
+    asm.label("end")
+    assert asm.text() == ["b      1f", ".p2align 2", "2:", "bne.w  2b", "1:"]
+    assert asm.size == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        (0, ["mov    r1, r2"]),
+        (4095, ["add    r1, r2, #4095"]),
+        (-8, ["sub    r1, r2, #8"]),
+        (4096, ["movw   r1, #4096", "add    r1, r2, r1"]),
+        (-70000, ["movw   r1, #61072", "movt   r1, #65534", "add    r1, r2, r1"]),
+    ],
+)
+def test_add(value, lines):
+    asm = Asm()
+    asm.add("r1", "r2", value)
+    assert asm.text() == lines
+    assert asm.size == len(lines)
+
+
+def test_add_of_nothing_in_place_is_nothing():
+    asm = Asm()
+    asm.add("r1", "r1", 0)
+    assert asm.size == 0
+
+
+def test_large_add_in_place_wants_a_register():
+    with pytest.raises(ValueError, match="another register"):
+        Asm().add("r1", "r1", 5000)
+
+
+def test_load_multiple_takes_the_instruction_for_the_count():
+    asm = Asm()
+    asm.load_multiple("r0", ["r1"])
+    asm.load_multiple("r0", ["r1", "r2"])
+    asm.load_multiple("r0", ["r1", "r2", "r9"])
+    asm.load_multiple("r0", ["r1", "r2", "r9"], advance=False)
+    assert asm.text() == [
+        "ldr    r1, [r0], #4",
+        "ldrd   r1, r2, [r0], #8",
+        "ldm    r0!, {r1, r2, r9}",
+        "ldm    r0, {r1, r2, r9}",
+    ]
+
+
+def test_naked_function_has_its_lines_as_strings():
+    asm = Asm()
+    asm.op("bx", "lr")
+    text = naked_function("f", ["int32_t a", "int8_t *b"], asm)
+    assert "static TC_NAKED void f(\n    int32_t a TC_UNUSED,\n    int8_t *b TC_UNUSED)" in text
+    assert '"bx     lr' in text
+    assert text.count("#pragma GCC diagnostic push") == text.count("#pragma GCC diagnostic pop") == 1
