@@ -27,10 +27,18 @@ static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, co
                                               int32_t *to)
 {
     int32_t *const end = to + 2 * p->taps;
+    const int32_t first = ox * p->stride_w - p->pad_left, step = p->stride_w * p->in_c;
+    const int32_t inside = n == 3 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w;
+
     for (int32_t ky = 0; ky < p->k_h; ky++) {
+        if (inside && p->dilation_w == 1) {
+            const int8_t *const from = x[ky] + first * p->in_c;
+            to = tc_scalar_pack(from, from + step, from + 2 * step, p->k_w * p->in_c, to);
+            continue;
+        }
         for (int32_t kx = 0; kx < p->k_w; kx++) {
             const int8_t *from[3];
-            int32_t ix = ox * p->stride_w - p->pad_left + kx * p->dilation_w;
+            int32_t ix = first + kx * p->dilation_w;
             for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
                 from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
             }

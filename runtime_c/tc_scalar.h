@@ -44,46 +44,88 @@
 #define TC_SCALAR_LONG 0
 #endif
 
-/* mult, c, shift: of each channel. finish: 1 t + c, 2 the same with t rounded, 3 rounded, halves away from zero;
- * 0: tc_requantize by `rounds` with shift as there. y = clamp((t [- (t < 0)] + c) >> shift), t = acc * mult / 2^31. */
+/* scale: mult, c, shift of each channel: y = clamp((t + c) >> shift), t = acc * mult / 2^31. finish: 1 t is rounded down,
+ * 2 to the nearest, 3 to the nearest and less 1 if negative; 0: tc_requantize by `rounds`, shift as there.
+ * clamp: whether y_min, y_max are other than those of int8. */
 typedef struct {
     const int32_t *bias;
     const int32_t *scale; /* [out_c][3] */
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_scalar_out_t;
 
-/* acc * mult / 2^31 rounded down, plus 1/2 first if `round`. |acc| < 2^28. */
-static inline int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round)
+#if defined(__GNUC__)
+#define TC_SCALAR_INLINE static inline __attribute__((always_inline))
+#else
+#define TC_SCALAR_INLINE static inline
+#endif
+
+/* acc * mult / 2^31 rounded down, plus 1/2 first if `round`; and `more`. |acc| < 2^28. */
+TC_SCALAR_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round, int32_t more)
 {
 #if TC_SCALAR_LONG
-    return (int32_t)(((int64_t)acc * mult + (round ? (int64_t)1 << 30 : 0)) >> 31);
+    const int64_t start = (int64_t)((uint64_t)(uint32_t)more << 32 | (round ? 1u << 31 : 0u));
+    return (int32_t)(((int64_t)(acc * 2) * mult + start) >> 32);
 #else
     const int32_t low = (int16_t)acc;
     const int32_t high = (acc - low) >> 16;
     const int32_t mult_low = mult & 0xffff;
     const int32_t mult_high = mult >> 16;
     const int32_t middle = ((low * mult_low) >> 16) + low * mult_high + high * mult_low + (round ? 1 << 14 : 0);
-    return 2 * high * mult_high + (middle >> 15);
+    return 2 * high * mult_high + (middle >> 15) + more;
 #endif
 }
 
-/* n accumulators of one channel -> int8 at y, y + step, ... */
-static inline void tc_scalar_store(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
-                                   int32_t step)
+TC_SCALAR_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32_t greatest)
+{
+#if TC_SCALAR_THUMB2
+    if (!clamp) {
+        int32_t r;
+        __asm__("ssat %0, #8, %1" : "=r"(r) : "r"(v));
+        return r;
+    }
+#endif
+    (void)clamp;
+    return tc_clamp(v, least, greatest);
+}
+
+/* tc_scalar_store for one way to finish and to clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_store_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                                         int32_t step, int32_t finish, int32_t clamp)
 {
     const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
-    const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max, finish = p->finish;
-    for (int32_t i = 0; i < n; i++, y += step) {
-        int32_t v = acc[i] + bias;
-        if (finish == 0) {
-            v = tc_requantize(v, mult, shift, p->rounds) + p->y_zero;
-        } else if (finish == 1) {
-            v = (tc_scalar_scale(v, mult, 0) + c) >> shift;
+    const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max;
+    const int32_t *const end = acc + n;
+    for (; acc < end; acc++, y += step) {
+        int32_t v = *acc + bias;
+        if (finish == 3) {
+            v = tc_scalar_scale(v, mult, 1, 0);
+            v += c + (v >> 31);
         } else {
-            v = tc_scalar_scale(v, mult, 1);
-            v = (v + c + (finish == 3 ? v >> 31 : 0)) >> shift;
+            v = tc_scalar_scale(v, mult, finish == 2, c);
         }
-        *y = (int8_t)tc_clamp(v, least, greatest);
+        *y = (int8_t)tc_scalar_clamp(v >> shift, clamp, least, greatest);
+    }
+}
+
+/* n accumulators of channel o without its bias -> int8 at y, y + step, ... */
+TC_SCALAR_INLINE void tc_scalar_store(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                                      int32_t step)
+{
+    if (p->finish == 2 && !p->clamp) {
+        tc_scalar_store_by(p, acc, o, n, y, step, 2, 0);
+    } else if (p->finish == 3 && !p->clamp) {
+        tc_scalar_store_by(p, acc, o, n, y, step, 3, 0);
+    } else if (p->finish == 3) {
+        tc_scalar_store_by(p, acc, o, n, y, step, 3, 1);
+    } else if (p->finish == 2) {
+        tc_scalar_store_by(p, acc, o, n, y, step, 2, 1);
+    } else if (p->finish == 1) {
+        tc_scalar_store_by(p, acc, o, n, y, step, 1, 1);
+    } else {
+        for (int32_t i = 0; i < n; i++, y += step) {
+            const int32_t v = tc_requantize(acc[i] + p->bias[o], p->scale[3 * o], p->scale[3 * o + 2], p->rounds);
+            *y = (int8_t)tc_clamp(v + p->y_zero, p->y_min, p->y_max);
+        }
     }
 }
 

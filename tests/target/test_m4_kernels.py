@@ -216,17 +216,17 @@ def test_other_cores_and_compilers(kernel: str, board: str, toolchain: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("kernel", CONV)
 @pytest.mark.parametrize("in_c", [*range(1, 21), 31, 33, 63, 65, 127, 130])
-def test_every_small_1x1(kernel: str, in_c: int, numerics: Numerics) -> None:
+def test_every_small_1x1(kernel: str, in_c: int) -> None:
     counts = itertools.product((1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 7, 8, 9))
-    check_all({f"{w} pixels, {o}": layer((1, w, in_c), (o, 1, 1, in_c), seed=o) for w, o in counts}, kernel, numerics)
+    layers = {f"{w} pixels, {o}": layer((1, w, in_c), (o, 1, 1, in_c), seed=o) for w, o in counts}
+    check_all(layers, kernel, ROUNDINGS[in_c % 2])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", CONV)
-@pytest.mark.parametrize("in_c", [1, 2, 3, 4, 5, 7, 8, 16, 20, 33])
+@pytest.mark.parametrize("in_c", [1, 3, 4, 7, 16, 33])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_every_small_window(kernel: str, in_c: int, stride: int) -> None:
     layers = {}

@@ -22,7 +22,7 @@ GROUPS = [
     {"run"},
     {"verify", "report", "output_folder", "doctor", "accuracy", "cycles", "native"},
     {"pipeline"},
-    {"bench"},
+    {"bench", "selftest"},
     {"api"},
     {"cli"},
 ]

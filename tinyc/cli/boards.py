@@ -1,23 +1,86 @@
-"""`tinyc boards`: what can be built for."""
+"""`tinyc boards`: what can be built for, and whether that works here."""
 
 from __future__ import annotations
 
-from tinyc.board import Board, list_boards
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tinyc.board import Board, list_boards, load_board
 from tinyc.cli.options import ColorOption, Json, Verbose
-from tinyc.cli.output import Color, guarded, table
+from tinyc.cli.output import Color, Output, guarded, table
+from tinyc.selftest import BoardCheck, check_board
+
+Check = Annotated[bool, typer.Option("--check", help="Build and run a small model for each board, on each emulator.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[BOARD]...", help="Boards or .toml files; default: all.", show_default=False)
+]
 
 
-def command(json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
+def command(
+    names: Names = None,
+    check: Check = False,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
     """List the boards that tinyc knows; a .toml file of your own works as well."""
     with guarded(color, json, verbose) as out:
-        known = list_boards()
-        out.json({"boards": [_facts(board) for board in known]})
-        rows = table("", "board", "core", "isa", "flash", "RAM", "emulators", "description", right=("flash", "RAM"))
-        for board in known:
-            isa = ", ".join(sorted(board.isa)) or "-"
-            sizes = (_kib(board.flash_bytes), _kib(board.ram_bytes))
-            rows.add_row(board.name, board.core, isa, *sizes, ", ".join(_machines(board)), board.description)
-        out.result(rows)
+        boards = [load_board(name) for name in names] if names else list(list_boards())
+        if check:
+            _check(out, boards)
+        else:
+            _list(out, boards)
+
+
+def _list(out: Output, boards: list[Board]) -> None:
+    out.json({"boards": [_facts(board) for board in boards]})
+    rows = table("", "board", "core", "isa", "flash", "RAM", "emulators", "description", right=("flash", "RAM"))
+    for board in boards:
+        isa = ", ".join(sorted(board.isa)) or "-"
+        sizes = (_kib(board.flash_bytes), _kib(board.ram_bytes))
+        rows.add_row(board.name, board.core, isa, *sizes, ", ".join(_machines(board)), board.description)
+    out.result(rows)
+    if out.verbose:
+        for board in boards:
+            _details(out, board)
+
+
+def _details(out: Output, board: Board) -> None:
+    """What the table has no room for."""
+    rows = table("", "", "")
+    if board.clock_hz:
+        rows.add_row("clock", f"{board.clock_hz / 1e6:g} MHz")
+    if board.memory is not None:
+        memory = board.memory
+        rows.add_row("flash", f"0x{memory.flash_origin:08x}, {memory.flash_bytes:,} bytes")
+        stack = f"the first {memory.stack_bytes:,} are the stack"
+        rows.add_row("RAM", f"0x{memory.ram_origin:08x}, {memory.ram_bytes:,} bytes, {stack}")
+    for family, flags in board.cflags.items():
+        rows.add_row(family, Text(" ".join(flags)))
+    out.result("", Text(f"{board.name}: {board.file}"), rows)
+
+
+def _check(out: Output, boards: list[Board]) -> None:
+    checks: list[BoardCheck] = []
+    with out.progress() as bar:
+        task = bar.add_task("check", total=len(boards))
+        for board in boards:
+            bar.update(task, description=board.name)
+            checks += check_board(board)
+            bar.advance(task)
+    out.json({"checks": [asdict(found) for found in checks]})
+    rows = table("", "", "board", "machine", "compiler", "instructions", "", right=("instructions",))
+    for found in checks:
+        instructions = "-" if found.instructions is None else f"{found.instructions:,}"
+        problem = f"{found.problem} ({found.hint})" if found.problem and found.hint else found.problem or ""
+        mark = "ok" if found.passed else "--"
+        rows.add_row(mark, found.board, found.machine, found.toolchain, instructions, Text(problem))
+    out.result(rows)
+    if not all(found.passed for found in checks):
+        raise typer.Exit(1)
 
 
 def _facts(board: Board) -> dict[str, object]:

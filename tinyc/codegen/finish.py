@@ -116,14 +116,15 @@ def finish_wide(
     room = _wide_room(taps, steps) if most is None else most(steps)
     if (room < least).any():
         return None
-    down = -p.shift.astype(np.int64) + least  # the definition shifts right by this, were its sums so scaled
     live = steps.is_live
-    grain = np.ones_like(down)
-    for sign, shift, varies in _wide_shifts(down[live]):
+    grain = np.ones_like(p.shift, np.int64)
+    for sign, shift, varies in _wide_shifts(-p.shift[live].astype(np.int64), least):
+        # The definition shifts right by this (without sign: were its sums scaled by 2^least).
+        down = -p.shift.astype(np.int64) + (0 if sign else least)
         shifts = np.where(live, np.broadcast_to(shift if not varies else _varying(down, sign), down.shape), 0)
         shifts = shifts if varies else np.full_like(down, shift)
-        scale = np.clip(np.ones_like(down) if sign else shifts + 1 - down, 0, room - least)
-        scale = np.where(live, scale, 0) + least
+        scale = np.ones_like(down) if sign else shifts + 1 - down + least
+        scale = np.where(live, np.clip(scale, least, room), least)
         found = solve(p, steps, scale, shifts, sign, grain)
         if found is not None:
             way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))
@@ -139,13 +140,17 @@ def _wide_room(taps: Int64s, steps: Steps) -> Int64s:
     return np.clip(room, 0, _LARGEST_SCALE).astype(np.int64)
 
 
-def _wide_shifts(down: Int64s) -> Iterator[tuple[bool, int, bool]]:
-    """(sign, shift, varies) to try, cheapest first; `down` of the channels that matter."""
+def _wide_shifts(down: Int64s, raised: int) -> Iterator[tuple[bool, int, bool]]:
+    """(sign, shift, varies) to try, cheapest first; `down` of the channels that matter.
+
+    raised: how much more shifts are without sign.
+    """
     least, most = (int(down.min()), int(down.max())) if len(down) else (1, 1)
     for sign in (False, True):
         if sign:
             yield True, max(least, 0), False
         else:
+            least, most = least + raised, most + raised
             yield from ((False, s, False) for s in _SHARED_SHIFTS if most - 1 <= s < least + _LARGEST_SCALE)
             yield from ((False, s, False) for s in dict.fromkeys((max(least - 1, 0), max(most - 1, 0))))
     yield False, 0, True

@@ -1,0 +1,37 @@
+"""Published int8 models as Python functions: what is generated for a board gives TensorFlow Lite Micro's bytes here.
+
+The kernels that the compiler writes in a core's assembly run as their twins in C, under the board's own arena plan,
+with outputs over the inputs that they use up.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinyc
+from tinyc.board import load_board
+from tinyc.pipeline import Options, Progress, compile_model
+
+MODELS = [  # model, inputs, reference outputs
+    ("kws", "kws_inputs_dev", "kws_dev_ref_outputs"),
+    ("sww", "sww_inputs_dev", "sww_dev_ref_outputs"),
+    ("ad", "ad_inputs_dev", "ad_dev_ref_outputs"),
+    ("ic", "ic_inputs_synthetic", "ic_synthetic_ref_outputs"),
+    ("vww", "vww_inputs_synthetic", "vww_synthetic_ref_outputs"),
+]
+
+
+@pytest.mark.parametrize("board", ["host", "cortex-m4", "cortex-m0plus"])
+@pytest.mark.parametrize(("model", "inputs", "outputs"), MODELS)
+def test_bytes(models_dir: Path, tmp_path: Path, model: str, inputs: str, outputs: str, board: str) -> None:
+    folder = models_dir / "mlperf_tiny"
+    made = compile_model(folder / f"{model}_int8.tflite", load_board(board), Options(board), Progress())
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    library = tinyc.load(tmp_path, "balanced")
+    with np.load(folder / f"{inputs}.npz") as given, np.load(folder / f"{outputs}.npz") as wanted:
+        x = given["x"].reshape(-1, *library.inputs[0].sample_shape)
+        np.testing.assert_array_equal(library(x).reshape(len(x), -1), wanted["int8_tflm"].reshape(len(x), -1))
