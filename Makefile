@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench docs tools clean
+.PHONY: demo test test-all lint bench docs plot tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz
@@ -30,6 +30,11 @@ bench: $(VENV)/.installed-dev tools
 # docs/operators.md, from the operators, kernels and importers in the code.
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/operator_docs.py
+
+# docs/images/peers.svg, from what `make bench` wrote and bench/peers.toml.
+plot: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	$(BIN)/python scripts/peer_plot.py
 
 tools:
 	@sh scripts/install-tools.sh $(BIN)

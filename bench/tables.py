@@ -2,15 +2,16 @@
 
     python bench/tables.py [--board cortex-m4 ...] [--model kws ...] [--samples 0]
 
-Between markers the page belongs to this script, one section for each board; the rest is written by hand. The
-text is the same for the same compiler, tools and models, but for the line that gives seconds. Exit code 1 when
-a byte differs or an accuracy gate fails. The models are looked for in TINYC_MODELS, by default shared/models
-beside the checkout; they are not part of tinyc.
+Also writes docs/benchmarks.json, the same figures for scripts/peer_plot.py. Between markers the page belongs to
+this script, one section for each board; the rest is written by hand. The text is the same for the same compiler,
+tools and models, but for the line that gives seconds. Exit code 1 when a byte differs or an accuracy gate fails.
+The models are looked for in TINYC_MODELS, by default shared/models beside the checkout; they are not part of tinyc.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -28,6 +29,7 @@ from tinyc.report import Accuracy, Report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
+FIGURES = ROOT / "docs" / "benchmarks.json"
 INPUTS = {
     "kws": "kws_inputs_dev",
     "vww": "vww_inputs_synthetic",
@@ -72,6 +74,7 @@ def main() -> int:
             print(text)
         else:
             write_section(args.page, board, text)
+            write_figures(args.figures, board, came[0])
         good &= all(one.report.passed for group in came for one in group) and not gate_failures(came[1])
     return 0 if good else 1
 
@@ -82,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
     parser.add_argument("--samples", type=int, default=0, help="inputs to prove each model on; 0, the default: all")
     parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--figures", type=Path, default=FIGURES)
     return parser.parse_args()
 
 
@@ -146,6 +150,7 @@ def _costs(measured: Sequence[Measured]) -> str:
         "MACs",
         "instructions",
         "per MAC",
+        "modelled cycles",
         "arena",
         "lower bound",
         "stack",
@@ -164,6 +169,7 @@ def _cost_row(model: str, report: Report) -> list[str]:
         _number(report.macs),
         _number(counted),
         "-" if counted is None else f"{counted / report.macs:.2f}",
+        _number(report.cycles),
         _number(report.arena_bytes),
         _number(report.arena_lower_bound_bytes),
         _number(report.stack_bytes),
@@ -271,6 +277,23 @@ def write_section(page: Path, board: str, text: str) -> None:
     if not pattern.search(old):
         old = f"{old.rstrip()}\n\n## {board}\n\n{begin}{end}\n"
     page.write_text(pattern.sub(lambda _: block, old), encoding="utf-8")
+
+
+def write_figures(file: Path, board: str, measured: Sequence[Measured]) -> None:
+    """Put what the int8 models cost on the board into the JSON file; other boards stay as they are."""
+    figures = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    figures[board] = {
+        one.model: {
+            "instructions": one.report.instructions,
+            "cycles": one.report.cycles,
+            "arena_bytes": one.report.arena_bytes,
+            "stack_bytes": one.report.stack_bytes,
+            "code_bytes": one.report.flash.code_bytes,
+            "flash_bytes": one.report.flash.code_bytes + one.report.flash.const_bytes,
+        }
+        for one in measured
+    }
+    file.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -61,19 +61,19 @@ static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p,
         tc_conv2d_s8_scalar_gather(p, x, ox, n, packed);
         for (int32_t o = 0; o < out_c; o += 4) {
             const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
-            const int32_t channels = out_c - o < 4 ? out_c - o : 4;
-            int32_t acc[4][3] = {{0}};
-            for (int32_t done = 0; done < p->taps; done += p->segment) {
-                const int32_t count = p->taps - done < p->segment ? p->taps - done : p->segment;
-                int32_t sums[8];
-                tc_scalar_dot4(packed + 2 * done, w + 8 * done, count >> 1, sums);
-                for (int32_t i = 0; i < channels; i++) {
-                    tc_scalar_split(sums + 2 * i, acc[i]);
+            int32_t sums[8], acc[12];
+            int32_t done = 0;
+            if (p->taps > p->segment) {
+                for (int32_t i = 0; i < 12; i++) {
+                    acc[i] = 0;
+                }
+                for (; done + p->segment < p->taps; done += p->segment) {
+                    tc_scalar_dot4(packed + 2 * done, w + 8 * done, p->segment >> 1, sums);
+                    tc_scalar_add4(sums, acc);
                 }
             }
-            for (int32_t i = 0; i < channels; i++) {
-                tc_scalar_store(&p->out, acc[i], o + i, n, y + o + i, out_c);
-            }
+            tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
+            tc_scalar_store4(&p->out, sums, done ? acc : 0, o, n, y);
         }
     }
 }

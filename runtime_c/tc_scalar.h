@@ -88,6 +88,19 @@ TC_SCALAR_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least
     return tc_clamp(v, least, greatest);
 }
 
+/* An accumulator with its bias -> int8; finish, clamp: literals. */
+TC_SCALAR_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, int32_t shift, int32_t finish, int32_t clamp,
+                                          int32_t least, int32_t greatest)
+{
+    if (finish == 3) {
+        v = tc_scalar_scale(v, mult, 1, 0);
+        v += c + (v >> 31);
+    } else {
+        v = tc_scalar_scale(v, mult, finish == 2, c);
+    }
+    return tc_scalar_clamp(v >> shift, clamp, least, greatest);
+}
+
 /* tc_scalar_store for one way to finish and to clamp: literals. */
 TC_SCALAR_INLINE void tc_scalar_store_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
                                          int32_t step, int32_t finish, int32_t clamp)
@@ -95,15 +108,8 @@ TC_SCALAR_INLINE void tc_scalar_store_by(const tc_scalar_out_t *p, const int32_t
     const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
     const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max;
     const int32_t *const end = acc + n;
-    for (; acc < end; acc++, y += step) {
-        int32_t v = *acc + bias;
-        if (finish == 3) {
-            v = tc_scalar_scale(v, mult, 1, 0);
-            v += c + (v >> 31);
-        } else {
-            v = tc_scalar_scale(v, mult, finish == 2, c);
-        }
-        *y = (int8_t)tc_scalar_clamp(v >> shift, clamp, least, greatest);
+    for (; acc < end; y += step) {
+        *y = (int8_t)tc_scalar_finish(*acc++ + bias, mult, c, shift, finish, clamp, least, greatest);
     }
 }
 
@@ -270,17 +276,78 @@ static TC_SCALAR_UNUSED void tc_scalar_dot4(const int32_t *x, const int8_t *w, i
 
 #endif
 
-/* Adds the dot products A, B, C of [P1, P2] to acc. */
-static inline void tc_scalar_split(const int32_t *p, int32_t *acc)
+/* The dot products A, B, C of [P1, P2]. */
+TC_SCALAR_INLINE void tc_scalar_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
 {
     const uint32_t p1 = (uint32_t)p[0], p2 = (uint32_t)p[1];
-    const int32_t b = (int32_t)(p2 << 11) >> 11;
-    const uint32_t part = (p2 - (uint32_t)b) >> 21; /* of C: modulo 2^11 */
+    *b = (int32_t)(p2 << 11) >> 11;
+    const uint32_t part = (p2 - (uint32_t)*b) >> 21; /* of C: modulo 2^11 */
     const uint32_t rest = p1 - (part << 10);
-    const int32_t a = (int32_t)(rest << 11) >> 11;
-    acc[0] += a;
-    acc[1] += b;
-    acc[2] += (int32_t)part + ((int32_t)(rest - (uint32_t)a) >> 10);
+    *a = (int32_t)(rest << 11) >> 11;
+    *c = (int32_t)part + ((int32_t)(rest - (uint32_t)*a) >> 10);
+}
+
+/* Adds the dot products of four channels to acc [4][3]. */
+static TC_SCALAR_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
+{
+    for (const int32_t *end = p + 8; p < end; p += 2, acc += 3) {
+        int32_t a, b, c;
+        tc_scalar_split(p, &a, &b, &c);
+        acc[0] += a;
+        acc[1] += b;
+        acc[2] += c;
+    }
+}
+
+/* tc_scalar_store4 for one way to finish and to clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_store4_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+                                          int32_t n, int8_t *y, int32_t finish, int32_t clamp)
+{
+    const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max;
+    const int32_t *const end = sums + 2 * (step - o < 4 ? step - o : 4);
+    const int32_t *scale = p->scale + 3 * o, *bias = p->bias + o;
+    for (y += o; sums < end; sums += 2, scale += 3, y++) {
+        const int32_t mult = scale[0], start = scale[1], shift = scale[2], first = *bias++;
+        int32_t a, b, c;
+        tc_scalar_split(sums, &a, &b, &c);
+        if (acc) {
+            a += acc[0];
+            b += acc[1];
+            c += acc[2];
+            acc += 3;
+        }
+        y[0] = (int8_t)tc_scalar_finish(a + first, mult, start, shift, finish, clamp, least, greatest);
+        if (n > 1) y[step] = (int8_t)tc_scalar_finish(b + first, mult, start, shift, finish, clamp, least, greatest);
+        if (n > 2) y[2 * step] = (int8_t)tc_scalar_finish(c + first, mult, start, shift, finish, clamp, least, greatest);
+    }
+}
+
+/* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <= 3. */
+static TC_NOINLINE TC_SCALAR_UNUSED void tc_scalar_store4(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc,
+                                                          int32_t o, int32_t n, int8_t *y)
+{
+    if (p->finish == 2 && !p->clamp) {
+        tc_scalar_store4_by(p, sums, acc, o, n, y, 2, 0);
+    } else if (p->finish == 3 && !p->clamp) {
+        tc_scalar_store4_by(p, sums, acc, o, n, y, 3, 0);
+    } else if (p->finish == 3) {
+        tc_scalar_store4_by(p, sums, acc, o, n, y, 3, 1);
+    } else if (p->finish == 2) {
+        tc_scalar_store4_by(p, sums, acc, o, n, y, 2, 1);
+    } else if (p->finish == 1) {
+        tc_scalar_store4_by(p, sums, acc, o, n, y, 1, 1);
+    } else {
+        int32_t all[12] = {0};
+        if (acc) {
+            for (int32_t i = 0; i < 12; i++) {
+                all[i] = acc[i];
+            }
+        }
+        tc_scalar_add4(sums, all);
+        for (int32_t i = 0; i < 4 && o + i < p->out_c; i++) {
+            tc_scalar_store(p, all + 3 * i, o + i, n, y + o + i, p->out_c);
+        }
+    }
 }
 
 /* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */

@@ -88,7 +88,7 @@ class Board:
         return self.memory.ram_bytes if self.memory else None
 
 
-STARTUPS = ("cortex-m", "host")
+STARTUPS = ("cortex-m", "riscv", "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
 

@@ -309,3 +309,38 @@ def test_profile_names_the_file_that_it_cannot_write(tinyc, model: Path, tmp_pat
     ran = tinyc("profile", model, "--speedscope", tmp_path / "absent" / "flame.json")
     assert ran.code == 2
     assert "flame.json" in ran.err
+
+
+# --- boards ---
+
+
+def test_boards_are_checked_by_building_and_running(tinyc, tmp_path: Path) -> None:
+    _needs_emulator(tinyc)
+    board = Path(__file__).resolve().parents[2] / "boards" / "nucleo-l4r5zi.toml"
+    (tmp_path / "mine.toml").write_text(board.read_text().replace("nucleo-l4r5zi", "mine"))
+    ran = tinyc("boards", tmp_path / "mine.toml", "host", "--check", "--json")
+    assert ran.code == 0, ran.out
+    assert [(c["board"], c["problem"]) for c in ran.json["checks"]] == [("mine", None), ("host", None)]
+    assert ran.json["checks"][0]["instructions"] > 0
+
+
+def test_a_board_that_does_not_work_is_named(tinyc, tmp_path: Path) -> None:
+    """Flags of a core without DSP and FPU for a board that claims both: the compiler or the check says so."""
+    _needs_emulator(tinyc)
+    board = Path(__file__).resolve().parents[2] / "boards" / "nrf52840-dk.toml"
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(
+        board.read_text().replace('core = "cortex-m4"', 'core = "cortex-m3"').replace(', "dsp", "fpu"', "")
+    )
+    ran = tinyc("boards", wrong, "--check")
+    assert ran.code == 1
+    assert "--  nrf52840-dk" in ran.out
+    assert "has not" in ran.out
+
+
+def test_boards_in_detail(tinyc) -> None:
+    ran = tinyc("boards", "nucleo-l4r5zi", "--verbose")
+    assert ran.code == 0
+    assert "120 MHz" in ran.out
+    assert "0x08000000, 2,097,152 bytes" in ran.out
+    assert tinyc("boards", "nucleo").code == 2

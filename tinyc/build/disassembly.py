@@ -12,6 +12,7 @@ import capstone
 from tinyc.build.elf import Elf
 
 CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
+RISCV = "EM_RISCV"
 UNKNOWN = ""  # the mnemonic of what capstone does not know: MVE, and loops of Armv8.1-M
 _IT = re.compile(r"it[te]{0,3}")
 
@@ -46,9 +47,23 @@ class Instruction:
 def disassemble(elf: Elf) -> Mapping[int, Instruction]:
     """Address -> instruction, in order of addresses, of every executable section.
 
-    The mapping symbols of the Arm ELF format ($t: code, $d: data) say what is an instruction.
+    The mapping symbols of the ELF formats ($t and $x: code, $d: data) say what is an instruction; a section
+    without any is code.
     """
-    return {i.address: i for start, code in _code(elf) for i in decode(code, start)}
+    decoder = decode_riscv if elf.machine == RISCV else decode
+    return {i.address: i for start, code in _code(elf) for i in decoder(code, start)}
+
+
+def instruction_bytes(code: bytes, at: int, riscv: bool) -> int:
+    """2 or 4. Thumb: a first half-word from 0xE800 on begins a long one; RISC-V: one that ends in binary 11."""
+    long_one = code[at] & 3 == 3 if riscv else code[at + 1] >= 0xE8
+    return 4 if long_one else 2
+
+
+def decode_riscv(code: bytes, address: int) -> Iterator[Instruction]:
+    """The instructions of RV32 code that begins at an address."""
+    for at, size, text, operands in _decode_raw(code, address, riscv=True):
+        yield Instruction(address + at, code[at : at + size], text, operands)
 
 
 def decode(code: bytes, address: int) -> Iterator[Instruction]:
@@ -60,16 +75,18 @@ def decode(code: bytes, address: int) -> Iterator[Instruction]:
         yield Instruction(address + at, code[at : at + size], mnemonic, operands, condition)
 
 
-def _decode_raw(code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
+def _decode_raw(code: bytes, address: int, riscv: bool = False) -> Iterator[tuple[int, int, str, str]]:
     """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
-    engine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8)
+    thumb = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
+    rv32 = capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC
+    engine = capstone.Cs(capstone.CS_ARCH_RISCV, rv32) if riscv else capstone.Cs(capstone.CS_ARCH_ARM, thumb)
     at = 0
     while at + 2 <= len(code):
         for _, size, mnemonic, operands in engine.disasm_lite(code[at:], address + at):
             yield at, size, mnemonic, operands
             at += size
         if at + 2 <= len(code):
-            size = 4 if code[at + 1] >= 0xE8 else 2  # a first half-word from 0xE800 on begins a long one
+            size = instruction_bytes(code, at, riscv)
             if at + size <= len(code):
                 yield at, size, UNKNOWN, ""
             at += size
@@ -87,12 +104,12 @@ def _split(text: str, in_it_block: bool) -> tuple[str, str]:
 
 def _code(elf: Elf) -> Iterator[tuple[int, bytes]]:
     """Start and bytes of every run of instructions."""
-    marks = sorted({(s.address, s.name[1]) for s in elf.symbols if re.fullmatch(r"\$[td](\..*)?", s.name)})
+    marks = sorted({(s.address, s.name[1]) for s in elf.symbols if re.fullmatch(r"\$[tdx].*", s.name)})
     for section in elf.sections:
         if not section.executable or section.size == 0:
             continue
         end = section.address + section.size
-        inside = [mark for mark in marks if section.address <= mark[0] < end]
+        inside = [mark for mark in marks if section.address <= mark[0] < end] or [(section.address, "t")]
         for (start, kind), stop in zip(inside, [*(address for address, _ in inside[1:]), end], strict=True):
-            if kind == "t" and stop > start:
+            if kind != "d" and stop > start:
                 yield start, elf.read(start, stop - start)

@@ -52,11 +52,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Elf:
-    """An ELF file, read once."""
+    """An ELF file, read once. machine: `EM_ARM`, `EM_RISCV` and so on."""
 
     symbols: tuple[Symbol, ...]
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
+    machine: str = "EM_ARM"
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name. Raises TinycError when there is none."""
@@ -109,7 +110,7 @@ def read_elf(path: Path) -> Elf:
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)))
+            return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)), elf["e_machine"])
     except OSError as error:
         raise TinycError(f"cannot read {path}: {error.strerror}") from error
     except ELFError as error:

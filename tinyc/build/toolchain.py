@@ -92,7 +92,7 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
     """
     names = _candidates(board)
     if prefer is not None:
-        wanted = next((name for name in names if prefer in (name, name.removeprefix("arm-none-eabi-"))), None)
+        wanted = next((name for name in names if prefer in (name, "gcc" if name.endswith("-gcc") else name)), None)
         if wanted is None:
             raise TinycError(
                 f"'{prefer}' is not a compiler for {board.name}",
@@ -113,7 +113,8 @@ def host_compiler() -> Toolchain | None:
 def _candidates(board: Board) -> tuple[str, ...]:
     if board.is_host:
         return ("gcc", "clang", "zig")
-    names = {"gcc": "arm-none-eabi-gcc", "zig": "zig"}
+    gcc = "riscv64-unknown-elf-gcc" if board.startup == "riscv" else "arm-none-eabi-gcc"
+    names = {"gcc": gcc, "zig": "zig"}
     return tuple(name for family, name in names.items() if family in board.cflags)
 
 
@@ -160,6 +161,7 @@ def _version(program: str, family: Family) -> str | None:
 def _install_hint(names: Sequence[str]) -> str:
     commands = {
         "arm-none-eabi-gcc": "apt install gcc-arm-none-eabi",
+        "riscv64-unknown-elf-gcc": "apt install gcc-riscv64-unknown-elf",
         "zig": "pip install ziglang",
         "gcc": "apt install gcc",
         "clang": "apt install clang",

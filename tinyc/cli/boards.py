@@ -15,7 +15,8 @@ from tinyc.selftest import BoardCheck, check_board
 
 Check = Annotated[bool, typer.Option("--check", help="Build and run a small model for each board, on each emulator.")]
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[BOARD]...", help="Boards or .toml files; default: all.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[BOARD]...", help="Boards or .toml files; default: all.", show_default=False),
 ]
 
 

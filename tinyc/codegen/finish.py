@@ -150,9 +150,9 @@ def _wide_shifts(down: Int64s, raised: int) -> Iterator[tuple[bool, int, bool]]:
         if sign:
             yield True, max(least, 0), False
         else:
-            least, most = least + raised, most + raised
-            yield from ((False, s, False) for s in _SHARED_SHIFTS if most - 1 <= s < least + _LARGEST_SCALE)
-            yield from ((False, s, False) for s in dict.fromkeys((max(least - 1, 0), max(most - 1, 0))))
+            first, last = least + raised - 1, most + raised - 1
+            yield from ((False, s, False) for s in _SHARED_SHIFTS if last <= s <= first + _LARGEST_SCALE)
+            yield from ((False, s, False) for s in dict.fromkeys((max(first, 0), max(last, 0))))
     yield False, 0, True
     yield True, 0, True
 

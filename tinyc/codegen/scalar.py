@@ -58,16 +58,16 @@ def _worst_segment(sums: npt.NDArray[np.int64], segment: int) -> int:
     return int((sums[:, stops] - sums[:, starts]).max(initial=0))
 
 
-def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
+def even_taps(p: ConvParams) -> npt.NDArray[np.int8]:
     """Weights as [O, K], K rounded up to an even number."""
     taps = p.w.reshape(p.w.shape[0], -1).astype(np.int8)
     return np.pad(taps, ((0, 0), (0, taps.shape[1] % 2)))
 
 
-def by_lanes(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """[O, K] -> [ceil(O / 8)][K][8]."""
-    padded = np.pad(taps, ((0, -len(taps) % _LANES), (0, 0)))
-    return np.ascontiguousarray(padded.reshape(-1, _LANES, taps.shape[1]).transpose(0, 2, 1))
+def by_lanes(taps: npt.NDArray[np.int8], lanes: int) -> npt.NDArray[np.int8]:
+    """[O, K] -> [ceil(O / lanes)][K][lanes]."""
+    padded = np.pad(taps, ((0, -len(taps) % lanes), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, lanes, taps.shape[1]).transpose(0, 2, 1))
 
 
 def _is_whole(site: Site) -> bool:
@@ -78,7 +78,7 @@ def _is_whole(site: Site) -> bool:
 
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_scalar: one output row from k_h input rows, or all pixels at once."""
-    taps = _taps(p)
+    taps = even_taps(p)
     x, y = site.x(0), site.y()
     window = Window.of(p.attrs, *p.w.shape[1:3])
     geometry = window_fields(site, window)
@@ -89,7 +89,7 @@ def lower(site: Site, p: ConvParams) -> Call:
         rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
         flow = buffered_flow(pixels, _PIXELS, x.shape[3], y.shape[3])
     fields = {
-        "w": Const(by_lanes(taps), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
+        "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
         **scale_fields(p, p.w.reshape(len(p.bias), -1)),
         "pad": Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
         **geometry,
@@ -101,15 +101,15 @@ def lower(site: Site, p: ConvParams) -> Call:
 
 def scratch(site: Site, p: ConvParams) -> int:
     """Two words for each tap."""
-    return 8 * int(_taps(p).shape[1])
+    return 8 * int(even_taps(p).shape[1])
 
 
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
-    taps = _taps(p)
+    taps = even_taps(p)
     pixels = site.y().elements // len(p.bias)
     executed = pixels * len(p.bias) * (1.2 * taps.shape[1] + 25) + 3 * pixels * taps.shape[1]
-    flash = by_lanes(taps).nbytes + 16 * len(p.bias) + _CODE_BYTES
+    flash = by_lanes(taps, _LANES).nbytes + 16 * len(p.bias) + _CODE_BYTES
     return Cost(int(executed), flash, scratch(site, p))
 
 

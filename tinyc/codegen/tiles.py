@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tinyc.codegen.bilinear import Form
+from tinyc.codegen.bilinear import F4, Form
 from tinyc.codegen.finish import GROUP, Way
 from tinyc.codegen.thumb import Asm, naked_function
 
@@ -294,7 +294,7 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]]) -
     around = asm.size + 2
     asm.label("step", aligned=True)
     start = asm.size
-    to = _Cursor(asm, "r1")
+    to = _Cursor(asm, "r1", pairs=tiles.form is not F4)
     for i in range(tiles.form.products):
         places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.products)]
         row(asm, _Cursor(asm, "r0", fixed=4 * i * tiles.columns), to, places)
@@ -311,16 +311,17 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]]) -
 
 
 class _Cursor:
-    """A pointer register that moves where the immediates of LDRD and STRD do not reach."""
+    """A pointer register that moves where immediates do not reach: of LDRD and STRD, or (pairs False) of STR."""
 
-    def __init__(self, asm: Asm, register: str, fixed: int = 0) -> None:
+    def __init__(self, asm: Asm, register: str, fixed: int = 0, pairs: bool = True) -> None:
         self._asm, self._register, self._fixed = asm, register, fixed
+        self._low, self._high = (-_PAIR_REACH, _PAIR_REACH) if pairs else (-252, 4092)
         self._base = 0
 
     def at(self, offset: int) -> str:
         """`[register, #imm]` for byte `offset`, a multiple of 4."""
         offset += self._fixed
-        if abs(offset - self._base) > _PAIR_REACH:
+        if not self._low <= offset - self._base <= self._high:
             self.move(offset)
         imm = offset - self._base
         return f"[{self._register}, #{imm}]" if imm else f"[{self._register}]"

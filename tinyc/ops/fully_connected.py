@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.codegen import fully_connected as asm
+from tinyc.codegen import scalar_dense
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -109,6 +110,7 @@ OP = Op(
             when=(is_s8, narrow_weights),
             scratch=dsp_scratch,
         ),
+        *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
     ),
     macs=macs,

@@ -62,7 +62,8 @@ def find_target(board: Board, prefer: str | None = None) -> Target:
 def _install_hint(board: Board, prefer: str | None) -> str:
     ways = []
     if board.qemu is not None and prefer in (None, "qemu"):
-        ways.append("`apt install qemu-system-arm`")
+        package = "qemu-system-arm" if board.qemu.program == "qemu-system-arm" else "qemu-system-misc"
+        ways.append(f"`apt install {package}`")
     if board.unicorn is not None and prefer in (None, "unicorn"):
         ways.append("`pip install unicorn`")
     return "install one with " + " or ".join(ways) if ways else f"its description names none ({board.name})"

@@ -120,10 +120,12 @@ def parse_result(payload: bytes) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A FAULT frame: where the core was, and its fault registers. pc and lr None: they could not be read."""
+    """A FAULT frame: where the core was, and its fault registers. pc and lr None: they could not be read.
+    RISC-V: exc_return is 0, exception is mcause, lr is ra and mmfar is mtval."""
 
     inference: int
     exception: int
+    exc_return: int
     sp: int
     pc: int | None
     lr: int | None
@@ -135,10 +137,11 @@ class Fault:
 
 def parse_fault(payload: bytes) -> Fault:
     """The fields of a FAULT payload."""
-    inference, exception, _exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = struct.unpack("<10I", payload)
+    inference, exception, exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = struct.unpack("<10I", payload)
     return Fault(
         inference,
         exception,
+        exc_return,
         sp,
         None if pc == NOT_MEASURED else pc,
         None if lr == NOT_MEASURED else lr,
@@ -164,11 +167,27 @@ _CFSR = (
 )
 _MMFAR_VALID, _BFAR_VALID = 7, 15
 
+# Exception codes of mcause, RISC-V Privileged Architecture; those from _FIRST_ACCESS on have an address in mtval.
+_MCAUSE = {
+    0: "jump to an unaligned address",
+    1: "instruction fetch from memory that must not be executed",
+    2: "undefined instruction",
+    3: "breakpoint",
+    4: "unaligned access",
+    5: "access that the memory protection refuses",
+    6: "unaligned access",
+    7: "access that the memory protection refuses",
+}
+_FIRST_ACCESS = 4
+
 
 def fault_reason(fault: Fault) -> str:
     """What went wrong, in words, with the address where the core gives one (Armv6-M gives nothing)."""
     if fault.pc is None:
         return f"the stack overflowed (stack pointer 0x{fault.sp:08x})"
+    if fault.exc_return == 0:
+        reason = _MCAUSE.get(fault.exception, f"exception {fault.exception}")
+        return reason + (f" at 0x{fault.mmfar:08x}" if fault.exception >= _FIRST_ACCESS else "")
     reasons = [text for bit, text in _CFSR if fault.cfsr >> bit & 1] or ["hard fault"]
     reason = ", ".join(dict.fromkeys(reasons))
     if fault.cfsr >> _MMFAR_VALID & 1:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tinyc import paths
 from tinyc.build.compile import Firmware
+from tinyc.build.disassembly import RISCV, instruction_bytes
 from tinyc.build.elf import Elf
 from tinyc.build.toolchain import Toolchain, host_compiler
 from tinyc.errors import TinycError
@@ -63,6 +64,7 @@ class TracePlan:
     steps: tuple[tuple[int, int], ...]
     step_count: int
     limit: int
+    riscv: bool = False
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -85,6 +87,7 @@ class TracePlan:
                 f"run {self.run_start:x} {self.run_end:x}",
                 f"return {self.run_return:x}",
                 *(f"step {address:x}" for _, address in self.steps),
+                *(["isa riscv"] if self.riscv else []),
                 f"limit {self.limit}",
                 f"report {report}",
                 "",
@@ -102,6 +105,7 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
         steps=tuple((number, symbol.address) for number, symbol in elf.step_functions(firmware.model).items()),
         step_count=firmware.info.steps,
         limit=limit,
+        riscv=elf.machine == RISCV,
     )
 
 
@@ -122,7 +126,8 @@ def read_report(plan: TracePlan, report: Path) -> TraceReport:
         lines = [line.split() for line in report.read_text().splitlines()]
     except OSError as error:
         raise TinycError(f"the emulator left no instruction counts: {error.strerror}") from error
-    rows: dict[str, list[list[int]]] = {"stopped": [], "slot": [], "inference": [], "block": [], "jump": [], "misaligned": []}
+    kinds = ("stopped", "slot", "inference", "block", "jump", "misaligned")
+    rows: dict[str, list[list[int]]] = {kind: [] for kind in kinds}
     for kind, *numbers in lines:
         rows[kind].append([int(number) for number in numbers])
     inferences = tuple(plan.inference(totals) for totals in rows["inference"])
@@ -149,13 +154,13 @@ def ordered_jumps(plan: TracePlan, jumps: Mapping[tuple[int, int, int], int]) ->
     return tuple(sorted(made, key=lambda j: (j.step, j.source, j.target)))
 
 
-def instruction_starts(code: bytes) -> tuple[int, ...]:
-    """Offsets of the instructions in Thumb code: a first half-word of 0xE800 or more begins a long one."""
+def instruction_starts(code: bytes, riscv: bool = False) -> tuple[int, ...]:
+    """Offsets of the instructions in Thumb or RISC-V code, by `instruction_bytes`."""
     starts = []
     at = 0
     while at < len(code):
         starts.append(at)
-        at += 4 if code[at + 1] >= 0xE8 else 2
+        at += instruction_bytes(code, at, riscv)
     return tuple(starts)
 
 
@@ -163,6 +168,6 @@ def executions_by_address(blocks: Iterable[BlockCount], elf: Elf) -> Mapping[int
     """How often every single instruction was executed: address -> times, over all steps and inferences."""
     counts: Counter[int] = Counter()
     for block in blocks:
-        for offset in instruction_starts(elf.read(block.address, block.size_bytes)):
+        for offset in instruction_starts(elf.read(block.address, block.size_bytes), elf.machine == RISCV):
             counts[block.address + offset] += block.executions
     return counts

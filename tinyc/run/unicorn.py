@@ -303,9 +303,7 @@ class _NativeTracer:
 
     _one_at_a_time = threading.Lock()  # its state is one set of C variables
 
-    def __init__(
-        self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool
-    ) -> None:
+    def __init__(self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool) -> None:
         self._core = core
         self._plan = plan
         self._watch = watch

@@ -1,0 +1,125 @@
+"""Draws docs/images/peers.svg: tinyc beside other tools, from docs/benchmarks.json and bench/peers.toml.
+
+    python scripts/peer_plot.py        # needs `pip install tinyc[plot]`
+
+Four panels for Cortex-M4: instructions, arena, code; and cycles, where ours are modelled and the others' were
+published. Each bar is relative to a free baseline, which is 1 in each panel; lower is better. The same figures give the
+same file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from peers import MODELS, Peer, Published, read_peers  # noqa: E402  beside tables.py, which is no package
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BOARD = "cortex-m4"
+PICTURE = ROOT / "docs" / "images" / "peers.svg"
+FIGURES = ROOT / "docs" / "benchmarks.json"
+COLORS = ("#1b6ca8", "#9aa5b1", "#e0a458", "#7a9e7e", "#b56576")  # ours first
+TOP = 2.0  # bars end here; what is higher says how high
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One diagram. rows: name -> value by model, the first is tinyc, the second the baseline; unit divides ours."""
+
+    title: str
+    rows: Mapping[str, Mapping[str, float]]
+    unit: float
+    unit_name: str
+
+
+def panels(ours: Mapping[str, Mapping[str, Any]], peers: Sequence[Peer], published: Published) -> list[Panel]:
+    """The four panels of the picture; a tool is left out where it has no figures."""
+
+    def mine(key: str) -> dict[str, float]:
+        return {model: ours[model][key] for model in MODELS if ours[model][key] is not None}
+
+    instructions = {peer.name: peer.instructions.get(BOARD, {}) for peer in peers}
+    arenas = {peer.name: peer.arena_bytes for peer in peers}
+    code = {peer.name: peer.code_bytes for peer in peers}
+    cycles = {name: {m: v * 1e6 for m, v in row.items()} for name, row in published.cycles.items()}
+    baseline = "microTVM + CMSIS-NN (v1.0)"
+    chosen = [baseline, "Bosch HALE (v1.2)", "Plumerai (v1.1)", "ST X-CUBE-AI 9 (v1.2)"]
+    return [
+        Panel("instructions of one inference", {"tinyc": mine("instructions")} | instructions, 1e6, "M"),
+        Panel("arena (RAM without stack)", {"tinyc": mine("arena_bytes")} | arenas, 1e3, "kB"),
+        Panel("code", {"tinyc": mine("code_bytes")} | {k: v for k, v in code.items() if v}, 1e3, "kB"),
+        Panel(
+            "cycles: ours modelled, others published",
+            {"tinyc (modelled)": mine("cycles")} | {name: cycles[name] for name in chosen},
+            1e6,
+            "M",
+        ),
+    ]
+
+
+def draw(found: Sequence[Panel], picture: Path) -> None:
+    """Write the SVG file; its bytes depend on the panels alone."""
+    import matplotlib as mpl  # noqa: PLC0415  an optional extra
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 9, "font.family": "sans-serif"})
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    figure, grid = plt.subplots(2, 2, figsize=(10, 6.4), layout="constrained")
+    for axes, panel in zip(grid.flat, found, strict=True):
+        _draw_panel(axes, panel)
+    figure.suptitle("MLPerf Tiny int8 models on Cortex-M4, baseline = 1, lower is better", fontsize=11)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    own, baseline = list(panel.rows.values())[:2]
+    models = [model for model in MODELS if model in own and model in baseline]
+    width = 0.8 / len(panel.rows)
+    for index, (name, row) in enumerate(panel.rows.items()):
+        for place, model in enumerate(models):
+            if model not in row:
+                continue
+            height = row[model] / baseline[model]
+            x = place + (index - (len(panel.rows) - 1) / 2) * width
+            label = name if place == 0 else None
+            axes.bar(x, min(height, TOP), width * 0.92, color=COLORS[index], label=label)
+            text = f"{own[model] / panel.unit:.3g} {panel.unit_name}" if index == 0 else f"{height:.1f}"
+            if index == 0 or height > TOP:
+                bold = "bold" if index == 0 else "normal"
+                axes.text(x, min(height, TOP) + 0.03, text, ha="center", fontsize=7, fontweight=bold)
+    axes.axhline(1, color="#555555", linewidth=0.7, linestyle="--", zorder=0)
+    axes.set_xticks(range(len(models)), models)
+    axes.set_ylim(0, TOP * 1.12)
+    axes.set_title(panel.title, fontsize=10, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False, loc="upper right", ncols=2)
+
+
+def main() -> int:
+    peers, published = read_peers()
+    if not FIGURES.is_file():
+        print("docs/benchmarks.json is missing: run `make bench` first", file=sys.stderr)
+        return 2
+    ours = json.loads(FIGURES.read_text(encoding="utf-8"))[BOARD]
+    try:
+        draw(panels(ours, peers, published), PICTURE)
+    except ImportError:
+        print("matplotlib is missing: pip install tinyc[plot]", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

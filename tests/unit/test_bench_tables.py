@@ -1,0 +1,121 @@
+"""bench/tables.py and scripts/peer_plot.py on made-up figures; bench/peers.toml is complete."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tinyc.report import Accuracy, Flash, Report, Verify
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in ("bench", "scripts"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import peer_plot  # noqa: E402
+import peers  # noqa: E402
+import tables  # noqa: E402
+
+
+def measured(model: str, accuracy: Accuracy | None = None) -> tables.Measured:
+    report = Report(
+        schema=1,
+        tinyc="0",
+        model=f"{model}.tflite",
+        model_sha256="",
+        name=model,
+        board="cortex-m4",
+        machine="machine",
+        toolchain="compiler 1",
+        optimize="speed",
+        numerics="tflm",
+        macs=1000,
+        arena_bytes=5000,
+        arena_lower_bound_bytes=4000,
+        stack_bytes=300,
+        flash=Flash(7000, 9000),
+        instructions=2_000_000,
+        overhead_instructions=1,
+        layers=(),
+        verify=Verify(20, 240, 0, "x"),
+        accuracy=accuracy,
+        cycles=3_000_000,
+    )
+    return tables.Measured(model, report, 1.4)
+
+
+GOOD = Accuracy(300, 33.0, 0.99, 0.92, 0.915)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "missed"),
+    [
+        (GOOD, []),
+        (replace(GOOD, top1_int=0.905), ["top-1"]),
+        (replace(GOOD, agreement=0.97, sqnr_db=26.9), ["agreement", "SQNR"]),
+    ],
+)
+def test_gates(accuracy: Accuracy, missed: list[str]) -> None:
+    assert [text.split()[0] for text in tables.gate_failures([measured("kws", accuracy)])] == missed
+
+
+def test_section_has_every_figure() -> None:
+    text = tables.section("cortex-m4", [measured(m) for m in peers.MODELS], [measured(m, GOOD) for m in peers.MODELS])
+    for figure in ("2,000,000", "3,000,000", "5,000", "4,000", "300", "7,000", "9,000", "33.0 dB", "held"):
+        assert figure in text
+    assert "7,847,633 (3.92)" in text  # TFLite Micro's kws over ours
+    assert "tinyc" in text
+
+
+def test_another_board_has_only_its_own_figures() -> None:
+    text = tables.section("cortex-m3", [measured("kws")], [measured("kws", GOOD)])
+    assert "10,547,135" in text
+    assert "7,847,633" not in text
+    assert "TinyEngine" not in text
+    assert "Published" not in text
+
+
+def test_writing_replaces_one_section(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\nby hand\n")
+    tables.write_section(page, "m4", "first")
+    tables.write_section(page, "m0", "other")
+    before = page.read_text()
+    tables.write_section(page, "m4", r"second \1")
+    after = page.read_text()
+    assert after == before.replace("first", r"second \1")
+    assert after.startswith("# Title\n\nby hand\n\n## m4\n")
+
+
+def test_figures_of_other_boards_stay(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    tables.write_figures(file, "m4", [measured("kws")])
+    tables.write_figures(file, "m0", [measured("vww")])
+    found = json.loads(file.read_text())
+    assert found["m4"]["kws"]["flash_bytes"] == 16000
+    assert found["m0"]["vww"]["cycles"] == 3_000_000
+
+
+def test_peers_are_complete() -> None:
+    found, published = peers.read_peers()
+    tflm = found[0]
+    for figures in (tflm.arena_bytes, tflm.stack_bytes, tflm.code_bytes, tflm.flash_bytes, *tflm.instructions.values()):
+        assert set(figures) == set(peers.MODELS)
+    assert all(peer.how and peer.instructions["cortex-m4"].keys() <= set(peers.MODELS) for peer in found)
+    assert all(row.keys() <= set(peers.MODELS) for row in published.cycles.values())
+
+
+def test_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install tinyc[plot]")
+    tables.write_figures(tmp_path / "f.json", "cortex-m4", [measured(m) for m in peers.MODELS])
+    ours = json.loads((tmp_path / "f.json").read_text())["cortex-m4"]
+    found = peer_plot.panels(ours, *peers.read_peers())
+    for name in ("one", "two"):
+        peer_plot.draw(found, tmp_path / f"{name}.svg")
+    text = (tmp_path / "one.svg").read_text()
+    assert text == (tmp_path / "two.svg").read_text()
+    for words in ("TFLite Micro + CMSIS-NN", "tinyc (modelled)", "2 M", "5 kB", "7 kB", "3 M"):
+        assert words in text
