@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-all lint bench docs plot tools clean
 
 demo: $(VENV)/.installed tools
-	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz
+	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
 
 test: lint
 	$(BIN)/python -m pytest -n 2

@@ -20,6 +20,7 @@ typedef struct {
     const int8_t *pad;
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
     int32_t taps, segment;
+    void (*store)(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n, int8_t *y);
 } tc_conv2d_s8_scalar_t;
 
 /* The taps of n <= 3 pixels from ox on. */
@@ -73,7 +74,7 @@ static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p,
                 }
             }
             tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
-            tc_scalar_store4(&p->out, sums, done ? acc : 0, o, n, y);
+            p->store(&p->out, sums, done ? acc : 0, o, n, y);
         }
     }
 }

@@ -17,6 +17,7 @@ typedef struct {
     const int8_t *w;
     tc_scalar_out_t out;
     int32_t in_w, out_w, stride_w, pad_left, x_zero, columns;
+    void (*store)(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y, int32_t step);
 } tc_depthwise_conv2d_3x3_s8_scalar_t;
 
 #if TC_SCALAR_THUMB2
@@ -293,7 +294,7 @@ static TC_SCALAR_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwis
         } else {
             tc_scalar_dw3x3_2(columns, p->w + 9 * c, p->out_w);
         }
-        tc_scalar_store(&p->out, columns, c, p->out_w, y + c, in_c);
+        p->store(&p->out, columns, c, p->out_w, y + c, in_c);
     }
 }
 

@@ -4,8 +4,8 @@
  *   y[b][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing.
- * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][taps][4], taps = in_c rounded up to an even number,
- * zeros beyond the last output and input. scratch: a word for each tap. acc cannot overflow: the compiler bounds it.
+ * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][taps][4], taps = in_c rounded up to a multiple
+ * of 4, zeros beyond the last output and input. scratch: a word for each tap. acc cannot overflow: the compiler bounds it.
  */
 #ifndef TC_FULLY_CONNECTED_S8_SCALAR_H
 #define TC_FULLY_CONNECTED_S8_SCALAR_H
@@ -16,21 +16,22 @@ typedef struct {
     const int8_t *w;
     tc_scalar_out_t out;
     int32_t batch, in_c, taps;
+    void (*store)(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y);
 } tc_fully_connected_s8_scalar_t;
 
 #if TC_SCALAR_THUMB2
 
-/* x [2 * pairs] times w [2 * pairs][4] -> acc [4]. */
+/* x [4 * fours] times w [4 * fours][4] -> acc [4]. */
 static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                             int32_t pairs TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+                                             int32_t fours TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
 {
 #define TC_SCALAR_TAP(x, w0, w1, w2, w3)                                           \
-    "ldrsb  r10, [r1" w0 "\n"                                                      \
-    "ldrsb  r11, [r1, #" w1 "]\n"                                                  \
+    "ldrsb  r12, [r1" w0 "\n"                                                      \
+    "ldrsb  lr, [r1, #" w1 "]\n"                                                   \
+    "mla    r4, r12, " x ", r4\n"                                                  \
+    "mla    r5, lr, " x ", r5\n"                                                   \
     "ldrsb  r12, [r1, #" w2 "]\n"                                                  \
     "ldrsb  lr, [r1, #" w3 "]\n"                                                   \
-    "mla    r4, r10, " x ", r4\n"                                                  \
-    "mla    r5, r11, " x ", r5\n"                                                  \
     "mla    r6, r12, " x ", r6\n"                                                  \
     "mla    r7, lr, " x ", r7\n"
     __asm__ volatile(
@@ -42,9 +43,11 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
         "movs   r7, #0\n"
         ".p2align 2\n"
         "1:\n"
-        "ldrd   r8, r9, [r0], #8\n"
-        TC_SCALAR_TAP("r8", "], #8", "-7", "-6", "-5")
-        TC_SCALAR_TAP("r9", ", #-4]", "-3", "-2", "-1")
+        "ldmia  r0!, {r8-r11}\n"
+        TC_SCALAR_TAP("r8", "], #16", "-15", "-14", "-13")
+        TC_SCALAR_TAP("r9", ", #-12]", "-11", "-10", "-9")
+        TC_SCALAR_TAP("r10", ", #-8]", "-7", "-6", "-5")
+        TC_SCALAR_TAP("r11", ", #-4]", "-3", "-2", "-1")
         "subs   r2, #1\n"
         "bne    1b\n"
         "stm    r3, {r4-r7}\n"
@@ -54,10 +57,10 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
 
 #elif TC_SCALAR_THUMB1
 
-/* x [2 * pairs] times w [2 * pairs][4] -> acc [4]. The words of x are as far apart as the weights of one output: r4-r7
+/* x [4 * fours] times w [4 * fours][4] -> acc [4]. The words of x are as far apart as the weights of one output: r4-r7
  * lead from x to the weights. */
 static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                             int32_t pairs TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+                                             int32_t fours TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
 {
 #define TC_SCALAR_TAP                                                              \
     "ldmia  r0!, {r1}\n"                                                           \
@@ -86,7 +89,7 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
         "adds   r5, r4, #1\n"
         "adds   r6, r4, #2\n"
         "adds   r7, r4, #3\n"
-        "lsls   r3, r2, #3\n"
+        "lsls   r3, r2, #4\n"
         "adds   r3, r3, r0\n"
         "movs   r1, #0\n"
         "mov    r8, r1\n"
@@ -94,6 +97,8 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
         "mov    r10, r1\n"
         "mov    r11, r1\n"
         "1:\n"
+        TC_SCALAR_TAP
+        TC_SCALAR_TAP
         TC_SCALAR_TAP
         TC_SCALAR_TAP
         "cmp    r0, r3\n"
@@ -115,10 +120,10 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
 
 #else
 
-static TC_SCALAR_UNUSED void tc_scalar_dense4(const int32_t *x, const int8_t *w, int32_t pairs, int32_t *acc)
+static TC_SCALAR_UNUSED void tc_scalar_dense4(const int32_t *x, const int8_t *w, int32_t fours, int32_t *acc)
 {
     int32_t a = 0, b = 0, c = 0, d = 0;
-    for (const int32_t *end = x + 2 * pairs; x < end; x++, w += 4) {
+    for (const int32_t *end = x + 4 * fours; x < end; x++, w += 4) {
         a += *x * w[0];
         b += *x * w[1];
         c += *x * w[2];
@@ -142,15 +147,13 @@ static TC_SCALAR_UNUSED void tc_fully_connected_s8_scalar(const tc_fully_connect
         for (int32_t i = 0; i < p->in_c; i++) {
             wide[i] = x[i];
         }
-        if (p->taps > p->in_c) {
-            wide[p->in_c] = 0;
+        for (int32_t i = p->in_c; i < p->taps; i++) {
+            wide[i] = 0;
         }
         for (int32_t o = 0; o < out_c; o += 4) {
             int32_t acc[4];
-            tc_scalar_dense4(wide, p->w + o * p->taps, p->taps >> 1, acc);
-            for (int32_t i = 0; i < 4 && o + i < out_c; i++) {
-                tc_scalar_store(&p->out, acc + i, o + i, 1, y + o + i, 1);
-            }
+            tc_scalar_dense4(wide, p->w + o * p->taps, p->taps >> 2, acc);
+            p->store(&p->out, acc, o, y + o);
         }
     }
 }

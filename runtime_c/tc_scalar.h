@@ -70,22 +70,22 @@ TC_SCALAR_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t roun
     const int32_t high = (acc - low) >> 16;
     const int32_t mult_low = mult & 0xffff;
     const int32_t mult_high = mult >> 16;
-    const int32_t middle = ((low * mult_low) >> 16) + low * mult_high + high * mult_low + (round ? 1 << 14 : 0);
-    return 2 * high * mult_high + (middle >> 15) + more;
+    const int32_t middle = ((low * mult_low) >> 16) + low * mult_high + high * mult_low;
+    const int32_t upper = round ? ((middle >> 14) + 1) >> 1 : middle >> 15; /* no constant that ARMv6-M has to build */
+    return 2 * high * mult_high + upper + more;
 #endif
 }
 
 TC_SCALAR_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32_t greatest)
 {
+    if (clamp) return tc_clamp(v, least, greatest);
 #if TC_SCALAR_THUMB2
-    if (!clamp) {
-        int32_t r;
-        __asm__("ssat %0, #8, %1" : "=r"(r) : "r"(v));
-        return r;
-    }
+    int32_t r;
+    __asm__("ssat %0, #8, %1" : "=r"(r) : "r"(v));
+    return r;
+#else
+    return tc_clamp(v, -128, 127);
 #endif
-    (void)clamp;
-    return tc_clamp(v, least, greatest);
 }
 
 /* An accumulator with its bias -> int8; finish, clamp: literals. */
@@ -101,9 +101,9 @@ TC_SCALAR_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, in
     return tc_scalar_clamp(v >> shift, clamp, least, greatest);
 }
 
-/* tc_scalar_store for one way to finish and to clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_store_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
-                                         int32_t step, int32_t finish, int32_t clamp)
+/* n accumulators of channel o without its bias -> int8 at y, y + step, ...; finish, clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                                       int32_t step, int32_t finish, int32_t clamp)
 {
     const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
     const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max;
@@ -113,25 +113,34 @@ TC_SCALAR_INLINE void tc_scalar_store_by(const tc_scalar_out_t *p, const int32_t
     }
 }
 
-/* n accumulators of channel o without its bias -> int8 at y, y + step, ... */
-TC_SCALAR_INLINE void tc_scalar_store(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
-                                      int32_t step)
+/* The same with finish 0. */
+static TC_SCALAR_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                                             int32_t step)
 {
-    if (p->finish == 2 && !p->clamp) {
-        tc_scalar_store_by(p, acc, o, n, y, step, 2, 0);
-    } else if (p->finish == 3 && !p->clamp) {
-        tc_scalar_store_by(p, acc, o, n, y, step, 3, 0);
-    } else if (p->finish == 3) {
-        tc_scalar_store_by(p, acc, o, n, y, step, 3, 1);
-    } else if (p->finish == 2) {
-        tc_scalar_store_by(p, acc, o, n, y, step, 2, 1);
-    } else if (p->finish == 1) {
-        tc_scalar_store_by(p, acc, o, n, y, step, 1, 1);
-    } else {
-        for (int32_t i = 0; i < n; i++, y += step) {
-            const int32_t v = tc_requantize(acc[i] + p->bias[o], p->scale[3 * o], p->scale[3 * o + 2], p->rounds);
-            *y = (int8_t)tc_clamp(v + p->y_zero, p->y_min, p->y_max);
-        }
+    for (int32_t i = 0; i < n; i++, y += step) {
+        const int32_t v = tc_requantize(acc[i] + p->bias[o], p->scale[3 * o], p->scale[3 * o + 2], p->rounds);
+        *y = (int8_t)tc_clamp(v + p->y_zero, p->y_min, p->y_max);
+    }
+}
+
+/* One accumulator of each of the channels o .. o + 3 -> y; finish, clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y, int32_t finish,
+                                         int32_t clamp)
+{
+    const int32_t least = p->y_min, greatest = p->y_max;
+    const int32_t *const end = acc + (p->out_c - o < 4 ? p->out_c - o : 4);
+    const int32_t *scale = p->scale + 3 * o, *bias = p->bias + o;
+    for (; acc < end; scale += 3) {
+        const int32_t v = *acc++ + *bias++;
+        *y++ = (int8_t)tc_scalar_finish(v, scale[0], scale[1], scale[2], finish, clamp, least, greatest);
+    }
+}
+
+/* The same with finish 0. */
+static TC_SCALAR_UNUSED void tc_scalar_dense_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y)
+{
+    for (int32_t i = 0; i < 4 && o + i < p->out_c; i++) {
+        tc_scalar_row_0(p, acc + i, o + i, 1, y + i, 1);
     }
 }
 
@@ -299,8 +308,9 @@ static TC_SCALAR_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
     }
 }
 
-/* tc_scalar_store4 for one way to finish and to clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_store4_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+/* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <= 3;
+ * finish, clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
                                           int32_t n, int8_t *y, int32_t finish, int32_t clamp)
 {
     const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max;
@@ -322,33 +332,43 @@ TC_SCALAR_INLINE void tc_scalar_store4_by(const tc_scalar_out_t *p, const int32_
     }
 }
 
-/* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <= 3. */
-static TC_NOINLINE TC_SCALAR_UNUSED void tc_scalar_store4(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc,
-                                                          int32_t o, int32_t n, int8_t *y)
+/* The same with finish 0. */
+static TC_SCALAR_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+                                                int32_t n, int8_t *y)
 {
-    if (p->finish == 2 && !p->clamp) {
-        tc_scalar_store4_by(p, sums, acc, o, n, y, 2, 0);
-    } else if (p->finish == 3 && !p->clamp) {
-        tc_scalar_store4_by(p, sums, acc, o, n, y, 3, 0);
-    } else if (p->finish == 3) {
-        tc_scalar_store4_by(p, sums, acc, o, n, y, 3, 1);
-    } else if (p->finish == 2) {
-        tc_scalar_store4_by(p, sums, acc, o, n, y, 2, 1);
-    } else if (p->finish == 1) {
-        tc_scalar_store4_by(p, sums, acc, o, n, y, 1, 1);
-    } else {
-        int32_t all[12] = {0};
-        if (acc) {
-            for (int32_t i = 0; i < 12; i++) {
-                all[i] = acc[i];
-            }
-        }
-        tc_scalar_add4(sums, all);
-        for (int32_t i = 0; i < 4 && o + i < p->out_c; i++) {
-            tc_scalar_store(p, all + 3 * i, o + i, n, y + o + i, p->out_c);
-        }
+    int32_t all[12];
+    for (int32_t i = 0; i < 12; i++) {
+        all[i] = acc ? acc[i] : 0;
+    }
+    tc_scalar_add4(sums, all);
+    for (int32_t i = 0; i < 4 && o + i < p->out_c; i++) {
+        tc_scalar_row_0(p, all + 3 * i, o + i, n, y + o + i, p->out_c);
     }
 }
+
+/* The ways to finish, with (c) and without a clamp of its own: layers have the one that they take as a pointer. */
+#define TC_SCALAR_WAY(way, finish, clamp)                                          \
+    static TC_SCALAR_UNUSED void tc_scalar_pixels_##way(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, \
+                                                        int32_t o, int32_t n, int8_t *y)                                   \
+    {                                                                              \
+        tc_scalar_pixels_by(p, sums, acc, o, n, y, finish, clamp);                 \
+    }                                                                              \
+    static TC_SCALAR_UNUSED void tc_scalar_row_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n,   \
+                                                     int8_t *y, int32_t step)                                              \
+    {                                                                              \
+        tc_scalar_row_by(p, acc, o, n, y, step, finish, clamp);                    \
+    }                                                                              \
+    static TC_SCALAR_UNUSED void tc_scalar_dense_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y) \
+    {                                                                              \
+        tc_scalar_dense_by(p, acc, o, y, finish, clamp);                           \
+    }
+TC_SCALAR_WAY(1, 1, 0)
+TC_SCALAR_WAY(1c, 1, 1)
+TC_SCALAR_WAY(2, 2, 0)
+TC_SCALAR_WAY(2c, 2, 1)
+TC_SCALAR_WAY(3, 3, 0)
+TC_SCALAR_WAY(3c, 3, 1)
+#undef TC_SCALAR_WAY
 
 /* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */
 static inline int32_t *tc_scalar_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)

@@ -25,6 +25,7 @@ from tinyc.ir.graph import Array
 from tinyc.native import Library, load_library
 from tinyc.numerics import Numerics
 from tinyc.report import Report
+from tinyc.shrink import Memory
 
 File = str | PathLike[str]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
@@ -58,6 +59,9 @@ def build(
     name: str | None = None,
     numerics: NumericsName | None = None,
     optimize: Optimize = "speed",
+    memory: Memory = "balanced",
+    flash_budget: int | None = None,
+    ram_budget: int | None = None,
     toolchain: str | None = None,
     emulator: str | None = None,
 ) -> Built:
@@ -69,7 +73,20 @@ def build(
     `report.passed`. What the command line would warn of becomes a TinycWarning.
     """
     with _as_files(calibration=calibration, inputs=inputs) as files:
-        options = _options(board, name, numerics, optimize, toolchain, emulator, samples, files)
+        options = pipeline.Options(
+            board=board,
+            name=name,
+            numerics=_numerics(numerics),
+            optimize=optimize,
+            calibration=files.get("calibration"),
+            toolchain=toolchain,
+            emulator=emulator,
+            inputs=files.get("inputs"),
+            flash_budget=flash_budget,
+            ram_budget=ram_budget,
+            memory=memory,
+            samples=samples,
+        )
         report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
     return Built(report, folder)
 
@@ -85,6 +102,9 @@ def verify(
     name: str | None = None,
     numerics: NumericsName | None = None,
     optimize: Optimize = "speed",
+    memory: Memory = "balanced",
+    flash_budget: int | None = None,
+    ram_budget: int | None = None,
     toolchain: str | None = None,
     emulator: str | None = None,
 ) -> Report:
@@ -95,8 +115,21 @@ def verify(
     """
     array = None if expect is None or isinstance(expect, str) else expect
     with _as_files(calibration=calibration, inputs=inputs, expect=array) as files:
-        wanted = expect if isinstance(expect, str) else files.get("expect")
-        options = _options(board, name, numerics, optimize, toolchain, emulator, samples, files, wanted)
+        options = pipeline.Options(
+            board=board,
+            name=name,
+            numerics=_numerics(numerics),
+            optimize=optimize,
+            calibration=files.get("calibration"),
+            toolchain=toolchain,
+            emulator=emulator,
+            inputs=files.get("inputs"),
+            expect=str(files["expect"]) if array is not None else expect if isinstance(expect, str) else None,
+            flash_budget=flash_budget,
+            ram_budget=ram_budget,
+            memory=memory,
+            samples=samples,
+        )
         report = pipeline.verify_model(Path(model), options, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
 
@@ -127,7 +160,7 @@ def bench(
             references=tuple(references),
             inputs=files.get("inputs"),
             calibration=files.get("calibration"),
-            numerics=None if numerics is None else _numerics(numerics),
+            numerics=_numerics(numerics),
             optimize=optimize,
             samples=samples,
             seconds=seconds,
@@ -152,32 +185,9 @@ def load(folder: File, optimize: Optimize = "speed") -> Library:
     return load_library(Path(folder), optimize)
 
 
-def _options(
-    board: str,
-    name: str | None,
-    numerics: NumericsName | None,
-    optimize: Optimize,
-    toolchain: str | None,
-    emulator: str | None,
-    samples: int,
-    files: Mapping[str, Path],
-    expect: str | Path | None = None,
-) -> pipeline.Options:
-    return pipeline.Options(
-        board=board,
-        name=name,
-        numerics=None if numerics is None else _numerics(numerics),
-        optimize=optimize,
-        calibration=files.get("calibration"),
-        toolchain=toolchain,
-        emulator=emulator,
-        inputs=files.get("inputs"),
-        expect=None if expect is None else str(expect),
-        samples=samples,
-    )
-
-
-def _numerics(name: str) -> Numerics:
+def _numerics(name: str | None) -> Numerics | None:
+    if name is None:
+        return None
     try:
         return Numerics(name)
     except ValueError as error:

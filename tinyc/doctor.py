@@ -75,6 +75,7 @@ def _package_version(name: str) -> str:
 
 _COMPILERS = (
     ("arm-none-eabi-gcc", ("apt install gcc-arm-none-eabi",), "builds for Arm boards"),
+    ("riscv64-unknown-elf-gcc", ("apt install gcc-riscv64-unknown-elf",), "builds for RISC-V boards"),
     ("zig", ("pip install ziglang",), "builds for every board, from pip alone"),
     ("gcc", ("apt install gcc",), "builds for the host, and the instruction counter"),
     ("clang", ("apt install clang",), "builds for the host"),
@@ -85,7 +86,8 @@ def _compilers(boards: list[Board]) -> list[Finding]:
     host = next(board for board in list_boards() if board.is_host)
     findings = []
     for name, install, note in _COMPILERS:
-        board = boards[0] if name == "arm-none-eabi-gcc" else host
+        startup = {"arm-none-eabi-gcc": "cortex-m", "riscv64-unknown-elf-gcc": "riscv"}.get(name)
+        board = next((board for board in boards if board.startup == startup), host)
         try:
             version = find_toolchain(board, name).version
         except TinycError:
@@ -107,7 +109,7 @@ def _emulators(boards: list[Board]) -> list[Finding]:
             _package_version("unicorn"),
             False,
             ("pip install unicorn",),
-            "runs every core but Cortex-M55, from pip alone",
+            "runs every core but Cortex-M55 and RISC-V, from pip alone",
         ),
     ]
 

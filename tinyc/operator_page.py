@@ -27,10 +27,11 @@ _HEAD = """\
 
 Written from the code by `make docs`; do not edit.
 
-tinyc imports the operators of the first two tables into the operators of the third section. An operator lists its
-kernels best first: a layer gets the first kernel whose conditions hold and whose instructions the core has.
-`tinyc inspect` says which operators a model has, `tinyc build` which kernels they got; an operator that no kernel
-takes is an error at build time, with what each kernel asks for. Nothing falls back to float.
+tinyc imports the operators of the first two tables into the operators of the third section. Of the kernels
+whose conditions hold and whose instructions the core has, a layer gets the cheapest that the flash and RAM
+budgets allow; where costs are equal, the one listed first. `tinyc inspect` says which operators a model has,
+`tinyc build` which kernels they got. An operator that no kernel takes is an error at build time, with what each
+kernel asks for. Nothing falls back to float.
 """
 
 

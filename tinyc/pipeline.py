@@ -9,7 +9,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
 from tinyc.samples import Samples, fit_samples, load_samples, quantized, synthetic_samples
-from tinyc.select import Goal, Optimize, candidates, choose
+from tinyc.select import Choice, Goal, Optimize, candidates, choose
 from tinyc.shrink import MEMORY_PRICE, Memory, shrink
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
@@ -129,7 +129,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         check(graph, "reduce", all_ops())
     with progress.stage("select"):
         found = candidates(graph, board.isa, numerics)
-        choices = choose(found, Goal(options.optimize, _flash_budget(board, options)))
+        choices = _choose(found, board, options)
     with progress.stage("plan"):
         choices, plan = shrink(graph, found, choices, MEMORY_PRICE[options.memory], _ram_budget(board, options))
     with progress.stage("emit"):
@@ -138,11 +138,15 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     return Compiled(path, sha256, float_graph, graph, program, files, calibration)
 
 
-def _flash_budget(board: Board, options: Options) -> int | None:
-    """The user's, else half of the board's flash: the application needs some."""
+def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> dict[str, Choice]:
+    """Within the user's flash budget; else within half of the board's flash, since the application needs some,
+    or as small as can be where that is not enough."""
     if options.flash_budget is not None or board.flash_bytes is None:
-        return options.flash_budget
-    return board.flash_bytes // 2
+        return choose(found, Goal(options.optimize, options.flash_budget))
+    try:
+        return choose(found, Goal(options.optimize, board.flash_bytes // 2))
+    except TinycError:
+        return choose(found, Goal("size"))
 
 
 def _ram_budget(board: Board, options: Options) -> int | None:

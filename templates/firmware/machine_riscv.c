@@ -2,8 +2,9 @@
  * flash) a fault, and the report of faults. */
 #include "port.h"
 
-#define READ_CSR(name, value) __asm__ volatile("csrr %0, " name : "=r"(value))
-#define WRITE_CSR(name, value) __asm__ volatile("csrw " name ", %0" : : "r"((uint32_t)(value)) : "memory")
+#define ZICSR(text) ".option push\n\t.option arch, +zicsr\n\t" text "\n\t.option pop"
+#define READ_CSR(name, value) __asm__ volatile(ZICSR("csrr %0, " name) : "=r"(value))
+#define WRITE_CSR(name, value) __asm__ volatile(ZICSR("csrw " name ", %0") : : "r"((uint32_t)(value)) : "memory")
 
 /* An entry of pmpcfg: locked, so that it holds in machine mode; the range from the address before to this one. */
 enum { READ = 1, WRITE = 2, EXECUTE = 4, LOCKED_RANGE = 0x88 };

@@ -52,7 +52,7 @@ def test_kernels(name, count_pad):
     graph = graph_of("avg_pool2d", AvgPool2D, name, zero=-128, count_pad=count_pad)
     shape = POOLS[name][0]
     inputs = [random_s8(0, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8)]
-    assert check_kernels(graph, [{"x": x} for x in inputs]) == ["tc_avg_pool2d_s8"]
+    assert check_kernels(graph, [{"x": x} for x in inputs])[-1] == "tc_avg_pool2d_s8"
 
 
 @pytest.mark.parametrize("name", [name for name in POOLS if name != "one pixel"])

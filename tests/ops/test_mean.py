@@ -95,7 +95,7 @@ def test_kernels(name):
     shape = MEANS[name][0]
     inputs = [random_s8(0, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8)]
     for numerics in [Numerics.LITERT, Numerics.TFLM] if name == "ties" else [Numerics.TFLM]:
-        assert check_kernels(graph_of(name), [{"x": x} for x in inputs], numerics) == ["tc_mean_s8"]
+        assert check_kernels(graph_of(name), [{"x": x} for x in inputs], numerics)[-1] == "tc_mean_s8"
 
 
 @pytest.mark.parametrize("name", MEANS)

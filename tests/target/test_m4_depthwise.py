@@ -63,7 +63,9 @@ def test_at_the_limits(name: str, weights: str) -> None:
 
 
 @pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)])
+@pytest.mark.parametrize(
+    ("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)]
+)
 @pytest.mark.parametrize("gain", [0.05, 30.0])
 def test_ways_to_finish(act: Act, y_zero: int, gain: float, numerics: Numerics) -> None:
     attrs = DepthwiseConv2D(pad=ONE, act=act)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from one_layer import check_on_core
 
+from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen import winograd
+from tinyc.codegen.bilinear import F2, F4, S2, Form
+from tinyc.codegen.winograd import NAMES
 from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
-from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.reference import run_int
 
 ONE = Padding(1, 1, 1, 1)
-F2, F4, S2 = (winograd.NAMES[form] for form in ("f2", "f4", "s2"))
 
 
 def layer(x, out_c, attrs=None, **more) -> Layer:
@@ -33,35 +37,81 @@ LAYERS = {
     "valid": layer((9, 11, 4), 4, Conv2D()),
     "wide pads": layer((4, 5, 4), 4, Conv2D(pad=Padding(2, 2, 1, 3))),
     "many channels": layer((4, 6, 72), 12, Conv2D(pad=ONE, act=RELU), per_channel=False),
-    "many more": layer((4, 5, 264), 4),
+    "loop over the channels": layer((4, 5, 136), 4),
 }
 
 
-def strided(one: Layer) -> Layer:
-    return replace(one, attrs=replace(one.attrs, stride=Pair(2, 2)))
+def strided(one: Layer, form: Form) -> Layer:
+    return replace(one, attrs=replace(one.attrs, stride=Pair(form.stride, form.stride)))
 
 
-@pytest.mark.parametrize("kernel", [F2, F4, S2])
+def site_of(one: Layer, numerics: Numerics = Numerics.TFLM) -> Site:
+    graph = graph_of(one)
+    return Site(graph, graph.nodes[0], numerics)
+
+
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, kernel: str) -> None:
-    one = strided(LAYERS[name]) if kernel == S2 else LAYERS[name]
-    numerics = list(Numerics)[list(LAYERS).index(name) % 3]
-    check_on_core(graph_of(one), samples(one), kernel, numerics)
+def test_equals_the_reference(name: str, form: Form) -> None:
+    one = strided(LAYERS[name], form)
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
 
 
-@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
-@pytest.mark.parametrize("kernel", [F2, F4, S2])
-def test_at_the_limits(kernel: str, weights: str) -> None:
-    one = replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False)
-    one = strided(one) if kernel == S2 else one
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("name", ["odd sizes", "one pixel", "six channels", "valid", "wide pads"])
+def test_portable_twin_equals_the_reference(name: str, form: Form) -> None:
+    """On this computer, with sanitizers."""
+    one = strided(LAYERS[name], form)
+    graph = graph_of(one)
     for numerics in (Numerics.TFLM, Numerics.OURS):
-        check_on_core(graph_of(one), samples(one), kernel, numerics)
+        found = run_kernel(graph, graph.nodes[0], NAMES[form.name], samples(one), numerics)
+        for sample, (y,) in zip(samples(one), found, strict=True):
+            np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
 
 
-@pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU6, 20)])
-@pytest.mark.parametrize("kernel", [F2, F4, S2])
-def test_ways_to_finish(kernel: str, act: Act, y_zero: int, numerics: Numerics) -> None:
-    one = layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=y_zero, seed=7)
-    one = strided(one) if kernel == S2 else one
-    check_on_core(graph_of(one), samples(one)[:2], kernel, numerics)
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+def test_at_the_limits(form: Form, weights: str, numerics: Numerics) -> None:
+    one = strided(replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False), form)
+    check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
+
+
+WAYS = [
+    (Act(), -5, Numerics.TFLM),
+    (Act(), 9, Numerics.OURS),
+    (RELU, -128, Numerics.TFLM),
+    (RELU6, 20, Numerics.LITERT),
+]
+
+
+@pytest.mark.parametrize(("act", "y_zero", "numerics"), WAYS)
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+def test_ways_to_finish(form: Form, act: Act, y_zero: int, numerics: Numerics) -> None:
+    one = strided(layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=y_zero, seed=7), form)
+    check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], numerics)
+
+
+def test_zig_builds_it() -> None:
+    for form in (F2, F4, S2):
+        one = strided(LAYERS["odd sizes"], form)
+        check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], toolchain="zig")
+
+
+def test_sums_that_could_overflow_are_refused() -> None:
+    """F4 raises sums by 2^4 and 9 at most: 264 channels of +-127 leave int32, and no input need show it."""
+    site = site_of(layer((4, 5, 264), 4))
+    assert winograd.takes_f2(site)
+    assert not winograd.takes_f4(site)
+
+
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("name", ["whole tiles", "many channels", "three channels"])
+def test_costs_are_as_promised(name: str, form: Form) -> None:
+    """To within the loop over the tiles."""
+    one = strided(LAYERS[name], form)
+    site = site_of(one)
+    promised = winograd.cost(site, prepare(site), form).instructions
+    ran = check_on_core(graph_of(one), samples(one)[:1], NAMES[form.name])
+    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300

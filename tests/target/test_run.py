@@ -25,7 +25,7 @@ from tinyc.run.trace import build_trace_library, executions_by_address
 from tinyc.run.unicorn import UnicornTarget
 
 UNICORN_BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
-QEMU_BOARDS = (*UNICORN_BOARDS, "cortex-m55")
+QEMU_BOARDS = (*UNICORN_BOARDS, "cortex-m55", "riscv32imc")
 MACHINES = [(b, "qemu") for b in QEMU_BOARDS] + [(b, "unicorn") for b in UNICORN_BOARDS]
 REAL_BOARDS = {
     "nucleo-l4r5zi": ("unicorn",),
@@ -36,7 +36,13 @@ REAL_BOARDS = {
     "raspberry-pi-pico": ("unicorn",),
 }
 # One machine for each way in which cores differ: fault registers, memory protection, stack alignment.
-VARIETY = [("cortex-m4", "qemu"), ("cortex-m4", "unicorn"), ("cortex-m0plus", "qemu"), ("cortex-m55", "qemu")]
+VARIETY = [
+    ("cortex-m4", "qemu"),
+    ("cortex-m4", "unicorn"),
+    ("cortex-m0plus", "qemu"),
+    ("cortex-m55", "qemu"),
+    ("riscv32imc", "qemu"),
+]
 INPUTS = toy.inputs(9)
 EXPECTED = [toy.reference(tensors) for tensors in INPUTS]
 OUTPUTS = tuple(e.outputs for e in EXPECTED)

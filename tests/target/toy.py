@@ -27,17 +27,19 @@ class Variant(Enum):
     ABOVE = f"arena[{ARENA_BYTES}] ^= 1;"
     UNMAPPED = "*(volatile uint8_t *)(uintptr_t)0x60000001u = 1;"
     FLASH_WRITE = "*(volatile uint8_t *)(uintptr_t)&toy_w[0][0] = 1;"
-    UNDEFINED = '__asm__ volatile(".short 0xde00");'
+    UNDEFINED = "volatile int one = 1; if (one) { __builtin_trap(); }"
     ENDLESS = "for (volatile int spin = 1; spin != 0;) { spin = 1; }"
     STACK_OVERFLOW = "arena[0] = (uint8_t)(arena[0] + toy_deep(arena, 100000));"
     BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; } (void)big[999];"
     COUNT_100 = '__asm__ volatile(".syntax unified\\nmovs r0, #100\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
     COUNT_101 = '__asm__ volatile(".syntax unified\\nmovs r0, #101\\n1: subs r0, #1\\n bne 1b" ::: "r0", "cc");'
-    PAGES = '__asm__ volatile(".rept 300\\n add.w r0, r0, #1\\n .endr\\n nop\\n .rept 300\\n add.w r0, r0, #1\\n .endr" ::: "r0");'
+    PAGES = """__asm__ volatile(".rept 300\\n add.w r0, r0, #1\\n .endr\\n nop\\n"
+                               ".rept 300\\n add.w r0, r0, #1\\n .endr" ::: "r0");"""
     LDRD = '__asm__ volatile("add r2, %0, #2\\n ldrd r2, r3, [r2]" :: "r"(arena) : "r2", "r3", "memory");'
     STM = '__asm__ volatile("add r2, %0, #2\\n stm r2, {r0, r1}" :: "r"(arena) : "r2", "memory");'
     VLDR = '__asm__ volatile("add r2, %0, #2\\n vldr s0, [r2]" :: "r"(arena) : "r2", "s0", "memory");'
     LDR = '__asm__ volatile("ldr r2, [%0, #2]\\n ldrh r2, [%0, #1]" :: "r"(arena) : "r2", "memory");'
+    AS_DATA = '__asm__ volatile("adds r2, #1\\n .short 0x3201, 0xf102, 0x0201\\n adds r2, #1" ::: "r2", "cc");'
     SMLAD = '__asm__ volatile(".inst.w 0xfb210302" ::: "r3");'
     CBZ = '__asm__ volatile(".inst.n 0xb100" :::);'
     DIV64 = '__asm__ volatile(".inst.w 0xee800b01" ::: "s0");'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import capstone
@@ -50,8 +50,13 @@ def disassemble(elf: Elf) -> Mapping[int, Instruction]:
     The mapping symbols of the ELF formats ($t and $x: code, $d: data) say what is an instruction; a section
     without any is code.
     """
-    decoder = decode_riscv if elf.machine == RISCV else decode
+    decoder = decode_for(elf)
     return {i.address: i for start, code in _code(elf) for i in decoder(code, start)}
+
+
+def decode_for(elf: Elf) -> Callable[[bytes, int], Iterator[Instruction]]:
+    """`decode` or `decode_riscv`."""
+    return decode_riscv if elf.machine == RISCV else decode
 
 
 def instruction_bytes(code: bytes, at: int, riscv: bool) -> int:

@@ -124,13 +124,19 @@ def _symbols(elf: Any) -> list[Symbol]:
         if not isinstance(table, SymbolTableSection):
             continue
         for entry in table.iter_symbols():
-            if entry["st_shndx"] == "SHN_UNDEF" or not entry.name:
+            if entry["st_shndx"] == "SHN_UNDEF" or not entry.name or _takes_no_memory(elf, entry):
                 continue
             function = entry["st_info"]["type"] == "STT_FUNC"
             address = entry["st_value"] & ~1 if thumb and function else entry["st_value"]
             is_global = entry["st_info"]["bind"] == "STB_GLOBAL"
             found.append(Symbol(entry.name, address, entry["st_size"], function, is_global))
     return found
+
+
+def _takes_no_memory(elf: Any, entry: Any) -> bool:
+    """Whether the symbol marks a place in debug information, whose addresses begin at 0 as those of flash do."""
+    index = entry["st_shndx"]
+    return isinstance(index, int) and not elf.get_section(index)["sh_flags"] & SH_FLAGS.SHF_ALLOC
 
 
 def _segments(elf: Any) -> list[Segment]:

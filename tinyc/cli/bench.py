@@ -27,7 +27,7 @@ from tinyc.cli.running import run_stages
 from tinyc.errors import TinycError
 
 Models = Annotated[
-    list[Path] | None, typer.Argument(metavar="MODEL...", help="Models: .onnx or .tflite files.", show_default=False)
+    list[Path] | None, typer.Argument(metavar="MODEL", help="Models: .onnx or .tflite files.", show_default=False)
 ]
 Boards = Annotated[list[str], typer.Option("--board", "-b", help="Board name or .toml file; may be repeated.")]
 References = Annotated[str, typer.Option(help="Desktop runs: cpu, gpu, cpu,gpu or none.")]

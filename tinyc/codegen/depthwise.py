@@ -159,13 +159,14 @@ def _takes(site: Site, choices: Choices) -> bool:
 
 
 def takes_image(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows of at most 240
-    columns, less padding than taps, and a requantization that is proved for int16 weights"""
+    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
+    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
     return _takes(site, fast)
 
 
 def takes_lean(site: Site) -> bool:
-    """the same as the kernel with larger planes"""
+    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
+    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
     return _takes(site, lean)
 
 

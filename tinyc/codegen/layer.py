@@ -95,8 +95,10 @@ def _contract(work: Plan) -> str:
     layer = work.layer
     weights = "int8 weights, two channels over each other" if layer.way.packed else "int16 weights"
     what = "pixels of a row" if work.is_direct else "a row"
+    rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
+    n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."
     return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
- * x: {layer.k_h} row pointer{"s" if layer.k_h > 1 else ""}. y: [pixels][{layer.out_c}]. stream: tc_stream.h.
+ * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
  */"""
 
 

@@ -36,17 +36,20 @@ def greatest_sum(p: ConvParams, taps: Array) -> int:
     return int(worst.max(initial=0))
 
 
-def scale_fields(p: ConvParams, taps: Array) -> Fields:
-    """Fields of the tc_scalar_out_t called `out`, for weights taps[O, K]."""
-    return {f"out.{name}": value for name, value in out_fields(p, taps).items()}
+def scale_fields(p: ConvParams, taps: Array, family: str) -> Fields:
+    """Fields of the tc_scalar_out_t called `out`, for weights taps[O, K], and `store`: the function of the given family
+    that makes bytes of accumulators."""
+    fields = out_fields(p, taps)
+    way = f"{fields['finish']}{'c' if fields['finish'] and fields['clamp'] else ''}"
+    return {f"out.{name}": value for name, value in fields.items()} | {"store": f"{family}_{way}"}
 
 
 def segment_of(taps: npt.NDArray[np.int8]) -> int:
-    """The greatest even number of taps over which no dot product of int8 inputs with taps[O, K], K even, reaches
-    2^20; at least 64, as 64 * 128 * 128 = 2^20 is only reached with weights of -128 alone."""
+    """The greatest even number of taps for which no dot product of int8 inputs with a segment of taps[O, K], K even,
+    reaches 2^20. At least 62 (or K), whatever the weights."""
     sums = np.zeros((taps.shape[0], taps.shape[1] + 1), np.int64)
     np.cumsum(128 * np.abs(taps.astype(np.int64)), axis=1, out=sums[:, 1:])
-    segment = taps.shape[1]
+    segment = int(taps.shape[1])
     while segment > 2 and _worst_segment(sums, segment) >= _SUM_LIMIT:
         segment -= 2
     return segment
@@ -55,7 +58,8 @@ def segment_of(taps: npt.NDArray[np.int8]) -> int:
 def _worst_segment(sums: npt.NDArray[np.int64], segment: int) -> int:
     starts = np.arange(0, sums.shape[1] - 1, segment)
     stops = np.minimum(starts + segment, sums.shape[1] - 1)
-    return int((sums[:, stops] - sums[:, starts]).max(initial=0))
+    worst: int = (sums[:, stops] - sums[:, starts]).max(initial=0).item()
+    return worst
 
 
 def even_taps(p: ConvParams) -> npt.NDArray[np.int8]:
@@ -90,7 +94,7 @@ def lower(site: Site, p: ConvParams) -> Call:
         flow = buffered_flow(pixels, _PIXELS, x.shape[3], y.shape[3])
     fields = {
         "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
-        **scale_fields(p, p.w.reshape(len(p.bias), -1)),
+        **scale_fields(p, p.w.reshape(len(p.bias), -1), "tc_scalar_pixels"),
         "pad": Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
         **geometry,
         "taps": taps.shape[1],

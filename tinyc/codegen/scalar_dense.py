@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.codegen.scalar import by_lanes, even_taps, scale_fields, small_sums_of
+from tinyc.codegen.scalar import by_lanes, scale_fields, small_sums_of
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Site
+from tinyc.ops.dsp import pad_taps
 from tinyc.ops.windows import ConvParams, is_s8
 
 _LANES = 4
@@ -21,11 +22,11 @@ def takes(site: Site) -> bool:
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_scalar: the whole tensor."""
     out_c, in_c = p.w.shape
-    taps = even_taps(p)
+    taps = pad_taps(p.w)
     batch = site.y().elements // out_c
     fields = {
         "w": Const(by_lanes(taps, _LANES), "[out_c / 4][in_c][4]", "w"),
-        **scale_fields(p, p.w),
+        **scale_fields(p, p.w, "tc_scalar_dense"),
         "batch": batch,
         "in_c": in_c,
         "taps": taps.shape[1],
@@ -36,12 +37,12 @@ def lower(site: Site, p: ConvParams) -> Call:
 
 def scratch(site: Site, p: ConvParams) -> int:
     """The inputs as words."""
-    return 4 * int(even_taps(p).shape[1])
+    return 4 * int(pad_taps(p.w).shape[1])
 
 
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
-    taps = even_taps(p)
+    taps = pad_taps(p.w)
     batch = site.y().elements // len(p.bias)
     executed = batch * (len(p.bias) * (2.4 * taps.shape[1] + 25) + 4 * taps.shape[1])
     flash = int(np.prod(by_lanes(taps, _LANES).shape)) + 16 * len(p.bias) + _CODE_BYTES

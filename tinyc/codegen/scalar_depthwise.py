@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.codegen.scalar import small_sums_of
+from tinyc.codegen.scalar import scale_fields, small_sums_of
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Site
-from tinyc.ops.dsp import out_fields
 from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 _CODE_BYTES = 1100  # of the kernel, shared by the layers
@@ -33,10 +32,9 @@ def lower(site: Site, p: ConvParams) -> Call:
     """tc_depthwise_conv2d_3x3_s8_scalar: one output row from three input rows."""
     out_c = p.w.shape[2]
     window = Window.of(p.attrs, 3, 3)
-    outputs = out_fields(p, p.w.reshape(9, out_c).T)
     fields = {
         "w": Const(np.ascontiguousarray(p.w.transpose(2, 0, 1)), "[out_c][k_h][k_w]", "w"),
-        **{f"out.{name}": value for name, value in outputs.items()},
+        **scale_fields(p, p.w.reshape(9, out_c).T, "tc_scalar_row"),
         "in_w": site.x(0).shape[2],
         "out_w": site.y().shape[2],
         "stride_w": window.stride.w,

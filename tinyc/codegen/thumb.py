@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_MNEMONIC = 7  # column of the operands
+_MNEMONIC = 8  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"

@@ -27,7 +27,7 @@ _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _STEPS = 32  # of a product without a loop
 _UNROLLED_QUADS = 4  # of a column
 _VECTORS = {"f2": 5, "s2": 3, "f4": 15}  # in the frame of `products`
-_NINTH = 954437177  # 1/9 modulo 2^32
+NINTH = 954437177  # 1/9 modulo 2^32
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +98,40 @@ class Tiles:
 def vertical_function(name: str, tiles: Tiles) -> tuple[str, int, int]:
     """`name(x, offset, columns, strip)`: text, instructions of a call, instructions of each column."""
     asm = Asm()
-    many = tiles.form.n > 5
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
     asm.op("str", "r2", "[sp]")
-    pointers = tuple(f"r{i}" for i in range(tiles.form.n))
-    if many:
+    to = _vertical_pointers(asm, tiles.form)
+    around = asm.size + 2
+    asm.label("column", aligned=True)
+    executed = _vertical_column(asm, tiles, to)
+    asm.op("add", "sp", "sp", "#12")
+    asm.op("pop", "{r4-r11, pc}")
+    parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
+    return naked_function(name, parameters, asm), around, executed
+
+
+def _vertical_pointers(asm: Asm, form: Form) -> str:
+    """Moves the arguments to where the columns expect them; the register of the strip."""
+    if form is F4:  # too many rows for registers: see _vertical_f4
         asm.op("mov", "r2", "r0")
         asm.op("mov", "r0", "r1")
         asm.op("mov", "r1", "r3")
-        to = "r1"
-    else:
-        to = f"r{tiles.form.n}"
-        asm.op("mov", "r12", "r0")
-        asm.op("mov", "r14", "r1")
-        if to != "r3":
-            asm.op("mov", to, "r3")
-        for i, pointer in enumerate(pointers):
-            asm.op("ldr", pointer, f"[r12, #{4 * i}]")
-            asm.op("add", pointer, pointer, "r14")
-    around = asm.size + 2
-    asm.label("column", aligned=True)
-    quad_bytes = 8 * tiles.form.products * tiles.columns
+        return "r1"
+    to = f"r{form.n}"
+    asm.op("mov", "r12", "r0")
+    asm.op("mov", "r14", "r1")
+    asm.op("mov", to, "r3")
+    for i in range(form.n):
+        asm.op("ldr", f"r{i}", f"[r12, #{4 * i}]")
+        asm.op("add", f"r{i}", f"r{i}", "r14")
+    return to
+
+
+def _vertical_column(asm: Asm, tiles: Tiles, to: str) -> int:
+    """The loop over columns, whose label is set; executed instructions of each."""
     quad = {"f2": _vertical_f2, "s2": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
+    quad_bytes = 8 * tiles.form.products * tiles.columns
     full, rest = divmod(tiles.in_c, 4)
     start = asm.size
     executed = 0
@@ -132,29 +143,23 @@ def vertical_function(name: str, tiles: Tiles) -> tuple[str, int, int]:
         start = asm.size
         quad(asm, tiles, 4)
         asm.add(to, to, quad_bytes)
-        asm.op("ldr", "r12", "[sp, #4]")
-        asm.op("subs", "r12", "r12", "#1")
-        asm.op("str", "r12", "[sp, #4]")
-        asm.branch("bne.w", "quad")
+        _count_down(asm, "r12", "[sp, #4]", "quad")
         executed += full * (asm.size - start)
         start = asm.size
-    else:
-        for _ in range(full):
-            quad(asm, tiles, 4)
-            asm.add(to, to, quad_bytes)
-    if rest:
-        quad(asm, tiles, rest)
+    for channels in [4] * full * (full <= _UNROLLED_QUADS) + [rest] * (rest > 0):
+        quad(asm, tiles, channels)
         asm.add(to, to, quad_bytes)
     asm.add(to, to, 4 - tiles.quads * quad_bytes, "r12")
-    asm.op("ldr", "r12", "[sp]")
-    asm.op("subs", "r12", "r12", "#1")
-    asm.op("str", "r12", "[sp]")
-    asm.branch("bne.w", "column")
-    executed += asm.size - start
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
-    parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
-    return naked_function(name, parameters, asm), around, executed
+    _count_down(asm, "r12", "[sp]", "column")
+    return executed + asm.size - start
+
+
+def _count_down(asm: Asm, temp: str, place: str, label: str) -> None:
+    """Back to the label until the counter in memory is 0."""
+    asm.op("ldr", temp, place)
+    asm.op("subs", temp, temp, "#1")
+    asm.op("str", temp, place)
+    asm.branch("bne.w", label)
 
 
 def _load(asm: Asm, target: str, pointer: str, channels: int, temp: str) -> None:
@@ -300,10 +305,7 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]]) -
         row(asm, _Cursor(asm, "r0", fixed=4 * i * tiles.columns), to, places)
     asm.add("r0", "r0", 4 * tiles.form.products * tiles.columns)
     to.move(8)
-    asm.op("ldr", "r2", "[sp]")
-    asm.op("subs", "r2", "r2", "#1")
-    asm.op("str", "r2", "[sp]")
-    asm.branch("bne.w", "step")
+    _count_down(asm, "r2", "[sp]", "step")
     executed = around + tiles.steps * (asm.size - start)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
@@ -443,7 +445,7 @@ class _Products:
         asm.constant("r4", tiles.groups)
         asm.op("str", "r4", self._at("groups"))
         if tiles.form.ninth:
-            asm.constant("r4", _NINTH)
+            asm.constant("r4", NINTH)
             asm.op("str", "r4", self._at("ninth"))
         asm.op("mov", "r1", "r2")
         self.executed = asm.size + 2
@@ -456,10 +458,7 @@ class _Products:
         asm.add("r10", "r10", 4 * tiles.finish_words)
         asm.op("str", "r10", self._at("constants"))
         asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
-        asm.op("ldr", "r10", self._at("groups"))
-        asm.op("subs", "r10", "r10", "#1")
-        asm.op("str", "r10", self._at("groups"))
-        asm.branch("bne.w", "group")
+        _count_down(asm, "r10", self._at("groups"), "group")
         per_group = asm.size - start
         asm.op("add", "sp", "sp", f"#{size}")
         asm.op("pop", "{r4-r11, pc}")
@@ -503,10 +502,7 @@ class _Products:
             start = asm.size
             for _ in range(turn):
                 self._step("smlad")
-            asm.op("ldr", "r10", self._at("turns"))
-            asm.op("subs", "r10", "r10", "#1")
-            asm.op("str", "r10", self._at("turns"))
-            asm.branch("bne.w", "turn")
+            _count_down(asm, "r10", self._at("turns"), "turn")
             onto = around + steps // turn * (asm.size - start) + 1
             asm.op("ldr", "pc", self._at("return"))
             return onto, fresh + onto

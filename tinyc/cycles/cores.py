@@ -69,7 +69,7 @@ class ThreeStage:
     def _access(op: Op, last: Op | None) -> int:
         overlaps = last is not None and last.kind is Kind.LOAD and not last.writes & op.address
         if op.kind is Kind.LOAD:
-            return 1 if overlaps else 2
+            return 1 if overlaps and not op.writeback else 2
         if op.kind is Kind.STORE:
             return 1 if overlaps or not op.offset_register else 2
         return 1 + op.words

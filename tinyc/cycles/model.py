@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyc.build.disassembly import Instruction, disassemble
+from tinyc.build.disassembly import RISCV, Instruction, decode_for, disassemble
 from tinyc.build.elf import Elf
 from tinyc.cycles.cores import Core
 from tinyc.cycles.operands import Op, parse
-from tinyc.errors import TinycError
 from tinyc.run import RunResult
+from tinyc.run.trace import instruction_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,22 @@ def model_cycles(ran: RunResult, elf: Elf, core: Core | None) -> ModelledCycles 
     """
     if not ran.blocks:
         return None
-    listing = disassemble(elf)
+    listing = _listing(ran, elf)
     steps = _steps(ran, listing)
     ops = {address: parse(listing[address]) for step in steps.values() for address in step.executions}
     lines = [line for number, step in sorted(steps.items()) for line in _lines(number, step, ops, listing, core)]
     return ModelledCycles(core, len(ran.counts), tuple(lines))
+
+
+def _listing(ran: RunResult, elf: Elf) -> Mapping[int, Instruction]:
+    """Every instruction of the firmware; what was executed although the ELF file calls it data included."""
+    listing = dict(disassemble(elf))
+    for block in ran.blocks:
+        code = elf.read(block.address, block.size_bytes)
+        starts = instruction_starts(code, elf.machine == RISCV)
+        if any(block.address + start not in listing for start in starts):
+            listing |= {i.address: i for i in decode_for(elf)(code, block.address)}
+    return listing
 
 
 @dataclass(slots=True)
@@ -79,8 +90,6 @@ def _steps(ran: RunResult, listing: Mapping[int, Instruction]) -> dict[int, _Ste
         executions = steps[block.step].executions
         address = block.address
         while address < block.address + block.size_bytes:
-            if address not in listing:
-                raise TinycError(f"the firmware executed 0x{address:08x}, which is no code")
             executions[address] += block.executions
             address = listing[address].end
     for jump in ran.jumps:

@@ -44,7 +44,8 @@ class Op:
 
     reads, writes: registers (`r4`, `sp`, `s16`; d and q registers as their s registers). address: those of
     `reads` that make the address of an access. words: registers moved to or from memory. offset_register: the
-    address is the sum of two registers. leaves: it may go elsewhere than to the next instruction.
+    address is the sum of two registers. writeback: the access changes its base register. leaves: it may go
+    elsewhere than to the next instruction.
     """
 
     instruction: Instruction
@@ -54,6 +55,7 @@ class Op:
     address: frozenset[str]
     words: int
     offset_register: bool
+    writeback: bool = False
 
     @property
     def leaves(self) -> bool:
@@ -170,7 +172,8 @@ def _memory(instruction: Instruction, kind: Kind) -> Op:
         moved = moved[1:]
     writes = set(moved if loads else ()) | set(address[:1] if writeback else ())
     reads = set(address) | set(() if loads else moved)
-    return Op(instruction, kind, frozenset(reads), frozenset(writes), frozenset(address), len(moved), len(address) > 1)
+    sets = frozenset(reads), frozenset(writes), frozenset(address)
+    return Op(instruction, kind, *sets, len(moved), len(address) > 1, writeback)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.codegen import pool
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel
+from tinyc.kernels import Call, Cost, Kernel, Special
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
 from tinyc.ops.windows import (
     PoolParams,
@@ -63,6 +64,41 @@ def lower_rows(site: Site, p: PoolParams) -> Call:
     return lower_pool(site, p, "tc_avg_pool2d_s8_t", extra)
 
 
+def cost_rows(site: Site, p: PoolParams) -> Cost:
+    """An estimate from measured layers: per tap and per output."""
+    taps = p.attrs.kernel.h * p.attrs.kernel.w
+    return Cost(site.y().elements * (4 * taps + 40), 400, 0)
+
+
+def whole_image(site: Site) -> bool:
+    """one window over the whole image, of at most 255 pixels"""
+    a: AvgPool2D = site.attrs
+    _, in_h, in_w, _ = site.x().shape
+    is_whole = tuple(a.kernel) == (in_h, in_w) and a.dilation == (1, 1) and not any(a.pad)
+    return is_whole and site.y().shape[1:3] == (1, 1) and pool.sums_fit(in_h * in_w)
+
+
+_GLOBAL = "tc_avg_pool2d_s8_asm"
+
+
+def specialize(site: Site, p: PoolParams) -> Special:
+    """The function that averages the whole image."""
+    n = p.attrs.kernel.h * p.attrs.kernel.w
+    finish = f"""    sum = (sum > 0 ? sum + {n // 2} : sum - {n // 2}) / {n};
+    sum = tc_clamp(sum, {p.y_min}, {p.y_max});"""
+    return pool.global_pool(_GLOBAL, n, site.x().shape[3], finish, ("tc_dsp.h",))
+
+
+def lower_global(site: Site, p: PoolParams) -> Call:
+    """tc_avg_pool2d_s8_asm: the whole image."""
+    return pool.global_pool_call()
+
+
+def cost_global(site: Site, p: PoolParams) -> Cost:
+    """Exact but for the division of each sum."""
+    return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
+
+
 OP = Op(
     name="avg_pool2d",
     attrs=AvgPool2D,
@@ -72,5 +108,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,)),),
+    kernels=(
+        Kernel(
+            _GLOBAL,
+            lower_global,
+            isa=frozenset({"dsp"}),
+            when=(pool_is_s8, whole_image),
+            specialize=specialize,
+            cost=cost_global,
+        ),
+        Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,), cost=cost_rows),
+    ),
 )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.codegen import pool
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Special, Struct
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type
 
@@ -121,6 +122,38 @@ def lower(site: Site, p: MeanParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_mean_s8_t", fields))
 
 
+def cost_any(site: Site, p: MeanParams) -> Cost:
+    """An estimate: per element and per output."""
+    return Cost(4 * site.x().elements + 40 * site.y().elements, 300, 0)
+
+
+def over_pixels(site: Site) -> bool:
+    """a mean over at most 255 places that come before all others in memory, rounded as integers are"""
+    parts = split(site.attrs, site.x().shape)
+    is_float = site.numerics is Numerics.LITERT
+    return parts is not None and parts[0] == 1 and pool.sums_fit(parts[1]) and not is_float
+
+
+_GLOBAL = "tc_mean_s8_asm"
+
+
+def specialize(site: Site, p: MeanParams) -> Special:
+    """The function that averages the pixels of an image."""
+    finish = f"""    sum = tc_requantize(sum - {p.n * p.x_zero}, {p.mult}, {p.shift}, {p.rounding.code});
+    sum = tc_clamp(sum + {p.y_zero}, -128, 127);""".replace("- -", "+ ").replace("+ -", "- ")
+    return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, finish, ("tc_dsp.h",))
+
+
+def lower_global(site: Site, p: MeanParams) -> Call:
+    """tc_mean_s8_asm: the whole tensor."""
+    return pool.global_pool_call()
+
+
+def cost_global(site: Site, p: MeanParams) -> Cost:
+    """Exact but for the scaling of each sum."""
+    return pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
+
+
 OP = Op(
     name="mean",
     attrs=Mean,
@@ -130,5 +163,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_mean_s8", lower, when=(is_s8, adjacent)),),
+    kernels=(
+        Kernel(
+            _GLOBAL,
+            lower_global,
+            isa=frozenset({"dsp"}),
+            when=(is_s8, over_pixels),
+            specialize=specialize,
+            cost=cost_global,
+        ),
+        Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any),
+    ),
 )

@@ -44,7 +44,7 @@ def test_both_emulators_give_the_same_cycles(build: Build, board: str, compiler:
     assert abs(sum(qemu.of_step(step) for step in (OVERHEAD, 0, 1, 2)) - qemu.total) <= 2  # rounding
 
 
-@pytest.mark.parametrize("board", [*BOARDS, "cortex-m55"])
+@pytest.mark.parametrize("board", [*BOARDS, "cortex-m55", "riscv32imc"])
 def test_every_instruction_is_in_the_lines_as_often_as_it_was_executed(build: Build, board: str) -> None:
     firmware = build(board, "gcc")
     ran = run(firmware)
@@ -74,6 +74,15 @@ def test_a_hand_counted_piece_inside_firmware(build: Build) -> None:
     longest = max(_runs(adds), key=len)
     assert len(longest) >= 601
     assert [lines[i].cycles for i in longest[-601:]] == [len(INPUTS)] * 601
+
+
+def test_code_that_was_written_as_data(build: Build) -> None:
+    """adds, then adds and add.w as half-words, then adds."""
+    lines = [line for line in modelled(build("cortex-m4", "gcc", Variant.AS_DATA)).lines if line.step == 1]
+    adds = [
+        str(line.instruction) for line in lines if str(line.instruction).startswith(("adds r2, #1", "add r2, r2, #1"))
+    ]
+    assert adds == ["adds r2, #1", "adds r2, #1", "add r2, r2, #1", "adds r2, #1"]
 
 
 def _runs(indices: list[int]) -> list[list[int]]:
@@ -185,7 +194,7 @@ def test_what_an_option_of_the_core_leaves_out(build: Build) -> None:
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
-@pytest.mark.parametrize("board", [*BOARDS, "cortex-m55"])
+@pytest.mark.parametrize("board", [*BOARDS, "cortex-m55", "riscv32imc"])
 def test_disassembly_covers_every_function(build: Build, board: str, compiler: str) -> None:
     elf = build(board, compiler).read_elf()
     listing = disassemble(elf)

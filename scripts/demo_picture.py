@@ -1,0 +1,30 @@
+"""Draws docs/images/demo.svg: what `make demo` prints. Run: python scripts/demo_picture.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from tinyc.cli.output import Color, Output
+from tinyc.cli.show import show_report
+from tinyc.pipeline import Options, Progress, build
+
+ROOT = Path(__file__).resolve().parents[1]
+MODEL = ROOT / "examples" / "kws" / "kws.onnx"
+INPUTS = ROOT / "examples" / "kws" / "kws.test.npz"
+
+
+def main() -> None:
+    """Build the example as `make demo` does, and keep the report as a picture."""
+    out = Output(Color.NEVER, json_mode=False, verbose=False)
+    out.stdout = Console(record=True, width=170, force_terminal=True, highlight=False)
+    report, _ = build(MODEL, ROOT / "build" / "kws", Options("cortex-m4", inputs=INPUTS, samples=0), Progress())
+    show_report(out, report, Path("build/kws"))
+    target = ROOT / "docs" / "images" / "demo.svg"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    out.stdout.save_svg(str(target), title="tinyc build examples/kws/kws.onnx --board cortex-m4")
+
+
+if __name__ == "__main__":
+    main()

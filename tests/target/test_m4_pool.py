@@ -1,0 +1,44 @@
+"""Global averages on an emulated Cortex-M4."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.one_node import one_node, random_s8, tensor
+from tinyc.numerics import Numerics
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import Act, Pair
+from tinyc.ops.mean import Mean
+
+SHAPES = [
+    (1, 1, 8),
+    (3, 3, 22),
+    (8, 8, 64),
+    (25, 5, 64),
+    (17, 15, 9),
+    (5, 51, 16),
+    (7, 1, 5),
+    (2, 3, 257),
+    (3, 2, 1028),
+]
+
+
+def inputs(shape):
+    arrays = (random_s8(1, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8))
+    return [{"x": array} for array in arrays]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_avg_pool2d(shape) -> None:
+    x = tensor("x", (1, *shape), 0.02, 5)
+    graph = one_node("avg_pool2d", AvgPool2D(Pair(*shape[:2]), act=Act(-1.0, 1.0)), [x], 0.02, 5)
+    check_on_core(graph, inputs((1, *shape)), "tc_avg_pool2d_s8_asm")
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_mean(shape, numerics: Numerics) -> None:
+    graph = one_node("mean", Mean((1, 2)), [tensor("x", (1, *shape), 0.02, -7)], 0.013, 9)
+    check_on_core(graph, inputs((1, *shape)), "tc_mean_s8_asm", numerics)

@@ -1,0 +1,105 @@
+"""The kernels for cores without DSP instructions on an emulated Cortex-M3 and M0+: bytes equal to the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.codegen.scalar import segment_of
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+
+BOARDS = ["cortex-m3", "cortex-m0plus"]
+ONE = Padding(1, 1, 1, 1)
+KERNEL = {
+    "conv2d": "tc_conv2d_s8_scalar",
+    "depthwise_conv2d": "tc_depthwise_conv2d_3x3_s8_scalar",
+    "fully_connected": "tc_fully_connected_s8_scalar",
+}
+
+
+def conv(x, w, attrs=None, **more) -> Layer:
+    return Layer("conv2d", attrs or Conv2D(), (1, *x), (w[0], w[1], w[2], x[2]), **more)
+
+
+def depthwise(x, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (3, 3, x[2]), **more)
+
+
+def dense(x, out, **more) -> Layer:
+    return Layer("fully_connected", more.pop("attrs", FullyConnected()), x, (out, x[-1]), **more)
+
+
+LAYERS = {
+    "1x1": conv((5, 7, 9), (9, 1, 1), y_zero=-128),
+    "1x1, one pixel": conv((1, 1, 5), (3, 1, 1)),
+    "1x1, two pixels, relu": conv((1, 2, 8), (17, 1, 1), Conv2D(act=RELU), y_zero=-128),
+    "3x3 same": conv((4, 5, 3), (8, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128),
+    "3x3, stride 2, long": conv((5, 7, 70), (5, 3, 3), Conv2D(Pair(2, 2), Padding(0, 1, 0, 1)), x_zero=127),
+    "2x4, dilated": conv((6, 9, 3), (7, 2, 4), Conv2D(dilation=Pair(2, 2)), bias=False),
+    "depthwise": depthwise((5, 9, 5), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "depthwise, one column": depthwise((4, 1, 3), DepthwiseConv2D(pad=ONE), x_zero=127),
+    "depthwise, stride 2": depthwise((7, 8, 4), DepthwiseConv2D(Pair(2, 2), Padding(0, 1, 0, 1), act=RELU)),
+    "depthwise, stride 2, odd": depthwise((9, 7, 3), DepthwiseConv2D(Pair(2, 2), ONE), y_zero=127),
+    "dense": dense((1, 37), 9),
+    "dense, one": dense((1, 1), 1),
+    "dense, rows, relu": dense((3, 16), 6, attrs=FullyConnected(act=RELU), y_zero=-128),
+}
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_equals_the_reference(name: str, board: str) -> None:
+    layer = LAYERS[name]
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], numerics, board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize(
+    ("name", "weights"), [("3x3, stride 2, long", "largest"), ("depthwise", "signs"), ("dense", "largest")]
+)
+def test_at_the_limits(name: str, weights: str, board: str) -> None:
+    """Sums as large as int8 allows, over several segments."""
+    layer = replace(LAYERS[name], weights=weights, bias=False)
+    check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize(
+    ("act", "y_zero", "numerics"),
+    [
+        (Act(), -5, Numerics.TFLM),
+        (RELU, -128, Numerics.TFLM),
+        (RELU, 7, Numerics.TFLM),
+        (RELU6, -128, Numerics.OURS),
+        (RELU6, 20, Numerics.LITERT),
+    ],
+)
+def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics, board: str) -> None:
+    layer = conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7)
+    check_on_core(graph_of(layer), samples(layer)[:2], KERNEL["conv2d"], numerics, board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_other_compiler(board: str) -> None:
+    for name in ("3x3 same", "depthwise"):
+        layer = LAYERS[name]
+        check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], toolchain="zig", board_name=board)
+
+
+def test_segments_are_as_long_as_sums_allow() -> None:
+    """Below 2^20: 64 taps of -128 reach it, 62 do not; 64 of 127 do not, 66 do."""
+    assert segment_of(np.full((2, 128), -128, np.int8)) == 62
+    assert segment_of(np.full((2, 128), 127, np.int8)) == 64
+    assert segment_of(np.full((2, 128), 1, np.int8)) == 128
+    mixed = np.zeros((1, 200), np.int8)
+    mixed[:, 64:130] = 127
+    assert segment_of(mixed) == 128  # [0, 128) has 64 large taps, [128, 200) the other two

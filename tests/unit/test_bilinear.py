@@ -1,0 +1,32 @@
+"""The identities behind the exact fast convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinyc.codegen.bilinear import FORMS, Form
+from tinyc.codegen.tiles import NINTH
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_sums_of_products_are_the_convolution(form: Form) -> None:
+    """As polynomials in inputs and weights, so for all values at once."""
+    sums, inputs, weights = map(np.array, (form.sums, form.inputs, form.weights))
+    got = np.einsum("ap,px,pk->axk", sums, inputs, weights)
+    want = np.zeros_like(got)
+    for a, k in np.ndindex(form.m, 3):
+        want[a, form.stride * a + k, k] = form.unit * 2 ** form.raised[a]
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_what_the_kernels_rely_on(form: Form) -> None:
+    assert all(form.sums[a][form.shared] == 2 ** form.raised[a] for a in range(form.m))
+    assert min(form.raised) == 0
+    assert form.largest_input < 2**15
+    assert form.unit**2 == 2**form.scale * (9 if form.ninth else 1)
+
+
+def test_the_inverse_of_nine() -> None:
+    assert 9 * NINTH % 2**32 == 1
