@@ -151,7 +151,8 @@ class Kernel:
     name: the C function, and `runtime_c/<name>.h`; with `specialize`, of the family of functions.
     isa: features that the core must have (`dsp`). when: conditions on the node. scratch: bytes,
     16-byte aligned in the arena. inplace: inputs whose bytes may be the output's bytes (same start),
-    because every element is read before it is written.
+    because every element is read before it is written; they have the output's shape, or (shrinks) more
+    elements.
     """
 
     name: str
@@ -160,6 +161,7 @@ class Kernel:
     when: tuple[Condition, ...] = ()
     scratch: Callable[[Site, Any], int] = no_scratch
     inplace: tuple[int, ...] = ()
+    shrinks: bool = False
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     specialize: Callable[[Site, Any], Special] | None = None
     cost: Callable[[Site, Any], Cost] | None = None

@@ -146,9 +146,7 @@ def operator(node: Node) -> Op:
     return found
 
 
-def run_int(
-    graph: Graph, inputs: Mapping[str, Array], numerics: Numerics, *, keep: Keep = ()
-) -> dict[str, Array]:
+def run_int(graph: Graph, inputs: Mapping[str, Array], numerics: Numerics, *, keep: Keep = ()) -> dict[str, Array]:
     """Outputs (and kept values) of the integer graph: `prepare_int` and `Program.__call__` at once."""
     return prepare_int(graph, numerics)(inputs, keep)
 

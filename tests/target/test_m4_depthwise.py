@@ -12,6 +12,8 @@ from tinyc.codegen import depthwise
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
+from tinyc.plan.planner import plan_graph
+from tinyc.select import select
 
 ONE = Padding(1, 1, 1, 1)
 KERNELS = [kernel.name for kernel in depthwise.KERNELS]
@@ -43,6 +45,8 @@ LAYERS = {
     "3x1": layer((17, 1, 8), (3, 1), bias=False),
     "8x1": layer((17, 1, 9), (8, 1)),
     "9x1": layer((17, 1, 8), (9, 1)),
+    "narrower": layer((40, 37, 4), (3, 5), DepthwiseConv2D(pad=Padding(1, 0, 1, 0))),
+    "wider, lower": layer((37, 30, 4), (5, 3), DepthwiseConv2D(pad=Padding(0, 2, 0, 2))),
     "15x1, one output": layer((15, 1, 8), (15, 1), per_channel=False),
 }
 
@@ -54,6 +58,15 @@ def test_equals_the_reference(name: str, kernel: str) -> None:
     check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), kernel, numerics)
 
 
+@pytest.mark.parametrize("name", ["3x3 same", "stride 2, bands", "8x1", "narrower", "5x5, stride 2"])
+def test_the_output_takes_the_place_of_the_input(name: str) -> None:
+    graph = graph_of(LAYERS[name])
+    for kernel in KERNELS[:2]:
+        choices = select(graph, frozenset({"dsp"}), Numerics.TFLM, prefer={"layer": kernel})
+        found = plan_graph(graph, choices)
+        assert found.offset("x") == found.offset("y")
+
+
 @pytest.mark.parametrize("weights", ["largest", "signs", "least"])
 @pytest.mark.parametrize("name", ["3x3 same", "5x5", "stride 2, odd"])
 def test_at_the_limits(name: str, weights: str) -> None:
@@ -63,9 +76,7 @@ def test_at_the_limits(name: str, weights: str) -> None:
 
 
 @pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(
-    ("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)]
-)
+@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)])
 @pytest.mark.parametrize("gain", [0.05, 30.0])
 def test_ways_to_finish(act: Act, y_zero: int, gain: float, numerics: Numerics) -> None:
     attrs = DepthwiseConv2D(pad=ONE, act=act)

@@ -65,9 +65,7 @@ CONVS = {
     "first layer, RGB": relu((9, 33, 3), (8, 3, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
     "3x3": relu((5, 9, 16), (16, 3, 3, 16), Conv2D(pad=ONE)),
     "3x3, general": layer((7, 8, 3), (9, 3, 3, 3), Conv2D(pad=ONE), x_zero=-128, y_zero=127),
-    "3x3, stride 2, relu6": layer(
-        (8, 7, 5), (5, 3, 3, 5), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)
-    ),
+    "3x3, stride 2, relu6": layer((8, 7, 5), (5, 3, 3, 5), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)),
     "3x3, unpadded": layer((5, 6, 6), (3, 3, 3, 6)),
     "3x3, loops": relu((4, 5, 64), (6, 3, 3, 64), Conv2D(pad=ONE)),
     "3x3, odd loops": layer((3, 4, 29), (5, 3, 3, 29), Conv2D(pad=ONE)),
@@ -78,9 +76,7 @@ CONVS = {
     "7x7, stride 2": layer((9, 9, 3), (3, 7, 7, 3), Conv2D(Pair(2, 2), Padding(3, 3, 3, 3))),
     "wide pads": layer((3, 1, 7), (4, 3, 3, 7), Conv2D(Pair(1, 2), Padding(2, 3, 1, 2)), x_zero=-128),
     "dilated": layer((9, 20, 24), (6, 3, 3, 24), Conv2D(Pair(1, 1), Padding(2, 3, 2, 3), Pair(2, 3))),
-    "dilated, odd": layer(
-        (9, 8, 3), (8, 3, 2, 3), Conv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(2, 3)), x_zero=127
-    ),
+    "dilated, odd": layer((9, 8, 3), (8, 3, 2, 3), Conv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(2, 3)), x_zero=127),
     "nothing saturates": layer((5, 3, 5), (5, 3, 3, 5), gain=0.2),
     "everything saturates": layer((5, 4, 5), (5, 1, 1, 5), gain=20.0),
 }
@@ -114,9 +110,7 @@ def side_by_side(graphs: Mapping[str, Graph]) -> Graph:
         values |= {new[name]: replace(value, name=new[name]) for name, value in graph.values.items()}
         consts |= {new[name]: array for name, array in graph.consts.items()}
         for node in graph.nodes:
-            places = {
-                side: tuple(new[name] for name in getattr(node, side)) for side in ("inputs", "outputs")
-            }
+            places = {side: tuple(new[name] for name in getattr(node, side)) for side in ("inputs", "outputs")}
             nodes.append(replace(node, name=f"g{number}_{node.name}", **places))
         inputs += [new[name] for name in graph.inputs]
         outputs += [new[name] for name in graph.outputs]

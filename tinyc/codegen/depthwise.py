@@ -41,9 +41,7 @@ class Plan:
     executed: int
 
 
-Choices = Callable[
-    [Layer], Iterator[Layer]
-]  # the functions that may run a layer, of the one with a single band
+Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
 
 
 def plan(site: Site, p: ConvParams, choices: Choices) -> Plan:
@@ -71,21 +69,29 @@ def fast(layer: Layer) -> Iterator[Layer]:
     limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
     for way in (layer, transposed(layer)):
         bands = sorted({band for band in (*_BANDS, way.out_h) if band <= way.out_h})
+        bands = bands if _bands_in_place(way) else [way.out_h]
         found = [replace(way, band=band) for band in bands]
         yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
 
 
 def lean(layer: Layer) -> Iterator[Layer]:
     """The same with the least scratch: planes of k_h rows."""
-    found = [replace(way, band=1) for way in (layer, transposed(layer)) if _fits(way)]
+    ways = [way for way in (layer, transposed(layer)) if _fits(way)]
+    found = [replace(way, band=1) if _bands_in_place(way) else way for way in ways]
     yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
+
+
+def _bands_in_place(layer: Layer) -> bool:
+    """Whether the output of a band, from the start of the input on, overwrites only what was read already.
+
+    Channels keep to their own bytes. A single band reads all of a channel first, whatever the shapes.
+    """
+    return layer.in_h == layer.out_h if layer.transposed else layer.out_w <= layer.in_w
 
 
 def by_rows(layer: Layer) -> Iterator[Layer]:
     """One output row from pointers to the input rows."""
-    yield replace(
-        layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0
-    )
+    yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
 
 
 def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
@@ -237,6 +243,7 @@ KERNELS = tuple(
         when=(is_s8, takes),
         scratch=partial(scratch, choices=choices),
         inplace=() if choices is by_rows else (0,),
+        shrinks=choices is not by_rows,
         specialize=partial(specialize, choices=choices),
         cost=partial(cost, choices=choices),
     )

@@ -767,9 +767,7 @@ def function_text(name: str, layer: Layer) -> tuple[str, int]:
     """C text of `name(stream, x, y, scratch)`, and the instructions that a call executes."""
     writer = _Writer(layer)
     writer.write()
-    return _contract(layer) + _both(
-        name, layer, naked_function(name, layer.parameters, writer.asm)
-    ), writer.executed
+    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, writer.asm)), writer.executed
 
 
 def _contract(layer: Layer) -> str:

@@ -37,9 +37,7 @@ def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
     """per_channel: instructions of the finish, an estimate."""
     text, executed = _text(pixels, channels, "")
     single = channels % 8 * pixels * 4
-    return Cost(
-        channels // 8 * (executed + 10) + single + channels * per_channel, 4 * text.count("\\n") + 120, 0
-    )
+    return Cost(channels // 8 * (executed + 10) + single + channels * per_channel, 4 * text.count("\\n") + 120, 0)
 
 
 def _text(pixels: int, channels: int, finish: str) -> tuple[str, int]:

@@ -200,9 +200,7 @@ def _vertical_f2(asm: Asm, tiles: Tiles, channels: int) -> None:
         words = _Words(asm, tiles, "r4", half)
         for i in range(4):
             words.unpack(x[i], raw[i])
-        for product, (op, a, b) in enumerate(
-            (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
-        ):
+        for product, (op, a, b) in enumerate((("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))):
             asm.op(op, "r14", x[a], x[b])
             words.store(product, "r14")
 

@@ -190,7 +190,7 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
         node=node.name,
         reads=tuple(dict.fromkeys(arena)),
         writes=node.outputs,
-        inplace=_inplace(graph, node, tensors, choice.kernel.inplace),
+        inplace=_inplace(graph, node, tensors, choice.kernel),
         scratch_bytes=choice.scratch_bytes,
         rows=rows if row_input else None,
         row_input=row_input,
@@ -198,10 +198,10 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
     )
 
 
-def _inplace(graph: Graph, node: Node, tensors: list[str], allowed: tuple[int, ...]) -> tuple[str, ...]:
-    """Tensors whose bytes the output may take: same shape (no broadcast), no wider type, and no input that
-    the kernel reads in another order is the same tensor."""
-    y = graph.values[node.outputs[0]]
+def _inplace(graph: Graph, node: Node, tensors: list[str], kernel: Kernel) -> tuple[str, ...]:
+    """Tensors whose bytes the output may take: same shape (no broadcast; or more, where the kernel shrinks),
+    no wider type, and no input that the kernel reads in another order is the same tensor."""
+    y, allowed = graph.values[node.outputs[0]], kernel.inplace
     found = []
     for i in allowed:
         name = tensors[i] if i < len(tensors) else ""
@@ -209,7 +209,8 @@ def _inplace(graph: Graph, node: Node, tensors: list[str], allowed: tuple[int, .
             continue
         x = graph.values[node.inputs[i]]
         alone = all(j in allowed for j, other in enumerate(tensors) if other == name)
-        if alone and _extents(x.shape) == _extents(y.shape) and y.size_bytes <= x.size_bytes:
+        fits = kernel.shrinks or _extents(x.shape) == _extents(y.shape)
+        if alone and fits and y.size_bytes <= x.size_bytes:
             found.append(name)
     return tuple(found)
 
