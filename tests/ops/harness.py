@@ -18,6 +18,7 @@ from tinyc.ops import all_ops
 from tinyc.ops.base import Site
 from tinyc.plan.problem import Plan, Step
 from tinyc.reference import run_int
+from tinyc.run.host import fixed_addresses
 from tinyc.select import Choice, refusals, select
 
 HOST_ISA = frozenset({"dsp"})  # tc_dsp.h has a plain C twin of each instruction, so DSP kernels run anywhere
@@ -117,7 +118,7 @@ def run_plan(
         build = [compiler, "-std=c99", "-O1", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
         done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        ran = subprocess.run([f"{folder}/unit"], input=blob, capture_output=True, check=False)
+        ran = subprocess.run([*fixed_addresses(), f"{folder}/unit"], input=blob, capture_output=True, check=False)
         assert ran.returncode == 0, ran.stderr.decode()
     return _split(graph, ran.stdout, len(inputs))
 

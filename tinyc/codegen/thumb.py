@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_MNEMONIC = 8  # column of the operands
+_MNEMONIC = 7  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
@@ -28,7 +28,7 @@ class Asm:
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
         self.size += 1
-        self._lines.append(f"{mnemonic:<{_MNEMONIC}}{', '.join(operands)}".rstrip())
+        self._lines.append(f"{mnemonic + ' ':<{_MNEMONIC}}{', '.join(operands)}".rstrip())
 
     def note(self, text: str) -> None:
         """A comment on a line of its own."""

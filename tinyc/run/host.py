@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import signal
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +55,7 @@ class HostTarget:
             folder = Path(name)
             (folder / REQUESTS).write_bytes(protocol.requests(inputs))
             ended = follow(
-                [str(firmware.elf.resolve())],
+                [*(fixed_addresses() if firmware.sanitize else ()), str(firmware.elf.resolve())],
                 folder,
                 talk,
                 self.stall_seconds,
@@ -80,3 +82,15 @@ def _crash(firmware: Firmware, ended: Ended, inference: int) -> RunError:
         f"the firmware did not come to its end in inference {inference}: {what}",
         step=int(found[1]) if found else None,
     )
+
+
+@cache
+def fixed_addresses() -> tuple[str, ...]:
+    """Command prefix that turns address randomization off, () where that cannot be had.
+
+    AddressSanitizer wants certain addresses free and dies now and then ("DEADLYSIGNAL") if they are not.
+    """
+    command = ("setarch", "-R")
+    if shutil.which(command[0]) is None:
+        return ()
+    return command if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0 else ()

@@ -1,0 +1,74 @@
+"""The published int8 models, from file to bytes on the board: equal to TensorFlow Lite Micro's own outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinyc.board import load_board
+from tinyc.build.compile import compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.run import find_target
+
+INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
+MODELS = [f"{name}_int8.tflite" for name in INPUTS]
+
+
+def run_on(folder: Path, models: Path, file: str, options: Options, count: int | None, sanitize: bool) -> np.ndarray:
+    """Output bytes [samples, bytes] of the generated library on the board's machine; skips without the tools."""
+    board = load_board(options.board)
+    try:
+        toolchain, target = find_toolchain(board, options.toolchain), find_target(board)
+    except TinycError as missing:
+        pytest.skip(missing.message)
+    compiled = compile_model(models / "mlperf_tiny" / file, board, options, Progress())
+    for name, text in compiled.files.items():
+        (folder / name).write_text(text)
+    name = compiled.program.name
+    firmware = compile_firmware(folder, name, board, toolchain, "balanced", folder / "fw", sanitize=sanitize)
+    stem = INPUTS[file.split("_", maxsplit=1)[0]].replace("_", "_inputs_")
+    x = np.load(models / "mlperf_tiny" / f"{stem}.npz")["x"][:count]
+    ran = target.run(firmware, [[sample.tobytes()] for sample in x])
+    assert not ran.damaged_guards
+    return np.array([np.frombuffer(outputs[0], np.int8) for outputs in ran.outputs])
+
+
+def expected(models: Path, file: str, count: int | None) -> np.ndarray:
+    """What TensorFlow Lite Micro's reference kernels gave for the same inputs."""
+    stem = INPUTS[file.split("_", maxsplit=1)[0]]
+    outputs = np.load(models / "mlperf_tiny" / f"{stem}_ref_outputs.npz")["int8_tflm"][:count]
+    return outputs.reshape(len(outputs), -1)
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_every_input_on_the_host_with_sanitizers(tmp_path: Path, models_dir: Path, file: str) -> None:
+    got = run_on(tmp_path, models_dir, file, Options("host", toolchain="clang"), None, sanitize=True)
+    np.testing.assert_array_equal(got, expected(models_dir, file, None))
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_the_emulated_cortex_m4(tmp_path: Path, models_dir: Path, file: str) -> None:
+    got = run_on(tmp_path, models_dir, file, Options("cortex-m4"), 20, sanitize=False)
+    np.testing.assert_array_equal(got, expected(models_dir, file, 20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"])
+@pytest.mark.parametrize("file", MODELS)
+def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: str) -> None:
+    got = run_on(tmp_path, models_dir, file, Options(board), 3, sanitize=False)
+    np.testing.assert_array_equal(got, expected(models_dir, file, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["speed", "min"])
+@pytest.mark.parametrize("optimize", ["speed", "balanced", "size"])
+@pytest.mark.parametrize("file", MODELS)
+def test_whatever_it_is_optimized_for(tmp_path: Path, models_dir: Path, file: str, optimize: str, memory: str) -> None:
+    options = Options("cortex-m4", optimize=optimize, memory=memory)  # type: ignore[arg-type]
+    got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)
+    np.testing.assert_array_equal(got, expected(models_dir, file, 3))
