@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tinyc.build.compile import Firmware
