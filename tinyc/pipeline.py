@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,7 +131,9 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         found = candidates(graph, board.isa, numerics)
         choices = _choose(found, board, options)
     with progress.stage("plan"):
-        choices, plan = shrink(graph, found, choices, MEMORY_PRICE[options.memory], _ram_budget(board, options))
+        flash = None if options.optimize == "size" else options.flash_budget or board.flash_bytes
+        ram = options.ram_budget if options.ram_budget is not None else board.ram_bytes
+        choices, plan = shrink(graph, found, choices, MEMORY_PRICE[options.memory], ram, flash)
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
@@ -143,14 +145,10 @@ def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Option
     or as small as can be where that is not enough."""
     if options.flash_budget is not None or board.flash_bytes is None:
         return choose(found, Goal(options.optimize, options.flash_budget))
-    try:
-        return choose(found, Goal(options.optimize, board.flash_bytes // 2))
-    except TinycError:
-        return choose(found, Goal("size"))
-
-
-def _ram_budget(board: Board, options: Options) -> int | None:
-    return options.ram_budget if options.ram_budget is not None else board.ram_bytes
+    for budget in (board.flash_bytes // 2, board.flash_bytes):
+        with suppress(TinycError):
+            return choose(found, Goal(options.optimize, budget))
+    return choose(found, Goal("size"))
 
 
 def is_float(graph: Graph) -> bool:

@@ -25,21 +25,24 @@ def shrink(
     choices: Mapping[str, Choice],
     price: float,
     ram_bytes: int | None,
+    flash_bytes: int | None = None,
 ) -> tuple[dict[str, Choice], Plan]:
     """Choices and their plan, with an arena as small as `price` (a share of all instructions) buys.
 
-    Above `ram_bytes` any price is paid. found: all candidates of each node.
+    Above `ram_bytes` any price in time is paid. Constants and code stay within `flash_bytes`, None: within
+    what `choices` take. found: all candidates of each node.
     """
     now, plan = dict(choices), plan_graph(graph, choices, slide=True)
     best = now, plan  # the first with its arena: fewer full steps alone are worth nothing in the end
     ceiling = _instructions(now) * (1 + price)
+    room = max(_flash(now), flash_bytes or 0)
     while True:
         over = ram_bytes is not None and plan.arena_bytes > ram_bytes
         tried: list[tuple[tuple[int, int], int, int, dict[str, Choice], Plan]] = []
         for node in _fullest(plan):
             for other in found.get(node, ()):
                 changed = now | {node: other}
-                if other is now[node] or not (over or _instructions(changed) <= ceiling):
+                if other is now[node] or not (over or _instructions(changed) <= ceiling) or _flash(changed) > room:
                     continue
                 replanned = plan_graph(graph, changed, slide=True)
                 tried.append((_fullness(replanned), _instructions(changed), len(tried), changed, replanned))
@@ -52,6 +55,10 @@ def shrink(
 
 def _instructions(choices: Mapping[str, Choice]) -> int:
     return sum(choice.cost.instructions for choice in choices.values())
+
+
+def _flash(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.flash_bytes for choice in choices.values())
 
 
 def _fullness(plan: Plan) -> tuple[int, int]:

@@ -83,3 +83,12 @@ def test_shrinking_never_grows_the_arena_or_breaks_the_price() -> None:
         assert sum(choice.cost.instructions for choice in choices.values()) <= before * (1 + price)
     _, least = shrink(graph, found, chosen, 0.0, 1)
     assert least.arena_bytes <= free.arena_bytes
+
+
+def test_shrinking_takes_no_more_flash_than_it_may() -> None:
+    graph = small_graph()
+    found = candidates(graph, frozenset({"dsp"}), Numerics.TFLM)
+    chosen = choose(found, Goal("size"))
+    flash = sum(choice.cost.flash_bytes for choice in chosen.values())
+    choices, _ = shrink(graph, found, chosen, 1.0, 1)
+    assert sum(choice.cost.flash_bytes for choice in choices.values()) <= flash
