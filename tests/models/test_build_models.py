@@ -56,7 +56,6 @@ def test_the_emulated_cortex_m4(tmp_path: Path, models_dir: Path, file: str) -> 
     np.testing.assert_array_equal(got, expected(models_dir, file, 20))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("board", ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"])
 @pytest.mark.parametrize("file", MODELS)
 def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: str) -> None:
@@ -64,7 +63,6 @@ def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: st
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("memory", ["speed", "min"])
 @pytest.mark.parametrize("optimize", ["speed", "balanced", "size"])
 @pytest.mark.parametrize("file", MODELS)
