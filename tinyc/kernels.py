@@ -2,7 +2,7 @@
 
 A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a function
 that writes such a function for one layer (`Kernel.specialize`): shapes as constants, loops unrolled. An
-operator lists its kernels best first; `select` takes the first whose conditions hold on the board.
+operator lists its kernels best first; of those whose conditions hold on the board, `select` takes the cheapest.
 
 Two kinds of call:
 

@@ -103,8 +103,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     with progress.stage("normalize"):
-        normal = normalize(loaded)
-        check(normal, "normalize", all_ops())
+        normal = normalize(loaded)  # checks the graph after each pass
     float_graph: Graph | None = None
     calibration: CalibrationInputs | None = None
     graph = normal

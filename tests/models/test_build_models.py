@@ -18,7 +18,9 @@ INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": 
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]
 
 
-def run_on(folder: Path, models: Path, file: str, options: Options, count: int | None, sanitize: bool) -> np.ndarray:
+def run_on(
+    folder: Path, models: Path, file: str, options: Options, count: int | None, sanitize: bool, data: str = ""
+) -> np.ndarray:
     """Output bytes [samples, bytes] of the generated library on the board's machine; skips without the tools."""
     board = load_board(options.board)
     try:
@@ -30,7 +32,7 @@ def run_on(folder: Path, models: Path, file: str, options: Options, count: int |
         (folder / name).write_text(text)
     name = compiled.program.name
     firmware = compile_firmware(folder, name, board, toolchain, "balanced", folder / "fw", sanitize=sanitize)
-    stem = INPUTS[file.split("_", maxsplit=1)[0]].replace("_", "_inputs_")
+    stem = (data or INPUTS[file.split("_", maxsplit=1)[0]]).replace("_", "_inputs_", 1)
     x = np.load(models / "mlperf_tiny" / f"{stem}.npz")["x"][:count]
     ran = target.run(firmware, [[sample.tobytes()] for sample in x])
     assert not ran.damaged_guards
@@ -54,6 +56,14 @@ def test_every_input_on_the_host_with_sanitizers(tmp_path: Path, models_dir: Pat
 def test_the_emulated_cortex_m4(tmp_path: Path, models_dir: Path, file: str) -> None:
     got = run_on(tmp_path, models_dir, file, Options("cortex-m4"), 20, sanitize=False)
     np.testing.assert_array_equal(got, expected(models_dir, file, 20))
+
+
+@pytest.mark.parametrize("board", ["host", "cortex-m4"])
+def test_real_pictures_of_a_person_and_of_none(tmp_path: Path, models_dir: Path, board: str) -> None:
+    pair = "vww_gray_pair"
+    got = run_on(tmp_path, models_dir, "vww_int8.tflite", Options(board), None, sanitize=board == "host", data=pair)
+    wanted = np.load(models_dir / "mlperf_tiny" / f"{pair}_ref_outputs.npz")["int8_tflm"]
+    np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
 @pytest.mark.parametrize("board", ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"])
