@@ -34,6 +34,7 @@ from tinyc.output_folder import REPORT_FILE, replacing
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
+from tinyc.plan import Plan
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize import calibrate, quantize_model
 from tinyc.report import SCHEMA, Calibration, Flash, Layer, Report, Verify
@@ -94,6 +95,7 @@ class Compiled:
     program: Program
     files: Mapping[str, str]
     calibration: CalibrationInputs | None
+    plan: Plan
 
 
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
@@ -136,7 +138,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("emit"):
         program = lower(graph, choices, plan, numerics, options.name or path.stem, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
-    return Compiled(path, sha256, float_graph, graph, program, files, calibration)
+    return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan)
 
 
 def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> dict[str, Choice]:

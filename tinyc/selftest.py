@@ -55,15 +55,16 @@ def _check(board: Board, emulator: str) -> BoardCheck:
 
 
 def _compiled(board: Board) -> Compiled:
-    graph = _graph()
+    graph = small_graph()
     check(graph, "selftest", all_ops())
     choices = select(graph, board.isa, Numerics.TFLM)
-    program = lower(graph, choices, plan_graph(graph, choices), Numerics.TFLM, "selftest")
+    plan = plan_graph(graph, choices)
+    program = lower(graph, choices, plan, Numerics.TFLM, "selftest")
     files = emit_library(program, Info("selftest", "0" * 64, board.name))
-    return Compiled(Path("selftest"), "0" * 64, None, graph, program, files, None)
+    return Compiled(Path("selftest"), "0" * 64, None, graph, program, files, None, plan)
 
 
-def _graph() -> Graph:
+def small_graph() -> Graph:
     """y = x * w + b, 9 inputs and 5 outputs, with zero points, and results that saturate."""
     w = (np.arange(IN * OUT, dtype=np.int64) * 37 % 255 - 127).astype(np.int8).reshape(OUT, IN)
     b = np.arange(OUT, dtype=np.int32) * 1000 - 2000

@@ -145,6 +145,25 @@ def test_inspect_lists_operators(tinyc, model: Path) -> None:
     assert "conv2d + relu" in tinyc("inspect", model).out
 
 
+def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    built = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--json").json
+    picture = tmp_path / "map.svg"
+    found = tinyc("plan", model, "--board", "host", "--json", "--plot", picture).json
+    assert found["arena_bytes"] == built["arena_bytes"]
+    assert len(found["moments"]) == len(built["layers"])
+    assert "peak" in picture.read_text()
+    text = tinyc("plan", model, "--board", "host", "--width", "20").out
+    assert f"arena {found['arena_bytes']:,} bytes" in text
+    assert "<- peak" in text
+
+
+def test_plan_refuses_a_picture_format_before_it_compiles(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("plan", model, "--board", "host", "--plot", tmp_path / "map.gif")
+    assert ran.code == 2
+    assert "no format for '.gif'" in ran.err
+
+
 def test_inspect_names_what_is_unsupported(tinyc, tmp_path: Path) -> None:
     path = write_model(tmp_path / "erf.onnx", op="Erf")
     ran = tinyc("inspect", path, "--json")

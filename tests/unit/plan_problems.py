@@ -1,4 +1,4 @@
-"""Random planning problems of every kind that the planner knows, and layouts of bare rectangles."""
+"""Random planning problems of every kind that the planner knows; `tinyc/plan/instances.py` has bare rectangles."""
 
 from __future__ import annotations
 
@@ -64,41 +64,7 @@ def _random_task(
     return Task(name, reads, tuple(new), (), scratch), new
 
 
-def rectangles(spans: Sequence[tuple[int, int, int]], align: int = 1) -> tuple[Layout, int]:
-    """The layout of (born, dies, size) and its most live bytes."""
+def rectangles(spans: Sequence[tuple[int, int, int]], align: int = 1) -> Layout:
+    """The layout of (born, dies, size)."""
     blocks = tuple(Block((Member(f"b{i}", 0, s, b, d),), align) for i, (b, d, s) in enumerate(spans))
-    times = {b for b, _, _ in spans}
-    peak = max(sum(s for b, d, s in spans if b <= t < d) for t in times)
-    return Layout(blocks, conflicts(blocks, {})), peak
-
-
-def random_rectangles(seed: int, count: int, steps: int, sizes: Sequence[int]) -> tuple[Layout, int]:
-    """Many short lifetimes and a few long ones, as MiniMalloc's benchmark has them."""
-    rng = random.Random(seed)
-    spans = []
-    for _ in range(count):
-        born = rng.randrange(steps - 1)
-        mean = steps / 20 if rng.random() < 0.85 else steps / 3
-        length = min(steps - born, 1 + int(rng.expovariate(1 / mean)))
-        spans.append((born, born + length, rng.choice(sizes) * rng.randrange(1, 9)))
-    return rectangles(spans)
-
-
-def perfect_rectangles(seed: int, count: int, steps: int, height: int) -> tuple[Layout, int]:
-    """A rectangle cut into `count` pieces, shuffled: there are offsets without a wasted byte."""
-    rng = random.Random(seed)
-    pieces = [(0, steps, 0, height)]
-    while len(pieces) < count:
-        pieces.sort(key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
-        born, dies, low, high = pieces.pop(rng.randrange(len(pieces) // 2, len(pieces)))
-        if dies - born > 1 and (rng.random() < 0.5 or high - low < 2):
-            cut = rng.randrange(born + 1, dies)
-            pieces += [(born, cut, low, high), (cut, dies, low, high)]
-        elif high - low > 1:
-            cut = rng.randrange(low + 1, high)
-            pieces += [(born, dies, low, cut), (born, dies, cut, high)]
-        else:
-            pieces.append((born, dies, low, high))
-    spans = [(born, dies, high - low) for born, dies, low, high in pieces]
-    rng.shuffle(spans)
-    return rectangles(spans)
+    return Layout(blocks, conflicts(blocks, {}))

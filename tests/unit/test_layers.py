@@ -16,7 +16,7 @@ GROUPS = [
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
     {"load", "passes", "reference", "samples"},
     {"quantize", "select", "plan"},
-    {"lower", "inspection", "operator_page", "shrink"},
+    {"lower", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},
     {"emit"},
     {"build"},
     {"run"},

@@ -7,13 +7,12 @@ import random
 import pytest
 
 from tests.unit.plan_problems import (
-    perfect_rectangles,
     random_problem,
-    random_rectangles,
     rectangles,
 )
 from tinyc.plan.arena import greedy_by_size, height, place
 from tinyc.plan.first_fit import FirstFit
+from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.lifetimes import Layout, layout
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
@@ -51,7 +50,8 @@ def least_height(found: Layout, lower: int, upper: int) -> int:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_optimal_on_tiny_rectangles(seed: int) -> None:
-    found, peak = random_rectangles(seed, 6, 8, [1])
+    instance = crowded(seed, 6, 8, [1])
+    found, peak = instance.layout, instance.live_bytes
     offsets = place(found, peak, work=20_000)
     assert_legal(found, offsets)
     assert height(found, offsets) == least_height(found, peak, height(found, offsets))
@@ -71,7 +71,8 @@ def test_optimal_on_tiny_problems(seed: int, merge: bool) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("count", [60, 150])
 def test_near_the_live_bytes_where_greedy_by_size_is_not(seed: int, count: int) -> None:
-    found, peak = random_rectangles(seed, count, 50, [64, 128, 256, 512])
+    instance = crowded(seed, count, 50, [64, 128, 256, 512])
+    found, peak = instance.layout, instance.live_bytes
     offsets = place(found, peak, work=300_000)
     assert_legal(found, offsets)
     assert peak <= height(found, offsets) <= height(found, greedy_by_size(found))
@@ -81,7 +82,8 @@ def test_near_the_live_bytes_where_greedy_by_size_is_not(seed: int, count: int) 
 def test_cut_rectangles_are_put_together_better_than_greedily() -> None:
     wasted, greedy_wasted = 0.0, 0.0
     for seed in range(6):
-        found, peak = perfect_rectangles(seed, 40, 30, 1000)
+        instance = perfect(seed, 40, 30, 1000)
+        found, peak = instance.layout, instance.live_bytes
         offsets = place(found, peak, work=600_000)
         assert_legal(found, offsets)
         assert peak == 1000
@@ -108,13 +110,14 @@ def test_a_change_taken_back_leaves_no_trace(seed: int) -> None:
 
 
 def test_same_offsets_every_time() -> None:
-    found, peak = perfect_rectangles(3, 50, 30, 1000)
+    instance = perfect(3, 50, 30, 1000)
+    found, peak = instance.layout, instance.live_bytes
     assert place(found, peak, work=100_000) == place(found, peak, work=100_000)
 
 
 def test_alignment() -> None:
-    found, peak = rectangles([(0, 2, 5), (0, 2, 7), (0, 2, 1)], align=16)
-    offsets = place(found, peak)
+    found = rectangles([(0, 2, 5), (0, 2, 7), (0, 2, 1)], align=16)
+    offsets = place(found, 13)
     assert_legal(found, offsets)
     assert height(found, offsets) == 33
 

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-from tests.unit.plan_problems import perfect_rectangles, random_problem
+from tests.unit.plan_problems import random_problem
 from tests.unit.test_plan_arena import assert_legal, least_height
 from tinyc.errors import TinycError
 from tinyc.plan import solve
 from tinyc.plan.arena import greedy_by_size, height
 from tinyc.plan.exact import prove
+from tinyc.plan.instances import perfect
 from tinyc.plan.lifetimes import layout
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
@@ -31,7 +32,8 @@ def test_the_least_height_of_tiny_problems(seed: int) -> None:
 
 def test_a_puzzle_is_solved() -> None:
     pytest.importorskip("ortools", reason="needs the extra `exact`")
-    found, peak = perfect_rectangles(2, 25, 20, 200)
+    instance = perfect(2, 25, 20, 200)
+    found, peak = instance.layout, instance.live_bytes
     greedy = greedy_by_size(found)
     proof = prove(found, peak, greedy)
     assert_legal(found, proof.offsets)
@@ -49,7 +51,8 @@ def test_exact_plans_are_never_larger(seed: int) -> None:
 
 def test_without_the_solver_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    found, peak = perfect_rectangles(2, 25, 20, 200)
+    instance = perfect(2, 25, 20, 200)
+    found, peak = instance.layout, instance.live_bytes
     with pytest.raises(TinycError, match="needs the package ortools") as caught:
         prove(found, peak, greedy_by_size(found))
     assert "pip install 'tinyc[exact]'" in caught.value.hint

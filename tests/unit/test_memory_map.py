@@ -1,0 +1,92 @@
+"""The memory map says what the plan says, as values, as text and as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.plan_problems import random_problem
+from tinyc.errors import TinycError
+from tinyc.memory_map import Tenant, make_map, map_of, map_text
+from tinyc.memory_plot import plot_map
+from tinyc.numerics import Numerics
+from tinyc.plan import plan_graph, solve
+from tinyc.select import select
+from tinyc.selftest import small_graph
+
+STEPS = [("a", "conv2d"), ("b", "add"), ("c", "softmax")]
+TENANTS = [
+    Tenant("x", "input", 0, 40, -1, 1),
+    Tenant("t", "tensor", 20, 40, 0, 2),  # over the last 20 bytes of x
+    Tenant("a", "scratch", 64, 36, 0, 1),
+    Tenant("u", "tensor", 0, 20, 1, 3),
+    Tenant("y", "output", 60, 20, 2, 3),
+]
+
+
+def test_bytes_held_twice_count_once() -> None:
+    found = make_map(100, 90, STEPS, TENANTS)
+    assert [moment.live_bytes for moment in found.moments] == [96, 60, 40]
+    assert [moment.top_bytes for moment in found.moments] == [100, 60, 80]
+    assert found.peak == (0,)
+
+
+def test_every_cell_names_its_holder() -> None:
+    lines = map_text(make_map(100, 90, STEPS, TENANTS), width=10)
+    assert [line.split()[2] for line in lines[1:4]] == ["AAbbBB####", "CCBBBB....", "CC....DD.."]
+    assert lines[1].endswith("<- peak")
+    assert "A cell is 10 bytes" in "\n".join(lines)
+    assert any(line.startswith("D  output        20  [60, 80)") for line in lines)
+
+
+@pytest.mark.parametrize("width", [1, 7, 64, 1000])
+def test_all_lines_of_the_map_are_as_wide(width: int) -> None:
+    bars = [line.split()[2] for line in map_text(make_map(100, 90, STEPS, TENANTS), width)[1:4]]
+    assert len({len(bar) for bar in bars}) == 1
+    assert len(bars[0]) <= min(width, 100)
+
+
+def test_the_map_of_a_graph_is_its_plan() -> None:
+    graph = small_graph()
+    plan = plan_graph(graph, select(graph, frozenset({"dsp"}), Numerics.TFLM), slide=True)
+    found = map_of(graph, plan)
+    assert found.arena_bytes == plan.arena_bytes == max(moment.top_bytes for moment in found.moments)
+    assert [moment.node for moment in found.moments] == [step.node for step in plan.steps]
+    kinds = {tenant.name: tenant.kind for tenant in found.tenants if tenant.kind != "scratch"}
+    assert [name for name, kind in kinds.items() if kind == "input"] == list(graph.inputs)
+    assert sum(kind == "output" for kind in kinds.values()) == len(graph.outputs)
+    for tenant in found.tenants:
+        at = plan.scratch_offsets if tenant.kind == "scratch" else plan.offsets
+        assert tenant.at == at[tenant.name]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_the_picture_is_the_same_every_time(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    found = make_map(100, 90, STEPS, TENANTS)
+    for name in ("one", "two"):
+        plot_map(found, tmp_path / f"{name}{suffix}", "three steps")
+    one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
+    assert one == two
+    if suffix == ".svg":
+        text = one.decode()
+        for word in ("three steps", "0 conv2d", "peak: 100 bytes", "lower bound: 90", "output over used-up input"):
+            assert word in text
+
+
+def test_a_plan_of_many_steps_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    plan = solve(random_problem(3, 90))
+    tenants = [Tenant(name, "tensor", at, 1, 0, 90) for name, at in plan.offsets.items()]
+    plot_map(make_map(plan.arena_bytes, 0, [(s.node, "op") for s in plan.steps], tenants), tmp_path / "m.svg", "")
+    assert "steps" in (tmp_path / "m.svg").read_text()
+
+
+def test_an_unknown_format_and_an_absent_folder_are_said(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    found = make_map(100, 90, STEPS, TENANTS)
+    with pytest.raises(TinycError, match=r"no format for .\.gif."):
+        plot_map(found, tmp_path / "m.gif", "")
+    with pytest.raises(TinycError, match="cannot be written"):
+        plot_map(found, tmp_path / "absent" / "m.svg", "")

@@ -1,0 +1,88 @@
+"""`tinyc plan`: where every tensor of a model lives in the arena, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tinyc.board import load_board
+from tinyc.cli.options import (
+    BoardName,
+    CalibrationFile,
+    ColorOption,
+    FlashBudget,
+    Json,
+    MemoryFor,
+    MemoryOption,
+    Model,
+    NumericsName,
+    OptimizeFor,
+    RamBudget,
+    Verbose,
+    make_options,
+)
+from tinyc.cli.output import Color, Output, guarded
+from tinyc.cli.running import run_stages
+from tinyc.memory_map import MemoryMap, map_of, map_text
+from tinyc.memory_plot import check_format, plot_map
+from tinyc.pipeline import compile_model
+
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the map into this .svg, .png or .pdf file.", show_default=False)
+]
+Width = Annotated[int, typer.Option(min=8, max=400, help="Cells of a line of the map.")]
+
+
+def command(
+    model: Model,
+    board: BoardName = "cortex-m4",
+    plot: PlotFile = None,
+    width: Width = 64,
+    calibration: CalibrationFile = None,
+    numerics: NumericsName = None,
+    optimize: OptimizeFor = OptimizeFor.SPEED,
+    flash_budget: FlashBudget = None,
+    ram_budget: RamBudget = None,
+    memory: MemoryOption = MemoryFor.BALANCED,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan can go below."""
+    with guarded(color, json, verbose) as out:
+        if plot is not None:
+            check_format(plot)
+        options = make_options(
+            board=board,
+            name=None,
+            numerics=numerics,
+            optimize=optimize,
+            calibration=calibration,
+            toolchain=None,
+            emulator=None,
+            inputs=None,
+            expect=None,
+            flash_budget=flash_budget,
+            ram_budget=ram_budget,
+            memory=memory,
+            samples=0,
+        )
+        compiled = run_stages(out, lambda progress: compile_model(model, load_board(board), options, progress))
+        found = map_of(compiled.graph, compiled.plan)
+        if plot is not None:
+            plot_map(found, plot, f"{model.stem} on {board}: {found.arena_bytes:,} bytes of arena")
+        out.json(found.to_json())
+        _show(out, found, width, plot)
+
+
+def _show(out: Output, found: MemoryMap, width: int, plot: Path | None) -> None:
+    for line in map_text(found, width):
+        out.result(Text(line, no_wrap=True, overflow="ignore"))
+    gap = found.arena_bytes - found.lower_bound_bytes
+    bound = f"lower bound {found.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
+    out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {', '.join(map(str, found.peak))}")
+    if plot is not None:
+        out.result(f"drawn in {plot}")
