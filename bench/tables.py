@@ -159,7 +159,7 @@ def _costs(measured: Sequence[Measured]) -> str:
         "bytes compared",
         "different",
     )
-    return _table(head, [_cost_row(one.model, one.report) for one in measured])
+    return as_table(head, [_cost_row(one.model, one.report) for one in measured])
 
 
 def _cost_row(model: str, report: Report) -> list[str]:
@@ -182,7 +182,7 @@ def _cost_row(model: str, report: Report) -> list[str]:
 
 def _accuracies(measured: Sequence[Measured]) -> str:
     head = ("model", "inputs", "output SQNR", "same arg max as float", "top-1 float", "top-1 int8")
-    return _table(head, [_accuracy_row(one.model, one.report.accuracy) for one in measured])
+    return as_table(head, [_accuracy_row(one.model, one.report.accuracy) for one in measured])
 
 
 def _accuracy_row(model: str, found: Accuracy | None) -> list[str]:
@@ -230,7 +230,7 @@ def _against(board: str, measured: Sequence[Measured], peers: Sequence[Peer]) ->
         for peer in there:
             if theirs(peer):
                 rows.append([peer.name, *(_beside(theirs(peer).get(m), mine(r)) for m, r in ours.items())])
-        parts.append(_table((title, *ours), rows))
+        parts.append(as_table((title, *ours), rows))
     parts.append("In brackets: how many times what tinyc needs. How the others were measured:")
     parts.append("\n".join(f"* {peer.name}: {peer.how}." for peer in there))
     return parts
@@ -247,7 +247,7 @@ def _cycles(published: Published) -> list[str]:
     models = [m for m in MODELS if any(m in row for row in published.cycles.values())]
     rows = [[name, *(f"{row[m]:g}" if m in row else "-" for m in models)] for name, row in published.cycles.items()]
     text = f"{published.how}. Cycles are not instructions: that board takes about 1.5 of them for one."
-    return ["### Published MLPerf Tiny results", text, _table(("product", *models), rows)]
+    return ["### Published MLPerf Tiny results", text, as_table(("product", *models), rows)]
 
 
 def _seconds(measured: Sequence[Measured]) -> str:
@@ -255,7 +255,8 @@ def _seconds(measured: Sequence[Measured]) -> str:
     return f"Seconds from model to proof, all inputs, on the machine that wrote this: {', '.join(parts)}."
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def as_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, numbers to the right of the first column."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -268,14 +269,14 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def write_section(page: Path, board: str, text: str) -> None:
-    """Replace the board's part of the page; a board that has none gets one at the end."""
-    begin, end = f"<!-- {board}: written by bench/tables.py -->", f"<!-- end of {board} -->"
+def write_section(page: Path, part: str, text: str, script: str = "bench/tables.py", title: str | None = None) -> None:
+    """Replace one part of the page, of a board or of another script; a part that is not there goes to the end."""
+    begin, end = f"<!-- {part}: written by {script} -->", f"<!-- end of {part} -->"
     block = f"{begin}\n\n{text}\n{end}"
     old = page.read_text(encoding="utf-8") if page.is_file() else "# Benchmarks\n"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not pattern.search(old):
-        old = f"{old.rstrip()}\n\n## {board}\n\n{begin}{end}\n"
+        old = f"{old.rstrip()}\n\n## {title or part}\n\n{begin}{end}\n"
     page.write_text(pattern.sub(lambda _: block, old), encoding="utf-8")
 
 

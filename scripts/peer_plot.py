@@ -1,9 +1,12 @@
-"""Draws docs/images/peers.svg: tinyc beside other tools, from docs/benchmarks.json and bench/peers.toml.
+"""Draws docs/images/peers.svg: tinyc beside other tools and desktop runs.
+
+From docs/benchmarks.json (`make bench`), bench/peers.toml and docs/desktop.json (bench/desktop.py).
 
     python scripts/peer_plot.py        # needs `pip install tinyc[plot]`
 
 Four panels for Cortex-M4: instructions, arena, code; and cycles, where ours are modelled and the others' were
-published. Each bar is relative to a free baseline, which is 1 in each panel; lower is better. The same figures give the
+published. Each bar is relative to a free baseline, which is 1 in each panel; lower is better. Below, if there are
+figures of desktop runs, milliseconds of one inference on the board and on a desktop. The same figures give the
 same file.
 """
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 BOARD = "cortex-m4"
 PICTURE = ROOT / "docs" / "images" / "peers.svg"
 FIGURES = ROOT / "docs" / "benchmarks.json"
+DESKTOP = ROOT / "docs" / "desktop.json"
 COLORS = ("#1b6ca8", "#9aa5b1", "#e0a458", "#7a9e7e", "#b56576")  # ours first
 TOP = 2.0  # no bar is higher; what would be says how high
 
@@ -70,17 +74,36 @@ def _arena_name(peer: Peer) -> str:
     return f"{peer.name} (without inputs, outputs)" if peer.name == "IREE" else peer.name
 
 
-def draw(found: Sequence[Panel], picture: Path) -> None:
-    """Write the SVG file; its bytes depend on the panels alone."""
+def desktop_rows(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Milliseconds of one inference, run -> model: the board first, then each desktop run of int8 and float files."""
+    rows: dict[str, dict[str, float]] = {}
+    for model in (model for report in reports for model in report["models"]):
+        name, arithmetic = model["model"].split("_")[0], "int8" if model["model"].endswith(".tflite") else "float32"
+        board = model["boards"][0]
+        if arithmetic == "int8":
+            rows.setdefault(f"tinyc on {board['board']} (modelled)", {})[name] = board["milliseconds"]
+        for ref in model["references"]:
+            if ref["kind"] == "c" and arithmetic != "int8":
+                continue  # the same library as that of the int8 file, nearly
+            label = f"{ref['name']}, {ref['arithmetic']}, {ref['device']}"
+            rows.setdefault(label, {})[name] = ref["latency"]["median_us"] / 1000
+    return rows
+
+
+def draw(found: Sequence[Panel], desktop: Mapping[str, Mapping[str, float]], picture: Path) -> None:
+    """Write the SVG file; its bytes depend on the arguments alone."""
     import matplotlib as mpl  # noqa: PLC0415  an optional extra
 
     mpl.use("svg")
     mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 9, "font.family": "sans-serif"})
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    figure, grid = plt.subplots(2, 2, figsize=(10, 6.4), layout="constrained")
-    for axes, panel in zip(grid.flat, found, strict=True):
-        _draw_panel(axes, panel)
+    figure = plt.figure(figsize=(10, 9.2 if desktop else 6.4), layout="constrained")
+    grid = figure.add_gridspec(3 if desktop else 2, 2)
+    for place, panel in enumerate(found):
+        _draw_panel(figure.add_subplot(grid[place // 2, place % 2]), panel)
+    if desktop:
+        _draw_desktop(figure.add_subplot(grid[2, :]), desktop)
     figure.suptitle("MLPerf Tiny int8 models on Cortex-M4, baseline = 1, lower is better", fontsize=11)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
@@ -115,14 +138,30 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.legend(fontsize=7, frameon=False, loc="upper right", ncols=2)
 
 
+def _draw_desktop(axes: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
+    width = 0.8 / len(rows)
+    for index, (name, row) in enumerate(rows.items()):
+        places = [MODELS.index(model) + (index - (len(rows) - 1) / 2) * width for model in row]
+        axes.bar(places, list(row.values()), width * 0.92, color=COLORS[index % len(COLORS)], label=name)
+        for place, value in zip(places, row.values(), strict=True):
+            axes.text(place, value * 1.1, f"{value:.2g}", ha="center", fontsize=7)
+    axes.set_yscale("log")
+    axes.set_ylim(top=max(value for row in rows.values() for value in row.values()) * 30)
+    axes.set_xticks(range(len(MODELS)), MODELS)
+    axes.set_title("milliseconds of one inference, board and desktop (log scale)", fontsize=10, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False, loc="upper right", ncols=2)
+
+
 def main() -> int:
     peers, published = read_peers()
     if not FIGURES.is_file():
         print("docs/benchmarks.json is missing: run `make bench` first", file=sys.stderr)
         return 2
     ours = json.loads(FIGURES.read_text(encoding="utf-8"))[BOARD]
+    desktop = desktop_rows(json.loads(DESKTOP.read_text(encoding="utf-8"))) if DESKTOP.is_file() else {}
     try:
-        draw(panels(ours, peers, published), PICTURE)
+        draw(panels(ours, peers, published), desktop, PICTURE)
     except ImportError:
         print("matplotlib is missing: pip install tinyc[plot]", file=sys.stderr)
         return 2

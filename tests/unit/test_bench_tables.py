@@ -1,4 +1,4 @@
-"""bench/tables.py and scripts/peer_plot.py on made-up figures; bench/peers.toml is complete."""
+"""bench/tables.py, bench/desktop.py and scripts/peer_plot.py on made-up figures; bench/peers.toml is complete."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from tinyc.bench.report import (
+    BenchReport,
+    BoardResult,
+    Computer,
+    Latency,
+    Missing,
+    ModelResult,
+    Parity,
+    ReferenceResult,
+)
 from tinyc.report import Accuracy, Flash, Report, Verify
 
 ROOT = Path(__file__).resolve().parents[2]
 for folder in ("bench", "scripts"):
     sys.path.insert(0, str(ROOT / folder))
 
+import desktop  # noqa: E402
 import peer_plot  # noqa: E402
 import peers  # noqa: E402
 import tables  # noqa: E402
@@ -113,9 +124,52 @@ def test_picture(tmp_path: Path) -> None:
     tables.write_figures(tmp_path / "f.json", "cortex-m4", [measured(m) for m in peers.MODELS])
     ours = json.loads((tmp_path / "f.json").read_text())["cortex-m4"]
     found = peer_plot.panels(ours, *peers.read_peers())
+    rows = peer_plot.desktop_rows([bench_report("kws_int8.tflite").to_json(), bench_report("kws_fp32.onnx").to_json()])
     for name in ("one", "two"):
-        peer_plot.draw(found, tmp_path / f"{name}.svg")
+        peer_plot.draw(found, rows, tmp_path / f"{name}.svg")
     text = (tmp_path / "one.svg").read_text()
     assert text == (tmp_path / "two.svg").read_text()
-    for words in ("TFLite Micro + CMSIS-NN", "tinyc (modelled)", "2 M", "5 kB", "7 kB", "3 M"):
+    for words in (
+        "TFLite Micro + CMSIS-NN",
+        "tinyc (modelled)",
+        "2 M",
+        "5 kB",
+        "7 kB",
+        "3 M",
+        "tinyc on m4 (modelled)",
+    ):
+        assert words in text
+
+
+def bench_report(file: str) -> BenchReport:
+    """What `tinyc bench` states of one model."""
+    parity = Parity(inputs=4, agreement=0.75, sqnr_db=30.0, different=None, top1_reference=0.5, top1_board=0.25)
+    runs = [
+        ReferenceResult(kind, name, "a CPU", "1.0", "int8", Latency(50.0, 60.0, 9), 1.5, 4000.0, 16, parity)
+        for kind, name in (("c", "generated C"), ("cpu", "LiteRT"))
+    ]
+    board = BoardResult("m4", "QEMU", "gcc", 100, 240, 2.0, 1, 2, 3, 4, 5, 6, 0)
+    model = ModelResult(
+        file, "0" * 64, "kws", "tflm", 10, "x.npz", (board,), tuple(runs), (Missing("gpu", "no device"),)
+    )
+    return BenchReport(1, "0", Computer("a CPU", "a system", "3.11"), "speed", (model,))
+
+
+def test_desktop_rows_hold_the_generated_c_once() -> None:
+    rows = peer_plot.desktop_rows([bench_report("kws_int8.tflite").to_json(), bench_report("kws_fp32.onnx").to_json()])
+    assert rows == {
+        "tinyc on m4 (modelled)": {"kws": 2.0},
+        "generated C, int8, a CPU": {"kws": 0.05},
+        "LiteRT, int8, a CPU": {"kws": 0.05},
+    }
+
+
+def test_desktop_section_states_times_parity_and_what_did_not_run() -> None:
+    report = bench_report("kws_int8.tflite")
+    text = desktop.section([report])
+    for words in (
+        "| kws_int8.tflite | 2.00 | generated C, int8 | a CPU | 50 (1.50) | 60 | 4,000 (16) |",
+        "| kws_int8.tflite | LiteRT | 75.0% | 30.0 dB | - | 50.0% | 25.0% |",
+        "* not run: gpu: no device",
+    ):
         assert words in text
