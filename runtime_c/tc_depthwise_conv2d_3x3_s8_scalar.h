@@ -267,34 +267,40 @@ static inline int32_t tc_scalar_column(int8_t a, int8_t b, int8_t c)
     return (int32_t)((uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 24);
 }
 
-static TC_SCALAR_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
-                                                               const int8_t *const *x, int8_t *y, void *scratch)
+/* The row of channel c with its weights w [3][3]. */
+static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
+                                           int32_t *columns, int32_t c, const int8_t *w)
 {
-    int32_t *const columns = (int32_t *)scratch;
     const int32_t in_c = p->out.out_c, left = p->pad_left;
     const int32_t inside = p->columns - left < p->in_w ? p->columns - left : p->in_w;
     const int32_t outside = tc_scalar_column((int8_t)p->x_zero, (int8_t)p->x_zero, (int8_t)p->x_zero);
 
-    for (int32_t c = 0; c < in_c; c++) {
-        const int8_t *x0 = x[0] + c, *x1 = x[1] + c, *x2 = x[2] + c;
-        int32_t *to = columns;
-        int32_t i = 0;
-        for (; i < left; i++) {
-            *to++ = outside;
-        }
-        int32_t *const end = to + inside;
-        for (int32_t at = 0; to < end; at += in_c) {
-            *to++ = tc_scalar_column(x0[at], x1[at], x2[at]);
-        }
-        for (i += inside; i < p->columns; i++) {
-            *to++ = outside;
-        }
-        if (p->stride_w == 1) {
-            tc_scalar_dw3x3_1(columns, p->w + 9 * c, p->out_w);
-        } else {
-            tc_scalar_dw3x3_2(columns, p->w + 9 * c, p->out_w);
-        }
-        p->store(&p->out, columns, c, p->out_w, y + c, in_c);
+    const int8_t *x0 = x[0] + c, *x1 = x[1] + c, *x2 = x[2] + c;
+    int32_t *to = columns;
+    int32_t i = 0;
+    for (; i < left; i++) {
+        *to++ = outside;
+    }
+    int32_t *const end = to + inside;
+    for (int32_t at = 0; to < end; at += in_c) {
+        *to++ = tc_scalar_column(x0[at], x1[at], x2[at]);
+    }
+    for (i += inside; i < p->columns; i++) {
+        *to++ = outside;
+    }
+    if (p->stride_w == 1) {
+        tc_scalar_dw3x3_1(columns, w, p->out_w);
+    } else {
+        tc_scalar_dw3x3_2(columns, w, p->out_w);
+    }
+    p->store(&p->out, columns, c, p->out_w, y + c, in_c);
+}
+
+static TC_SCALAR_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
+                                                               const int8_t *const *x, int8_t *y, void *scratch)
+{
+    for (int32_t c = 0; c < p->out.out_c; c++) {
+        tc_scalar_dw3x3_channel(p, x, y, (int32_t *)scratch, c, p->w + 9 * c);
     }
 }
 

@@ -7,7 +7,8 @@
  * stream: 1 word       the zero point four times, as bytes
  *         per channel  start value; weights; mult, add[, shift]
  * weights: per kernel row words of two int16 taps: for stride_w 2 (and k_w 1) taps (0, 1), (2, 3) ..., an odd last one
- * with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ...
+ * with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ... int4: four such words in one, of each tap 4 bits, the first word's
+ * on top of each half; the weights come before the start value; at most TC_DEPTHWISE_INT4 words, and each tap times 2^12.
  *
  * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min, y_max); with `sign`, the
  * high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are in the start values and `add`.
@@ -22,12 +23,16 @@
 
 #if !TC_DSP_ASM
 
+#define TC_DEPTHWISE_INT4 64 /* words of int4 weights, unpacked */
+
 typedef struct {
     int32_t in_h, in_w, out_h, out_w, k_h, k_w, stride_h, stride_w, pad_top, pad_left;
     int32_t in_step, in_row, out_step, out_row;
     int32_t channels;
     int32_t band;    /* output rows that scratch has room for */
     int32_t columns; /* of a plane, padding included */
+    int32_t int4;    /* weights of 4 bits */
+    int32_t halve;   /* X is shifted right by 11 first */
     int32_t sign, varies, shift;
     int32_t y_min, y_max;
 } tc_depthwise_planes_t;
@@ -41,8 +46,9 @@ static inline int32_t tc_depthwise_tap(const tc_depthwise_planes_t *p, const int
     return k + 1 < p->k_w ? tc_lo16(words[k]) : tc_hi16(words[k - 1]);
 }
 
-static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t x, const int32_t *constants)
+static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t sum, const int32_t *constants)
 {
+    const int32_t x = p->halve ? sum >> 11 : sum;
     const int32_t t = p->sign ? tc_smmlar(x, constants[0], constants[1]) - (x < 0)
                               : tc_smmla(x, constants[0], constants[1]);
     return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift)), p->y_min, p->y_max);
@@ -60,6 +66,17 @@ static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_
     }
 }
 
+/* Start value and weights of a channel with int4 weights. Returns the end of both in the stream. */
+static inline const int32_t *tc_depthwise_int4(const int32_t *stream, int32_t words, int32_t *to)
+{
+    const int32_t packed = (words + 3) / 4;
+    to[0] = stream[packed];
+    for (int32_t i = 0; i < words; i++) {
+        to[1 + i] = (int32_t)((uint32_t)stream[i / 4] << i % 4 * 4 & 0xf000f000u);
+    }
+    return stream + packed + 1;
+}
+
 static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const int32_t *stream, const int8_t *x,
                                           const int8_t *const *row, int8_t *y, int16_t *plane)
 {
@@ -68,7 +85,13 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
     const int32_t fresh = p->band * p->stride_h;
     const int32_t keep = p->k_h > p->stride_h ? p->k_h - p->stride_h : 0;
     for (int32_t channel = 0; channel < p->channels; channel++) {
-        const int32_t *weights = stream + 1, *constants = weights + p->k_h * words;
+        int32_t unpacked[1 + TC_DEPTHWISE_INT4];
+        const int32_t *constants = stream + 1 + p->k_h * words;
+        if (p->int4) {
+            constants = tc_depthwise_int4(stream, p->k_h * words, unpacked);
+            stream = unpacked;
+        }
+        const int32_t *weights = stream + 1;
         tc_depthwise_load(p, x, row, channel, 0, keep, zero, plane);
         for (int32_t first = 0; first < p->out_h; first += p->band) {
             const int32_t rows = first + p->band > p->out_h ? p->out_h - first : p->band;

@@ -2,8 +2,8 @@
  *
  *   y[o][i] = clamp(requantize(sum over k of (x[o][k][i] - x_zero), mult, shift) + y_zero, -128, 127)
  *
- * mult and shift contain 1/n; mult may lie in [2^29, 2^31). rounds 3: mult holds the bits of a float32 factor,
- * and y_zero is added in float32 before rounding. y [outer][inner], may not overlap x.
+ * mult and shift contain 1/n; mult may lie in [2^29, 2^31). rounds 3: mult holds the bits of a float32 factor;
+ * then, with zero_first, y_zero is added in float32 before rounding. y [outer][inner], may not overlap x.
  * The sum cannot overflow: the compiler bounds n. No scratch.
  */
 #ifndef TC_MEAN_S8_H
@@ -14,7 +14,7 @@
 typedef struct {
     int32_t outer, n, inner;
     int32_t x_zero, mult, shift, y_zero;
-    int32_t rounds;
+    int32_t rounds, zero_first;
 } tc_mean_s8_t;
 
 static void tc_mean_s8(const tc_mean_s8_t *p, const int8_t *x, int8_t *y)
@@ -25,7 +25,7 @@ static void tc_mean_s8(const tc_mean_s8_t *p, const int8_t *x, int8_t *y)
             for (int32_t k = 0; k < p->n; k++) {
                 sum += x[k * p->inner + i];
             }
-            if (p->rounds == 3) {
+            if (p->zero_first) {
                 /* volatile: multiplication and addition each round, never contracted to one */
                 const volatile float product = (float)sum * tc_float_of(p->mult);
                 sum = tc_round_half_even(product + (float)p->y_zero);

@@ -8,6 +8,8 @@
  *   4 words      start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
  *                packed: 2 words, "A over B" (tc_dsp.h), of channels 0, 1 and of channels 2, 3
+ *                fours: 1 word; each half has 4096 d0 + 256 d1 + 16 d2 + d3 of four channels, d0 the int4 weight, d1 and
+ *                d3 the weight + 8, d2 the weight or the weight + 8
  *   4 times      mult, add[, shift]: of each channel
  *
  * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`, the high
@@ -26,7 +28,8 @@
 typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
-    int32_t halve, twice;      /* packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
+    int32_t halve, twice;      /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
     int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
     int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
     int32_t shift[4];
@@ -47,11 +50,44 @@ static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t 
     return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift[position])), p->y_min, p->y_max);
 }
 
+/* Four accumulators of one pixel with int4 weights. Returns the end of the weights. */
+static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
+                                                     int32_t first, int32_t *acc)
+{
+    const int32_t *w = stream + 4;
+    const int32_t low = p->halve ? 1 : 4;
+    int32_t sum = 0;
+
+    for (int32_t o = 0; o < 4; o++) {
+        acc[o] = stream[o];
+    }
+    for (int32_t i = 0; i < 2 * p->steps; i += 2, w++) {
+        const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
+        const int32_t cleared = *w & 0x0fff0fff;
+        acc[0] = tc_smlad(taps, *w, acc[0]);
+        acc[1] = tc_smlad(taps, cleared, acc[1]);
+        acc[2] = tc_smlad(taps, p->fours == 1 ? tc_sxtb16(cleared) : cleared & 0x00ff00ff, acc[2]);
+        acc[3] = tc_smlad(taps, cleared & 0x000f000f, acc[3]);
+        sum = tc_smlad(taps, 0x00010001, sum);
+    }
+    acc[0] = tc_wrap((int64_t)acc[0] - acc[1]);
+    acc[1] = tc_wrap((int64_t)acc[1] - acc[2] - (int64_t)sum * 2048);
+    acc[2] = tc_wrap((int64_t)acc[2] - acc[3] - (p->fours == 1 ? 0 : (int64_t)sum * 128));
+    acc[3] = tc_wrap(((int64_t)acc[3] - (int64_t)sum * 8) * (1 << low));
+    for (int32_t o = 0; o < 3 && p->halve; o++) {
+        acc[o] >>= 11 - 4 * o;
+    }
+    return w;
+}
+
 /* Four accumulators of one pixel. Returns the end of the weights. */
 static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                             int32_t first, int32_t *acc)
 {
     const int32_t *w = stream + 4;
+    if (p->fours) {
+        return tc_stream_sums_of_fours(p, stream, x, first, acc);
+    }
     for (int32_t o = 0; o < 4; o++) {
         acc[o] = stream[o];
     }

@@ -10,10 +10,11 @@
  *
  * stream, per four output channels: 4 start values (of the product that all outputs contain); per product and step the
  * weight words of the four channels, first channel of the step in the low half. constants, per four output channels and
- * raise: mult, add[, shift] of each channel.
+ * raise: mult, add[, shift or drop] of each channel.
  *
  * Sums over products are modulo 2^32; with `ninth` they are multiples of 9 that are divided by it; they are 2^raised times
- * X for some outputs. X becomes y as in tc_stream.h.
+ * X for some outputs. X becomes y as in tc_stream.h; with `drops`, the high word is not rounded, and for X < 0 the
+ * channel's drop is subtracted.
  *
  * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the twins.
  */
@@ -90,7 +91,7 @@ typedef struct {
     int32_t p;              /* products of one dimension */
     int32_t steps, shared;
     int32_t ninth, lowers;  /* lowers: raised sums are shifted down, there is one block of constants */
-    int32_t sign, varies, shift;
+    int32_t sign, drops, varies, shift;
     int32_t y_min, y_max;
     int32_t blocks;         /* of constants */
     const int8_t *inputs;   /* [p][n] */
@@ -143,10 +144,11 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
 
 static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, const int32_t *constants)
 {
-    const int32_t words = f->varies ? 3 : 2;
+    const int32_t words = f->varies || f->drops ? 3 : 2;
     const int32_t *k = constants + (f->lowers ? 0 : f->block[raised] * 4 * words);
     const int32_t x = f->lowers ? sum >> raised : sum;
-    const int32_t t = f->sign ? tc_smmlar(x, k[0], k[1]) - (x < 0) : tc_smmla(x, k[0], k[1]);
+    const int32_t rounded = tc_smmlar(x, k[0], k[1]) - (x < 0), fall = f->drops && x < 0 ? k[2] : 0;
+    const int32_t t = f->sign && !f->drops ? rounded : tc_smmla(x, k[0], tc_wrap((int64_t)k[1] - fall));
     const int32_t shift = f->varies ? k[2] : f->shift + (f->lowers ? 0 : raised);
     return tc_clamp(tc_ssat8(t >> shift), f->y_min, f->y_max);
 }
@@ -154,7 +156,7 @@ static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t ra
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
                                        const int32_t *factors, int8_t *const *y)
 {
-    const int32_t words = f->varies ? 3 : 2, weights = f->p * f->p * f->steps * 4;
+    const int32_t words = f->varies || f->drops ? 3 : 2, weights = f->p * f->p * f->steps * 4;
     for (int32_t o = 0; o < f->out_c; o++) {
         const int32_t *start = stream + o / 4 * (4 + weights), *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
         for (int32_t tile = 0; tile < 2; tile++) {

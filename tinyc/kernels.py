@@ -67,7 +67,17 @@ class Params:
     """Argument: `const` pointer to the step's parameter struct."""
 
 
-Arg = In | Out | Scratch | Params | Const | int
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """Argument of an accumulating row form: `void *` to its bytes, which last from the first row to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """Argument of a row form: `int32_t`, the number of the row that the call makes (accumulating: consumes)."""
+
+
+Arg = In | Out | Scratch | Params | Accumulator | RowIndex | Const | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,8 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes.
+    """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
+    cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
 
     Code that layers share is counted for each.
     """
@@ -142,6 +153,45 @@ class Cost:
     instructions: int
     flash_bytes: int
     scratch_bytes: int
+    cycles: int = -1
+
+    def __post_init__(self) -> None:
+        if self.cycles < 0:
+            object.__setattr__(self, "cycles", self.instructions * 3 // 2)
+
+    @property
+    def time(self) -> int:
+        """What select and shrink compare: instructions and cycles together. A kernel that saves one must not lose as
+        much of the other: LDM is one instruction and many cycles."""
+        return self.instructions + self.cycles
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
+
+    call: `call.rows` is the vertical geometry, out_rows is 1. In(i) is passed as an array of k_h row
+    pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row;
+    Out() is the pointer to the output row. Rows outside the tensor are pointers to rows.pad, or null pointers
+    where there is none. An elementwise kernel gets rows of each of its tensor inputs.
+    cost: of the whole tensor made this way, scratch included. special: the function written for the layer, where the
+    kernel is a family of them. inplace: inputs whose dying row (the topmost of the window) may be exactly the
+    output row's bytes: they have the same number of bytes, and what is written over has been read.
+    accumulator_bytes: > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned).
+    They belong to the layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which
+    may not overlap them. Then k_h is 1 and out_h is in_h. function: the C function, where it is not `special`
+    and has another name than the kernel; includes: then its headers, else those beside the kernel's.
+    """
+
+    call: Call
+    scratch_bytes: int
+    cost: Cost
+    special: Special | None = None
+    inplace: tuple[int, ...] = ()
+    accumulator_bytes: int = 0
+    direct: bool = False
+    function: str = ""
+    includes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +202,8 @@ class Kernel:
     isa: features that the core must have (`dsp`). when: conditions on the node. scratch: bytes,
     16-byte aligned in the arena. inplace: inputs whose bytes may be the output's bytes (same start),
     because every element is read before it is written; they have the output's shape, or (shrinks) more
-    elements.
+    elements. row_forms: ways to make its rows one at a time in a streamed group, with several scratch sizes at
+    several costs, beside that of `Call.rows` where it makes one row per call.
     """
 
     name: str
@@ -165,6 +216,7 @@ class Kernel:
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     specialize: Callable[[Site, Any], Special] | None = None
     cost: Callable[[Site, Any], Cost] | None = None
+    row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None
 
     @property
     def headers(self) -> tuple[str, ...]:

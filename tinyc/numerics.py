@@ -40,16 +40,24 @@ class Numerics(Enum):
     """Whose integers the model has to reproduce, where two runtimes differ.
 
     TFLM: TensorFlow Lite Micro's kernels. LITERT: desktop LiteRT's default path (XNNPACK where it
-    applies). OURS: models that tinyc quantized; `single` rounding, otherwise as TFLM.
+    applies). ONNX: the reals that QuantizeLinear and DequantizeLinear stand for, rounded to nearest, halves
+    to even, as ONNX Runtime's integer kernels do. OURS: models that tinyc quantized; `single` rounding,
+    otherwise as TFLM.
     """
 
     TFLM = "tflm"
     LITERT = "litert"
     OURS = "single"
+    ONNX = "onnx"
 
     @property
     def rounding(self) -> Rounding:
         return Rounding.DOUBLE if self is Numerics.TFLM else Rounding.SINGLE
+
+    @property
+    def scales_in_float(self) -> bool:
+        """Whether weighted layers and means multiply their accumulators by a float32 factor (`Rounding.FLOAT`)."""
+        return self in (Numerics.LITERT, Numerics.ONNX)
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
 
-Every usable kernel of every node has a Cost. `speed` and `balanced` weigh instructions against
+Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against
 bytes of flash (PRICE), `size` asks for the least flash.
 Under a budget this is the multiple-choice knapsack problem (one item of each class, Sinha and Zoltners
 1979), solved here exactly up to FLASH_GRAIN by keeping the undominated sums.
@@ -22,12 +22,13 @@ from tinyc.ops.base import Op, Site
 Optimize = Literal["speed", "balanced", "size"]
 
 FLASH_GRAIN = 128  # bytes; sums are compared in these
-# Instructions of one inference that a byte of flash must save to be spent; None: flash alone counts.
+# Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
 PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
 # Estimates for kernels without a cost of their own, which are all shared between layers.
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
 _SHARED_CODE = 300
+_TIME_BITS = 48  # more than the time of any layer has
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,13 @@ def _candidates(site: Site, isa: frozenset[str], wanted: str | None) -> list[Cho
     found = []
     for kernel in usable:
         scratch = kernel.scratch(site, params)
-        cost = kernel.cost(site, params) if kernel.cost else _estimate(op, kernel, site, scratch)
+        cost = kernel.cost(site, params) if kernel.cost else estimate(op, kernel, site, scratch)
         found.append(Choice(site, params, kernel, scratch, cost, tuple(refused)))
     return found
 
 
-def _estimate(op: Op, kernel: Kernel, site: Site, scratch: int) -> Cost:
+def estimate(op: Op, kernel: Kernel, site: Site, scratch: int) -> Cost:
+    """The cost of a kernel that does not say: by multiplications and outputs."""
     consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
     instructions = _PER_MAC["dsp" in kernel.isa] * op.macs(site) + _PER_ELEMENT * site.y().elements
     return Cost(instructions, consts + _SHARED_CODE, scratch)
@@ -127,9 +129,9 @@ def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
     price = PRICE[goal.optimize]
 
     def weight(choice: Choice) -> int:
-        """What is minimized; least first among equals."""
+        """What is minimized: where flash alone counts, time decides between equals."""
         cost = choice.cost
-        return cost.flash_bytes if price is None else cost.instructions + price * cost.flash_bytes
+        return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
 
     best = [min(options, key=weight) for options in classes]
     if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyc.emit.library import Info, emit_library
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.lower import lower
+from tinyc.lower import Program, lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
@@ -21,7 +21,7 @@ from tinyc.reference import run_int
 from tinyc.run.host import fixed_addresses
 from tinyc.select import Choice, refusals, select
 
-HOST_ISA = frozenset({"dsp"})  # tc_dsp.h has a plain C twin of each instruction, so DSP kernels run anywhere
+HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m"})  # their kernels have plain C twins, which run anywhere
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -108,7 +108,13 @@ def run_plan(
     compiler: str = "gcc",
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernels and places."""
-    program = lower(graph, choices, plan, numerics, "unit")
+    return run_program(graph, lower(graph, choices, plan, numerics, "unit"), inputs, compiler)
+
+
+def run_program(
+    graph: Graph, program: Program, inputs: Sequence[Mapping[str, Array]], compiler: str = "gcc"
+) -> list[list[Array]]:
+    """Outputs of each sample from the generated library, called `unit`, sanitizers on."""
     files = emit_library(program, Info("unit", "0" * 64, "host"))
     blob = b"".join(np.ascontiguousarray(s[name]).tobytes() for s in inputs for name in graph.inputs)
     with tempfile.TemporaryDirectory() as folder:

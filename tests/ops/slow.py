@@ -29,7 +29,7 @@ def half_away(value: Fraction) -> int:
 def scaled(acc: int, scales: tuple[float, float, float], numerics: Numerics) -> int:
     """acc * x_scale * w_scale / y_scale with the rounding of the runtime."""
     x, w, y = scales
-    if numerics is Numerics.LITERT:
+    if numerics.scales_in_float:
         factor32 = np.float32(x) * np.float32(w) / np.float32(y)
         return round(Fraction(float(np.float32(acc) * factor32)))
     mantissa, exponent = math.frexp(x * w / y)

@@ -50,8 +50,10 @@ def slow_mean(graph: Graph, total: int, n: int, numerics: Numerics) -> int:
     """The output for `n` values that sum up to `total`."""
     (x_scale, x_zero), (y_scale, y_zero) = (graph.values[name].quant.per_tensor for name in "xy")
     acc = total - n * x_zero
-    if numerics is Numerics.LITERT:
+    if numerics.scales_in_float:
         product = np.float32(acc) * (np.float32(x_scale) / np.float32(y_scale) / np.float32(n))
+        if numerics is Numerics.ONNX:
+            return max(-128, min(127, round(Fraction(float(product))) + y_zero))
         return max(-128, min(127, round(Fraction(float(product + np.float32(y_zero))))))
     mantissa, exponent = math.frexp(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 31 + exponent)

@@ -19,7 +19,10 @@ X_SCALE = float(np.float32(0.0235))
 
 @dataclass(frozen=True)
 class Layer:
-    """What a weighted layer of a test looks like. `gain` divides the output scale: above 1, more saturates."""
+    """What a weighted layer of a test looks like. `gain` divides the output scale: above 1, more saturates.
+
+    bits: of the weights, 8 or 4.
+    """
 
     op: str
     attrs: Any
@@ -32,6 +35,7 @@ class Layer:
     weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones
     gain: float = 1.0
     seed: int = 0
+    bits: int = 8
 
     @property
     def out_c(self) -> int:
@@ -43,17 +47,18 @@ def graph_of(layer: Layer) -> Graph:
     rng = np.random.default_rng(layer.seed)
     taps = int(np.prod(layer.w_shape)) // layer.out_c
     axis = OUT_AXIS[layer.op] if layer.per_channel else None
-    scales = rng.uniform(0.002, 0.02, layer.out_c if layer.per_channel else 1)
+    scales = rng.uniform(0.002, 0.02, layer.out_c if layer.per_channel else 1) * (1 if layer.bits == 8 else 18)
     w_scale = tuple(float(v) for v in scales.astype(np.float32))
     y_scale = float(np.float32(0.01 * X_SCALE * np.sqrt(taps) * 74 / layer.gain))
     values = [
         Value("x", layer.x_shape, "s8", Quant((X_SCALE,), (layer.x_zero,))),
-        Value("w", layer.w_shape, "s8", Quant(w_scale, (0,) * len(w_scale), axis)),
+        Value("w", layer.w_shape, f"s{layer.bits}", Quant(w_scale, (0,) * len(w_scale), axis)),
     ]
     consts = {"w": read_only(_weights(layer, rng))}
     if layer.bias:
         values.append(Value("b", (layer.out_c,), "s32"))
-        consts["b"] = read_only(rng.integers(-200 * taps, 200 * taps, layer.out_c, dtype=np.int32))
+        reach = 200 * taps if layer.bits == 8 else 12 * taps
+        consts["b"] = read_only(rng.integers(-reach, reach, layer.out_c, dtype=np.int32))
     (kind,) = all_ops()[layer.op].infer(layer.attrs, *values)
     y = Value("y", kind.shape, "s8", Quant((y_scale,), (layer.y_zero,)))
     node = Node("layer", layer.op, tuple(v.name for v in values), ("y",), layer.attrs)
@@ -61,13 +66,14 @@ def graph_of(layer: Layer) -> Graph:
 
 
 def _weights(layer: Layer, rng: np.random.Generator) -> Array:
-    w = rng.integers(-127, 128, layer.w_shape).astype(np.int8)
+    largest = 2 ** (layer.bits - 1) - 1
+    w = rng.integers(-largest, largest + 1, layer.w_shape).astype(np.int8)
     if layer.weights == "largest":
-        w[...] = 127
+        w[...] = largest
     elif layer.weights == "signs":
-        w = (127 * rng.choice([-1, 1], layer.w_shape)).astype(np.int8)
+        w = (largest * rng.choice([-1, 1], layer.w_shape)).astype(np.int8)
     elif layer.weights == "least":
-        w.flat[w.size // 2] = -128
+        w.flat[w.size // 2] = -largest - 1
     return w
 
 

@@ -12,7 +12,7 @@ from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen import winograd
 from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.winograd import NAMES
+from tinyc.codegen.winograd import NAMES, kernel_name
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D, prepare
@@ -107,11 +107,30 @@ def test_sums_that_could_overflow_are_refused() -> None:
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one row", "three channels", "six channels", "wide pads"])
+def test_code_for_every_product(name: str, form: Form) -> None:
+    one = strided(LAYERS[name], form)
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline=True), numerics)
+    site = site_of(one, numerics)
+    promised = winograd.cost(site, prepare(site), form, inline=True).instructions
+    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
+    assert promised < winograd.cost(site, prepare(site), form, inline=False).instructions
+
+
+def test_ninefold_sums_are_scaled_where_they_fit() -> None:
+    """F4 makes nine times the sums: the multiplier takes them as they are, unless they could leave int32."""
+    few, many = (site_of(layer((4, 5, channels), 4)) for channels in (4, 200))
+    assert not winograd.plan(few, prepare(few), F4, inline=False).tiles.ninth
+    assert winograd.plan(many, prepare(many), F4, inline=False).tiles.ninth
+
+
+@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "many channels", "three channels"])
 def test_costs_are_as_promised(name: str, form: Form) -> None:
     """To within the loop over the tiles."""
     one = strided(LAYERS[name], form)
     site = site_of(one)
-    promised = winograd.cost(site, prepare(site), form).instructions
+    promised = winograd.cost(site, prepare(site), form, inline=False).instructions
     ran = check_on_core(graph_of(one), samples(one)[:1], NAMES[form.name])
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.codegen.thumb import Asm, naked_function
+from tinyc.codegen.thumb import Asm, Work, naked_function
 
 
 def test_branches_know_their_direction():
@@ -14,7 +14,7 @@ def test_branches_know_their_direction():
     asm.branch("bne.w", "again")
     asm.label("end")
     assert asm.text() == ["b      1f", ".p2align 2", "2:", "bne.w  2b", "1:"]
-    assert asm.size == 2
+    assert asm.size == Work(instructions=2, cycles=4)  # a taken branch refills the pipeline: 2 cycles each
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_add(value, lines):
     asm = Asm()
     asm.add("r1", "r2", value)
     assert asm.text() == lines
-    assert asm.size == len(lines)
+    assert asm.size == Work(len(lines), len(lines))
 
 
 def test_add_of_nothing_in_place_is_nothing():
     asm = Asm()
     asm.add("r1", "r1", 0)
-    assert asm.size == 0
+    assert asm.size == Work()
 
 
 def test_large_add_in_place_wants_a_register():
@@ -66,3 +66,38 @@ def test_naked_function_has_its_lines_as_strings():
     assert "static TC_NAKED void f(\n    int32_t a TC_UNUSED,\n    int8_t *b TC_UNUSED)" in text
     assert '"bx     lr' in text
     assert text.count("#pragma GCC diagnostic push") == text.count("#pragma GCC diagnostic pop") == 1
+
+
+def test_cycles_are_counted_by_the_rules_of_the_core():
+    asm = Asm()
+    counted = []
+    for line in (
+        ("ldr", "r4", "[r0, #4]"),
+        ("ldr", "r5", "[r0, #8]"),  # overlaps
+        ("ldr", "r6", "[r5]"),  # its address is the load before
+        ("ldm", "r0!", "{r4-r7, r9}"),
+        ("add", "r1", "sp", "#8"),
+        ("stm", "r1", "{r2-r5}"),  # its address was just computed
+        ("smlad", "r2", "r3", "r4", "r2"),
+        ("vmov", "r10", "r11", "s0", "s1"),
+        ("pop", "{r4-r11, pc}"),
+    ):
+        before = asm.size
+        asm.op(*line)
+        counted.append((asm.size - before).cycles)
+    assert counted == [2, 1, 2, 6, 1, 6, 1, 2, 10 + 2]
+
+
+def test_conditional_branches_are_taken_backwards_only():
+    asm = Asm()
+    asm.branch("beq.w", "end")
+    asm.label("end")
+    assert asm.size == Work(1, 1)
+    asm.branch("beq.w", "end")
+    assert asm.size == Work(2, 3)
+
+
+def test_work_is_added_and_multiplied():
+    one = Work(2, 3)
+    assert 3 * (one + 1) == Work(9, 12)
+    assert (one + one - one).time == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyc.codegen.thumb import Asm, naked_function
+from tinyc.codegen.thumb import Asm, Work, naked_function
 
 _UNROLLED = 64  # bytes of a row that are copied without a loop
 _ROUND = 16  # bytes per turn of the loop
@@ -54,7 +54,7 @@ class Block:
         return self.in_c % 4 == 0
 
 
-def block_function(name: str, block: Block) -> tuple[str, int]:
+def block_function(name: str, block: Block) -> tuple[str, Work]:
     """The naked function `name(x, rows, to)` and the instructions it executes.
 
     x: k_h row pointers. to: k_h * row_bytes, word aligned. rows: k_h pointers out, to the rows of the block.
@@ -85,7 +85,7 @@ def block_function(name: str, block: Block) -> tuple[str, int]:
     return naked_function(name, parameters, asm), around + block.k_h * executed + 1
 
 
-def _fill(asm: Asm, count: int, label: str) -> int:
+def _fill(asm: Asm, count: int, label: str) -> Work:
     """`count` bytes of r7 to r2 on. Executed instructions."""
     turns = count // _ROUND if count > _UNROLLED else 0
 
@@ -103,7 +103,7 @@ def _fill(asm: Asm, count: int, label: str) -> int:
     return executed + asm.size - start
 
 
-def _copy(asm: Asm, block: Block) -> int:
+def _copy(asm: Asm, block: Block) -> Work:
     """Bytes of r3 on to r2 on. Executed instructions."""
 
     def sixteen() -> None:
@@ -132,10 +132,10 @@ def _copy(asm: Asm, block: Block) -> int:
     return executed + asm.size - start
 
 
-def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], None]) -> int:
+def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], None]) -> Work:
     """`turns` times the body, which moves `pointer` by 16 bytes; nothing for 0. Executed instructions."""
     if turns == 0:
-        return 0
+        return Work()
     start = asm.size
     asm.add("r8", pointer, turns * _ROUND)
     executed = asm.size - start

@@ -15,18 +15,20 @@ from tinyc.ops.base import Padding, Pair, Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
+_HELD_TAPS = 252  # whose words lie on the stack
 _PIECE_COST = 40  # instructions of one more piece
-_POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
+POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 
-def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
-    """The function that runs the layer. ValueError where `_takes` would have said no."""
+def plan(site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False) -> Plan:
+    """The function that runs the layer, with by_rows one output row of the image per call. ValueError where `takes`
+    would have said no."""
     matrix = _matrix(p)
     finish = fit(matrix)
     if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     out_c, k_h, k_w, in_c = p.w.shape
-    window, in_w, pixels, rows = _walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero)
+    window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
     layer = Layer(
         k_h=window.kernel.h,
         runs=_runs(window, in_c),
@@ -35,19 +37,23 @@ def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
         aligned=in_c % 4 == 0,
         alone=pixels == 1,
         way=finish.way,
+        fpu=fpu,
     )
-    pieces = _pieces(window, in_w, in_c, pixels, p.x_zero)
+    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
     return Plan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
 
 
-def _walk(window: Window, site: Site, x_zero: int) -> tuple[Window, int, int, Rows]:
+def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
     """(window, input columns, output columns, rows) of the calls.
 
-    The whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one column.
+    Unless by_rows, the whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one
+    column.
     """
     (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    if by_rows:
+        return window, in_w, out_w, row_geometry(site, window, x_zero)
     one = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
-    if window == _POINT:
+    if window == POINT:
         return window, in_h * in_w, out_h * out_w, one
     if in_w == out_w == window.kernel.w == 1 and window.pad.left == 0:
         turned = [Pair(1, size.h) for size in (window.kernel, window.stride, window.dilation)]
@@ -67,7 +73,7 @@ def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
     return tuple(Run(k * window.dilation.w * in_c, in_c) for k in range(window.kernel.w))
 
 
-def _pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tuple[Piece, ...]:
+def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tuple[Piece, ...]:
     """A row of out_w pixels: blocks at the borders where windows leave the image, the image itself between.
 
     Every piece has two pixels or more (unless the row has one): an odd pixel reads its left neighbour too.
@@ -98,7 +104,8 @@ def _pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tu
     return (whole,) if short and cheaper else pieces
 
 
-def _takes(site: Site, fit: Fit) -> bool:
+def takes(site: Site, fit: Fit) -> bool:
+    """Whether `plan` makes the layer with this fit."""
     a = site.attrs
     out_c, k_h, k_w, in_c = site.x(1).shape
     window = Window.of(a, k_h, k_w)
@@ -111,27 +118,52 @@ def _takes(site: Site, fit: Fit) -> bool:
 
 def takes_wide(site: Site) -> bool:
     """one group, at most 4092 output channels, and a requantization that is proved for int16 weights"""
-    return site.is_const(1) and _takes(site, wide)
+    return site.is_const(1) and takes(site, wide)
 
 
 def takes_packed(site: Site) -> bool:
     """one group, at most 4092 output channels, and a requantization that is proved for packed int8 weights"""
-    return site.is_const(1) and _takes(site, packed)
+    return site.is_const(1) and takes(site, packed)
 
 
-def _kernel(name: str, fit: Fit, takes: Condition) -> Kernel:
+def takes_wide_fpu(site: Site) -> bool:
+    """one group, at most 4092 output channels and 252 taps of more than one pixel, and a requantization that is proved
+    for int16 weights"""
+    return is_held(site) and takes_wide(site)
+
+
+def takes_packed_fpu(site: Site) -> bool:
+    """one group, at most 4092 output channels and 252 taps of more than one pixel, and a requantization that is proved
+    for packed int8 weights"""
+    return is_held(site) and takes_packed(site)
+
+
+def is_held(site: Site) -> bool:
+    """Whether FPU registers pay: there are further pixels, and the taps of a pair are not too many."""
+    return site.x(1).elements // site.x(1).shape[0] <= _HELD_TAPS and site.y().elements > site.y().shape[3]
+
+
+def _kernel(name: str, fit: Fit, takes: Condition, fpu: bool = False) -> Kernel:
+    def work(site: Site, p: ConvParams) -> Plan:
+        return plan(site, p, fit, fpu=fpu)
+
     return Kernel(
         name,
-        lambda site, p: call(plan(site, p, fit)),
-        isa=frozenset({"dsp"}),
+        lambda site, p: call(work(site, p)),
+        isa=frozenset({"dsp", "fpu"} if fpu else {"dsp"}),
         when=(is_s8, takes),
-        scratch=lambda site, p: plan(site, p, fit).scratch_bytes,
-        specialize=lambda site, p: special(plan(site, p, fit), name),
-        cost=lambda site, p: cost(plan(site, p, fit)),
+        scratch=lambda site, p: work(site, p).scratch_bytes,
+        specialize=lambda site, p: special(work(site, p), name),
+        cost=lambda site, p: cost(work(site, p)),
     )
 
 
 KERNELS = (
     _kernel("tc_conv2d_s8_w16_asm", wide, takes_wide),
     _kernel("tc_conv2d_s8_asm", packed, takes_packed),
+)
+# The same with the first taps of a pixel pair in FPU registers.
+FPU_KERNELS = (
+    _kernel("tc_conv2d_s8_w16_fpu_asm", wide, takes_wide_fpu, fpu=True),
+    _kernel("tc_conv2d_s8_fpu_asm", packed, takes_packed_fpu, fpu=True),
 )

@@ -6,15 +6,18 @@ four words of taps and four words of weights at a time: r1-r4 accumulators, r5-r
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.codegen.finish import GROUP
-from tinyc.codegen.groups import FIRST, SECOND, STREAM, Count, GroupWriter
+from tinyc.codegen.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights
 from tinyc.codegen.taps import Layer, Run
-from tinyc.codegen.thumb import naked_function
+from tinyc.codegen.thumb import Work, naked_function
 
 _TAPS = ("r9", "r10", "r11", "r12")
 _CHUNKS_PER_TURN = range(16, 7, -1)  # of four steps, the best divisor is taken; up to the first there is no loop
 
 
+@lru_cache(maxsize=256)
 def dense_function(name: str, layer: Layer) -> tuple[str, Count]:
     """The naked function `name` for one pixel, and what it executes."""
     writer = DenseWriter(layer)
@@ -28,15 +31,15 @@ class DenseWriter(GroupWriter):
     def write(self) -> Count:
         asm = self.asm
         self.enter()
-        call = asm.size + self._gather()
+        call = asm.size + self._gather() + self.sum_taps()
         start = asm.size
         self.load_stream()
         call += asm.size - start + self.groups("dense", self._sums, paired=False)
         start = asm.size
         self.leave()
-        return Count(call + asm.size - start, 0, 0)
+        return Count(call + asm.size - start, Work(), Work())
 
-    def _gather(self) -> int:
+    def _gather(self) -> Work:
         """Unpacks all taps: r9 input, r11 buffer. Executed instructions."""
         layer, asm, frame = self.layer, self.asm, self.frame
         start = asm.size
@@ -58,9 +61,9 @@ class DenseWriter(GroupWriter):
         asm.branch("bne.w", "kernel_row")
         return executed + layer.k_h * (per_row + asm.size - start)
 
-    def _runs(self) -> int:
+    def _runs(self) -> Work:
         """The taps of one kernel row. Executed instructions."""
-        executed = at = 0
+        executed, at = Work(), 0
         for number, run in enumerate(self.layer.runs):
             start = self.asm.size
             self.asm.add("r9", "r9", run.offset - at, "r10")
@@ -68,9 +71,9 @@ class DenseWriter(GroupWriter):
             at = run.offset + run.size
         return executed
 
-    def _run(self, run: Run, label: str) -> int:
+    def _run(self, run: Run, label: str) -> Work:
         asm = self.asm
-        turns, executed = run.size // 16, 0
+        turns, executed = run.size // 16, Work()
         if turns:
             start = asm.size
             asm.add("r10", "r9", 16 * turns)
@@ -106,7 +109,7 @@ class DenseWriter(GroupWriter):
             asm.op("sxtb16", word, word, "ror #8")
         asm.op("stm", "r11!", "{r1-r8}")
 
-    def _sums(self) -> int:
+    def _sums(self) -> Work:
         """Four accumulators over all steps; executed instructions."""
         asm, frame = self.asm, self.frame
         start = asm.size
@@ -122,7 +125,7 @@ class DenseWriter(GroupWriter):
             self._chunk(len(_TAPS))
         executed = asm.size - start
         if turns == 0:
-            return executed
+            return executed + self.split("first_sum", None)
         if turns > 1:
             asm.label("steps", aligned=True)
         start = asm.size
@@ -132,7 +135,7 @@ class DenseWriter(GroupWriter):
             asm.op("ldr", "r9", frame.at("buffer_end"))
             asm.op("cmp", "r14", "r9")
             asm.branch("bne.w", "steps")
-        return executed + turns * (asm.size - start)
+        return executed + turns * (asm.size - start) + self.split("first_sum", None)
 
     def _chunk(self, steps: int) -> None:
         """Up to four steps, their taps loaded at once."""
@@ -143,12 +146,8 @@ class DenseWriter(GroupWriter):
         per_load = len(SECOND) // layer.words_per_step
         for first in range(0, steps, per_load):
             taps = _TAPS[first : min(first + per_load, steps)]
-            words = list(SECOND[: len(taps) * layer.words_per_step])
-            asm.load_multiple(STREAM, words)
+            weights = Weights(asm, SECOND, len(taps) * layer.words_per_step)
             for tap in taps:
-                for channel in range(0, GROUP, 2 if layer.way.packed else 1):
-                    w = words.pop(0)
+                for channel in range(GROUP):
+                    w = weights.of(channel, layer)
                     asm.op("smlad", FIRST[channel], tap, w, FIRST[channel])
-                    if layer.way.packed:
-                        asm.op("sxtb16", w, w)
-                        asm.op("smlad", FIRST[channel + 1], tap, w, FIRST[channel + 1])

@@ -13,9 +13,10 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen.finish import Finish, Way
+from tinyc.codegen.finish import FOURS, Finish, Way
 from tinyc.codegen.planes import Layer, function_text, row_words
-from tinyc.codegen.stream import Matrix, wide
+from tinyc.codegen.stream import Fit, Matrix, raised, wide
+from tinyc.codegen.thumb import Work
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
@@ -24,9 +25,10 @@ NAME = "tc_depthwise_conv2d_s8_asm"
 
 _PITCH_LIMIT = 480  # bytes of a plane row: what the offsets of STRD reach
 _LEAST_CHANNELS = 4  # loads take four
+_STACKED_WORDS = 64  # of int4 weights of a channel: what the portable twin has room for
 _BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
 _SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
-_CALL_COST = 20  # instructions of a step, or of a row's loop, around a call
+_CALL_COST = Work(20, 30)  # instructions of a step, or of a row's loop, around a call
 _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
 
 
@@ -38,26 +40,31 @@ class Plan:
     finish: Finish
     matrix: Matrix
     text: str
-    executed: int
+    executed: Work
 
 
 Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
 
 
 def plan(site: Site, p: ConvParams, choices: Choices) -> Plan:
-    """The function with the fewest instructions. ValueError where `_takes` would have said no."""
+    """The function that takes the least time. ValueError where `_takes` would have said no."""
     matrix = _matrix(p)
-    finish = wide(matrix)
+    finish = fit_of(site)(matrix)
     if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.way)) if _fits(layer)}
-    best = min(written, key=lambda layer: (written[layer][1], layer.scratch_bytes))
+    best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
     return Plan(best, finish, matrix, *written[best])
 
 
 @lru_cache(maxsize=512)
-def _written(layer: Layer) -> tuple[str, int]:
+def _written(layer: Layer) -> tuple[str, Work]:
     return function_text("@", layer)
+
+
+def fit_of(site: Site) -> Fit:
+    """How weights lie in registers: int8 ones with a scale of their own for each channel, int4 ones on top."""
+    return raised if site.x(1).dtype == "s4" else wide
 
 
 def _matrix(p: ConvParams) -> Matrix:
@@ -79,6 +86,13 @@ def lean(layer: Layer) -> Iterator[Layer]:
     ways = [way for way in (layer, transposed(layer)) if _fits(way)]
     found = [replace(way, band=1) if _bands_in_place(way) else way for way in ways]
     yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
+
+
+def banded(layer: Layer) -> Iterator[Layer]:
+    """Between the two: bands with at most 5/8 of the planes of the whole image."""
+    found = [one for one in fast(layer) if _fits(one)]
+    limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
+    yield from [one for one in found if one.scratch_bytes <= limit] or lean(layer)
 
 
 def _bands_in_place(layer: Layer) -> bool:
@@ -118,6 +132,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
         channels=channels,
         band=out_h,
         way=way,
+        int4=site.x(1).dtype == "s4",
     )
 
 
@@ -151,6 +166,7 @@ def _fits(layer: Layer) -> bool:
         and layer.pad_left < layer.k_w
         and layer.pitch <= _PITCH_LIMIT
         and max(layer.real_rows, layer.real_columns) < 2**15
+        and layer.stacked_words <= _STACKED_WORDS
     )
 
 
@@ -160,7 +176,7 @@ def _takes(site: Site, choices: Choices) -> bool:
     if site.x(1).shape[2] < _LEAST_CHANNELS:
         return False
     p = conv_params(site, 2)
-    finish = wide(_matrix(p))
+    finish = fit_of(site)(_matrix(p))
     return finish is not None and any(_fits(layer) for layer in choices(_layer(site, p, finish.way)))
 
 
@@ -176,6 +192,12 @@ def takes_lean(site: Site) -> bool:
     return _takes(site, lean)
 
 
+def takes_banded(site: Site) -> bool:
+    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
+    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
+    return _takes(site, banded)
+
+
 def takes_rows(site: Site) -> bool:
     """4 channels or more, one output per input channel, no dilation, column stride 1 or 2, at most 240 columns,
     less padding than taps, and a requantization that is proved for int16 weights"""
@@ -187,7 +209,7 @@ def specialize(site: Site, p: ConvParams, choices: Choices) -> Special:
     work = plan(site, p, choices)
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
-    kind = "_rows" if layer.by_rows else ""
+    kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
     shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
     name = f"{NAME}{kind}_{shape}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
@@ -206,7 +228,8 @@ def lower(site: Site, p: ConvParams, choices: Choices) -> Call:
 def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
-    scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
+    scale = np.full_like(finish.weight_scale, FOURS[0]) if layer.int4 else finish.weight_scale
+    scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
     kernel = (layer.k_w, layer.k_h) if layer.transposed else (layer.k_h, layer.k_w)
     taps = scaled[: layer.channels].reshape(layer.channels, *kernel)
     if layer.transposed:
@@ -216,10 +239,18 @@ def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
     weights = (taps[:, :, low] & 0xFFFF) | ((taps[:, :, high] & 0xFFFF) << 16)
     start = finish.start_values(matrix.p.bias.astype(np.int64))[: layer.channels, None]
     constants = finish.constants()[: layer.channels]
-    rows = np.concatenate([start, weights.reshape(layer.channels, -1), constants], axis=1)
+    weights = weights.reshape(layer.channels, -1)
+    parts = [_nibbles(weights), start, constants] if layer.int4 else [start, weights, constants]
+    rows = np.concatenate(parts, axis=1)
     zero = (x_zero & 0xFF) * 0x01010101
     words = np.concatenate([[zero], rows.ravel()])
     return (words & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[C, words] with weights in the upper 4 bits of each half -> a quarter as many words: the first word's on top."""
+    padded = np.pad(words, ((0, 0), (0, -words.shape[1] % 4))) & 0xF000F000
+    return np.asarray((padded.reshape(len(words), -1, 4) >> (4 * np.arange(4))).sum(axis=2))
 
 
 def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
@@ -227,7 +258,8 @@ def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
     work = plan(site, p, choices)
     calls = site.y().shape[1] if work.layer.by_rows else 1
     flash = 4 * (1 + work.layer.channels * work.layer.channel_words + work.text.count("\\n"))
-    return Cost(calls * (work.executed + _CALL_COST), flash, work.layer.scratch_bytes)
+    whole = calls * (work.executed + _CALL_COST)
+    return Cost(whole.instructions, flash, work.layer.scratch_bytes, whole.cycles)
 
 
 def scratch(site: Site, p: ConvParams, choices: Choices) -> int:
@@ -251,5 +283,6 @@ KERNELS = tuple(
         ("", fast, takes_image),
         ("_lean", lean, takes_lean),
         ("_rows", by_rows, takes_rows),
+        ("_bands", banded, takes_banded),
     )
 )

@@ -4,13 +4,14 @@ Accumulators reach the end of a kernel in one of two forms:
 
 * wide (int16 weights): the register holds acc * 2^scale; the scale is in the weights and the bias;
 * packed (int8 weights, "A over B", runtime_c/tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
-  after one subtraction, channels 1 and 3 hold acc.
+  after one subtraction, channels 1 and 3 hold acc;
+* fours (int4 weights, fours.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tinyc.codegen.thumb import Asm
 from tinyc.ops.windows import ConvParams
 
 GROUP = 4  # output channels that a kernel computes together
+FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
 _LARGEST_SCALE = 8  # 127 * 2^8 fits int16
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
@@ -30,7 +32,10 @@ class Way:
 
     packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
     positions 1 and 3 are doubled. sign: 1 is taken off for negative registers. shifts: the immediate of SSAT
-    at each position; None: each channel has its shift in a register. clamp: None where saturation to int8 does.
+    at each position; None: each channel has its shift in a register. drops: with sign, each channel has in a register
+    what is taken off. clamp: None where saturation to int8 does.
+    (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
+    offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
     """
 
     packed: bool = False
@@ -39,17 +44,24 @@ class Way:
     sign: bool = False
     shifts: tuple[int, ...] | None = None
     clamp: tuple[int, int] | None = None
+    offsets: tuple[int, int, int, int] | None = None
+    drops: bool = False
+
+    @property
+    def last_scale(self) -> int:
+        """fours: log2 of the factor with which the sum of the fourth channel enters its register."""
+        return 1 if self.halve else 4
 
     @property
     def constants(self) -> int:
-        """Words per channel after the weights: mult, add, and the shift if it varies."""
-        return 2 if self.shifts is not None else 3
+        """Words per channel after the weights: mult, add, and the shift if it varies, or the drop."""
+        return 2 if self.shifts is not None and not self.drops else 3
 
     def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
 
-        constants: registers of mult, add[, shift]. temp: any free register, or that of add if add is not
-        needed again.
+        constants: registers of mult, add[, shift or drop]. temp: any free register, or (not with drops) that of add if
+        add is not needed again.
         """
         mult, add, *shift = constants
         if self.packed and position % 2 == 0:
@@ -58,9 +70,14 @@ class Way:
                 asm.op("asr", acc, acc, "#7")
         elif self.packed and self.double:
             asm.op("lsl", acc, acc, "#1")
-        if self.sign:
+        elif self.halve and not self.packed and not self.offsets:
+            asm.op("asr", acc, acc, "#11")
+        if self.drops:
+            asm.op("and", temp, shift[0], f"{acc}, asr #31")
+            asm.op("sub", temp, add, temp)
+        elif self.sign:
             asm.op("add", temp, add, f"{acc}, asr #31")
-        asm.op("smmlar" if self.sign else "smmla", acc, acc, mult, temp if self.sign else add)
+        asm.op("smmlar" if self.sign and not self.drops else "smmla", acc, acc, mult, temp if self.sign else add)
         if self.shifts is None:
             asm.op("asr", acc, acc, shift[0])
         amount = self.shifts[position] if self.shifts is not None else 0
@@ -91,6 +108,10 @@ class Finish:
     def start_values(self, bias: Int64s) -> Int64s:
         """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
         s, bias = self.scaling, bias * self.live
+        if self.way.offsets:
+            return self._start_of_fours(bias)
+        if not self.way.packed and self.way.halve:
+            return (bias << FOURS[0]) + (s.nudge << (FOURS[0] - 1))
         if not self.way.packed:
             return (bias << s.scale) + s.nudge
         start = bias + (s.nudge >> int(self.way.double))  # of channels 1 and 3
@@ -98,21 +119,31 @@ class Finish:
         start[0::2] = over[0::2] + start[1::2]
         return start
 
+    def _start_of_fours(self, bias: Int64s) -> Int64s:
+        """Each register starts as the sum of those behind it, which are subtracted in the end."""
+        low, nudge = self.way.last_scale, self.scaling.nudge.reshape(-1, GROUP)
+        start = (bias.reshape(-1, GROUP) << FOURS) + (nudge << (np.array([11, 7, 3, 0]) * self.way.halve))
+        start[:, 3] = bias[3::GROUP] + (nudge[:, 3] >> low)
+        return np.asarray(np.cumsum(start[:, ::-1], axis=1)[:, ::-1].reshape(-1))
+
     def constants(self) -> Int64s:
-        """int64[O, words per channel] of mult, add[, shift]."""
-        columns = (self.scaling.mult, self.scaling.add, self.scaling.shift)
+        """int64[O, words per channel] of mult, add[, shift or drop]."""
+        last = self.scaling.shift if self.scaling.drop is None else self.scaling.drop
+        columns = (self.scaling.mult, self.scaling.add, last)
         return np.stack(columns[: self.way.constants], axis=1)
 
 
 def finish_wide(
-    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None
+    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None, ninefold: bool = False
 ) -> Finish | None:
     """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
 
     The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
-    products are not the weights themselves.
+    products are not the weights themselves. ninefold: accumulators come times 9.
     """
     steps = steps_of(p, taps).without_dead()
+    if ninefold:
+        p, steps = _ninefold(p, steps)
     room = _wide_room(taps, steps) if most is None else most(steps)
     if (room < least).any():
         return None
@@ -127,8 +158,37 @@ def finish_wide(
         scale = np.where(live, np.clip(scale, least, room), least)
         found = solve(p, steps, scale, shifts, sign, grain)
         if found is not None:
-            way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=_clamp(p))
+            way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=clamp_of(p))
             return Finish(way, found, live)
+    return None
+
+
+def _ninefold(p: ConvParams, steps: Steps) -> tuple[ConvParams, Steps]:
+    """The same for nine times the accumulators."""
+    ninth = np.rint(p.mult.astype(np.int64) * 8 / 9).astype(np.int32)
+    return replace(p, mult=ninth, shift=p.shift - 3), steps.times(9)
+
+
+def finish_drops(
+    p: ConvParams, taps: Int64s, least: int, most: Callable[[Steps], Int64s], ninefold: bool
+) -> Finish | None:
+    """As `finish_wide`, a way of one shift for all channels that takes a drop of each off negative sums; None if none
+    is proved."""
+    steps = steps_of(p, taps).without_dead()
+    live, down = steps.is_live, -p.shift.astype(np.int64)
+    if ninefold:
+        p, steps = _ninefold(p, steps)
+    room = most(steps)
+    if (room < least).any() or not live.any():
+        return None
+    for sign, shift, varies in _wide_shifts(-p.shift[live].astype(np.int64), least):
+        if sign or varies or shift < down[live].max():
+            continue
+        scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
+        drop = np.where(live, np.int64(1) << np.clip(shift - down, 0, MAX_SHIFT), 0)
+        found = solve(p, steps, scale, np.full_like(down, shift), True, np.ones_like(down), drop)
+        if found is not None:
+            return Finish(Way(sign=True, shifts=(shift,) * GROUP, clamp=clamp_of(p), drops=True), found, live)
     return None
 
 
@@ -137,7 +197,7 @@ def _wide_room(taps: Int64s, steps: Steps) -> Int64s:
     largest = np.maximum(np.abs(taps).max(axis=1, initial=0), 1)
     worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
     room = np.minimum(15 - np.ceil(np.log2(largest + 1)), 30 - np.ceil(np.log2(worst + 1)))
-    return np.clip(room, 0, _LARGEST_SCALE).astype(np.int64)
+    return np.asarray(np.clip(room, 0, _LARGEST_SCALE).astype(np.int64))
 
 
 def _wide_shifts(down: Int64s, raised: int) -> Iterator[tuple[bool, int, bool]]:
@@ -184,7 +244,7 @@ def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
         found = solve(p, steps, scale, shifts, way.sign, grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(Way(True, way.halve, way.double, way.sign, fixed, _clamp(p)), found, live)
+            return Finish(Way(True, way.halve, way.double, way.sign, fixed, clamp_of(p)), found, live)
     return None
 
 
@@ -203,5 +263,6 @@ def _packed_ways(least: int) -> Iterator[tuple[Way, int | None]]:
     yield Way(packed=True, halve=True, double=True, sign=True), None
 
 
-def _clamp(p: ConvParams) -> tuple[int, int] | None:
+def clamp_of(p: ConvParams) -> tuple[int, int] | None:
+    """The clamp of a Way."""
     return None if (p.y_min, p.y_max) == (-128, 127) else (p.y_min, p.y_max)

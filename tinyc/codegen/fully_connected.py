@@ -35,7 +35,8 @@ def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
     return Plan(layer, (Piece(0, batch, None),), batch, 0, rows, finish, matrix)
 
 
-def _takes(site: Site, fit: Fit) -> bool:
+def takes(site: Site, fit: Fit) -> bool:
+    """Whether `plan` makes the layer with this fit."""
     out_c, in_c = site.x(1).shape
     if out_c > CHANNEL_LIMIT or in_c >= TAP_LIMIT:
         return False
@@ -45,12 +46,12 @@ def _takes(site: Site, fit: Fit) -> bool:
 
 def takes_wide(site: Site) -> bool:
     """constant weights, at most 4092 outputs, and a requantization that is proved for int16 weights"""
-    return site.is_const(1) and _takes(site, wide)
+    return site.is_const(1) and takes(site, wide)
 
 
 def takes_packed(site: Site) -> bool:
     """constant weights, at most 4092 outputs, and a requantization that is proved for packed int8 weights"""
-    return site.is_const(1) and _takes(site, packed)
+    return site.is_const(1) and takes(site, packed)
 
 
 def _kernel(name: str, fit: Fit, takes: Condition) -> Kernel:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tinyc.codegen import fours
 from tinyc.codegen.finish import GROUP
 from tinyc.codegen.taps import Layer
-from tinyc.codegen.thumb import Asm
+from tinyc.codegen.thumb import Asm, Work
 
 STREAM = "r0"
 FIRST = ("r1", "r2", "r3", "r4")
@@ -25,20 +26,26 @@ PARAMETERS = (
     "int32_t *buffer",
 )
 _SAVED_BYTES = 36  # r4-r11, lr
+_SCRATCH_FPU = 16  # registers s0 ... that a function need not save
 _SHORT_FRAME = 508  # of the 16-bit instructions that move sp
 _LDRD_REACH = 1020
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Executed instructions: per call, per pair of pixels, for a last odd pixel."""
+    """What is executed: per call, per pair of pixels, for a last odd pixel."""
 
-    call: int
-    pair: int
-    last: int
+    call: Work
+    pair: Work
+    last: Work
 
-    def of(self, pixels: int) -> int:
+    def of(self, pixels: int) -> Work:
         return self.call + pixels // 2 * self.pair + pixels % 2 * self.last
+
+
+def fpu_registers(first: int, end: int) -> tuple[str, ...]:
+    """s<first> to s<end - 1>, an even number of them."""
+    return tuple(f"s{i}" for i in range(first, end))
 
 
 class Frame:
@@ -46,12 +53,14 @@ class Frame:
 
     def __init__(self, layer: Layer) -> None:
         base = 0 if layer.in_scratch else layer.buffer_bytes
-        names = ["y", "end", "stream"]
+        names = ["first_sum", "second_sum"] if layer.way.offsets else []
+        names += ["y", "end", "stream"]
         names += [] if layer.alone else ["n"]
         names += ["x"] if layer.k_h == 1 else ["rows", "first"]
         names += ["buffer", "buffer_end"] if layer.in_scratch else []
         self._places = {name: base + 4 * i for i, name in enumerate(names)}
         size = base + 4 * len(names)
+        self.saved = fpu_registers(_SCRATCH_FPU, max(2 * layer.held_steps, _SCRATCH_FPU))
         self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
 
     def at(self, name: str) -> str:
@@ -59,12 +68,11 @@ class Frame:
 
     def argument(self, index: int) -> str:
         """A stack argument of the function; number 4 is the first."""
-        return f"[sp, #{self.size + _SAVED_BYTES + 4 * (index - 4)}]"
+        return f"[sp, #{self.size + 4 * len(self.saved) + _SAVED_BYTES + 4 * (index - 4)}]"
 
-    @property
-    def y_and_end(self) -> str | None:
-        """Place of both words, if LDRD reaches it."""
-        return self.at("y") if self._places["y"] <= _LDRD_REACH else None
+    def both(self, first: str) -> str | None:
+        """Place of the word of that name and the next one, if LDRD reaches it."""
+        return self.at(first) if self._places[first] <= _LDRD_REACH else None
 
 
 class Weights:
@@ -75,6 +83,17 @@ class Weights:
         self._registers = registers
         self._left = words
         self._ready: list[str] = []
+        self._now = ""
+
+    def of(self, channel: int, layer: Layer) -> str:
+        """The register with the weights of a channel of four: the next word, or the last one unpacked further."""
+        if channel % (GROUP // layer.words_per_step) == 0:
+            self._now = self.next()
+        elif layer.way.packed:
+            self._asm.op("sxtb16", self._now, self._now)
+        else:
+            fours.unpack(self._asm, channel, self._now, layer.way)
+        return self._now
 
     def next(self) -> str:
         if not self._ready:
@@ -103,6 +122,8 @@ class GroupWriter:
         """Saves registers and arguments."""
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.op("push", "{r4-r11, lr}")
+        if frame.saved:
+            asm.op("vpush", "{" + ", ".join(frame.saved) + "}")
         asm.op("sub" if frame.size <= _SHORT_FRAME else "subw", "sp", "sp", f"#{frame.size}")
         asm.op("str", STREAM, frame.at("stream"))
         asm.op("str", "r2", frame.at("y"))
@@ -132,12 +153,14 @@ class GroupWriter:
         """Returns to the caller."""
         size = self.frame.size
         self.asm.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
+        if self.frame.saved:
+            self.asm.op("vpop", "{" + ", ".join(self.frame.saved) + "}")
         self.asm.op("pop", "{r4-r11, pc}")
 
     def load_stream(self) -> None:
         self.asm.op("ldr", STREAM, self.frame.at("stream"))
 
-    def groups(self, name: str, sums: Callable[[], int], paired: bool) -> int:
+    def groups(self, name: str, sums: Callable[[], Work], paired: bool) -> Work:
         """All output channels of one or two pixels; leaves y behind the (first) pixel in r14.
 
         sums: writes the accumulation of four channels and says what it executes. Executed instructions.
@@ -168,6 +191,38 @@ class GroupWriter:
             executed += asm.size - start
         return executed
 
+    def sum_taps(self) -> Work:
+        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12. What is executed."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        if not layer.way.offsets:
+            return Work()
+        start = asm.size
+        asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
+        executed = asm.size - start
+        executed += fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
+        start = asm.size
+        asm.op("str", "r11", frame.at("first_sum"))
+        if not layer.alone:
+            asm.op("str", "r12", frame.at("second_sum"))
+        return executed + (asm.size - start)
+
+    def split(self, first: str | None, second: str | None) -> Work:
+        """For int4 weights: what the accumulators stand for after the sums. first, second: names of the frame's sums
+        for both pixels' registers, None for none. Uses r12, r14. What is executed."""
+        asm, way, start = self.asm, self.layer.way, self.asm.size
+        if not way.offsets:
+            return Work()
+        both = self.frame.both("first_sum") if first and second else None
+        if both:
+            asm.op("ldrd", "r12", "r14", both)
+        for name, register in ((first, "r12"), (second, "r14")):
+            if name and not both:
+                asm.op("ldr", register, self.frame.at(name))
+        for name, register, acc in ((first, "r12", FIRST), (second, "r14", SECOND)):
+            if name:
+                fours.split(asm, acc, register, way)
+        return asm.size - start
+
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
         layer, asm = self.layer, self.asm
@@ -186,8 +241,9 @@ class GroupWriter:
 
     def _load_y(self, checked: bool) -> None:
         asm, frame = self.asm, self.frame
-        if checked and frame.y_and_end:
-            asm.op("ldrd", "r14", "r9", frame.y_and_end)
+        both = frame.both("y")
+        if checked and both:
+            asm.op("ldrd", "r14", "r9", both)
             return
         asm.op("ldr", "r14", frame.at("y"))
         if checked:

@@ -17,12 +17,17 @@ from tinyc.codegen.groups import PARAMETERS, Count
 from tinyc.codegen.pixels import pixels_function
 from tinyc.codegen.stream import Matrix, stream, twin_text
 from tinyc.codegen.taps import Layer
+from tinyc.codegen.thumb import Work
 from tinyc.kernels import Arg, Call, Const, Cost, In, Out, Rows, Scratch, Special, buffered_flow
 
+NEEDS_FPU = """#ifndef __ARM_FP
+#error this code holds values in FPU registers: compile for a core with an FPU
+#endif
+"""
 CHANNEL_LIMIT = 4092  # a store's immediate reaches the second pixel of a pair
 TAP_LIMIT = 2**15  # bytes from a window's first tap to its last, and taps of all
-_CALL = 15  # instructions around the call of a piece
-_KERNEL_ROW = 10  # instructions that find one input row
+_CALL = Work(15, 24)  # instructions around the call of a piece
+_KERNEL_ROW = Work(10, 14)  # instructions that find one input row
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +79,11 @@ def special(work: Plan, family: str) -> Special:
     return Special(name, text.replace("@", name), ("tc_stream.h",))
 
 
-def _text(name: str, work: Plan) -> tuple[str, Count, int]:
+def _text(name: str, work: Plan) -> tuple[str, Count, Work]:
     """(C text, count of the pixels function, instructions of the copies of a row)."""
     layer, finish = work.layer, work.finish
     pixels, count = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
-    fast, portable, copies = [pixels], [], 0
+    fast, portable, copies = [pixels], [], Work()
     portable.append(twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place))
     portable.append(_pixels_twin(name, layer))
     for piece in work.pieces:
@@ -87,13 +92,15 @@ def _text(name: str, work: Plan) -> tuple[str, Count, int]:
             fast.append(text)
             portable.append(block_twin(f"{name}_block_{piece.start}", piece.block))
             copies += executed
-    parts = [_contract(work), "#if TC_DSP_ASM\n", "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n"]
+    asm = "#if TC_DSP_ASM\n" + (NEEDS_FPU if layer.held_steps else "")
+    parts = [_contract(work), asm, "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n"]
     return "\n".join([*parts, _row_function(name, work)]), count, copies
 
 
 def _contract(work: Plan) -> str:
     layer = work.layer
     weights = "int8 weights, two channels over each other" if layer.way.packed else "int16 weights"
+    weights = "int4 weights, four channels in half a word" if layer.way.offsets else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
     n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."
@@ -159,7 +166,8 @@ def call(work: Plan) -> Call:
 def cost(work: Plan) -> Cost:
     """Exact but for the instructions of the row loop, an estimate; code counted as all 32-bit instructions."""
     text, count, copies = _text("@", work)
-    pieces = sum(count.of(piece.stop - piece.start) for piece in work.pieces)
+    pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
     flash = 4 * (work.layer.group_words * work.layer.groups + text.count("\\n"))
-    return Cost(work.rows.out_h * per_row, flash, work.scratch_bytes)
+    whole = work.rows.out_h * per_row
+    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles)

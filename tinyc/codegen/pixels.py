@@ -7,7 +7,8 @@ Per pair of pixels:
 2. for every four output channels: eight accumulators take all steps, the weights coming from one stream
    (runtime_c/tc_stream.h) that r0 walks through; then scaling and eight stores.
 
-The buffer is at the bottom of the stack, so its addresses are immediates: that leaves three registers for
+The buffer is at the bottom of the stack (with `fpu`, its first 32 words also go to FPU registers, from where two words
+take a cycle less), so its addresses are immediates: that leaves three registers for
 weights, and LDM brings three words at a time. Above 256 taps the offsets of LDRD do not reach: the buffer then
 lies in scratch, r14 walks through it, and the steps are a loop.
 
@@ -17,11 +18,12 @@ A last odd pixel is gathered as the second of a pair with its left neighbour, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tinyc.codegen.finish import GROUP
-from tinyc.codegen.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights
+from tinyc.codegen.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights, fpu_registers
 from tinyc.codegen.taps import Layer
-from tinyc.codegen.thumb import naked_function
+from tinyc.codegen.thumb import Work, naked_function
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -30,6 +32,7 @@ _LAST_PER_TURN = 4  # steps of a last odd pixel
 _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
+@lru_cache(maxsize=256)
 def pixels_function(name: str, layer: Layer) -> tuple[str, Count]:
     """The naked function `name` for n >= 2 pixels, and what it executes."""
     writer = PixelsWriter(layer)
@@ -42,7 +45,7 @@ class PixelsWriter(GroupWriter):
 
     def write(self) -> Count:
         asm = self.asm
-        gathered = PixelsWriter(self.layer).gather()
+        gathered = PixelsWriter(self.layer).gather() + PixelsWriter(self.layer).sum()
         self.enter()
         call = asm.size
         pair = self._pairs() + gathered
@@ -52,7 +55,7 @@ class PixelsWriter(GroupWriter):
         call += asm.size - start
         start = asm.size
         self._step_back()
-        asm.branch("bl", "gather")
+        self._call_gather()
         self.load_stream()
         last = asm.size - start + gathered + self.groups("last", self._sums_last, paired=False)
         asm.label("done")
@@ -60,14 +63,17 @@ class PixelsWriter(GroupWriter):
         self.leave()
         call += asm.size - start
         self.gather()
+        self.sum()
         return Count(call, pair, last)
 
-    def _pairs(self) -> int:
+    def _pairs(self) -> Work:
         """The loop over pairs of pixels; instructions per pair. Leaves r9 = pixels left - 2: -1 or -2."""
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.label("pair")
         start = asm.size
-        asm.branch("bl", "gather")
+        self._call_gather()
+        if layer.held_steps:
+            asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
         self.load_stream()
         around = asm.size - start
         groups = self.groups("pair", self._sums, paired=True)
@@ -87,9 +93,23 @@ class PixelsWriter(GroupWriter):
         self.asm.add("r9", "r9", -self.layer.pixel_bytes, "r10")
         self.asm.op("str", "r9", place)
 
+    def _call_gather(self) -> None:
+        self.asm.branch("bl", "gather")
+        if self.layer.way.offsets:
+            self.asm.branch("bl", "sum")
+
+    def sum(self) -> Work:
+        """For int4 weights: a subroutine that sums the taps in the buffer. What is executed."""
+        if not self.layer.way.offsets:
+            return Work()
+        self.asm.label("sum", aligned=True)
+        executed, start = self.sum_taps(), self.asm.size
+        self.asm.op("bx", "lr")
+        return executed + (self.asm.size - start)
+
     # ---- gather: r9, r10 taps of both pixels, r11 buffer, r1-r8 data ----
 
-    def gather(self) -> int:
+    def gather(self) -> Work:
         """A subroutine: fills the buffer, moves to the next pair. Executed instructions."""
         layer, asm = self.layer, self.asm
         asm.label("gather", aligned=True)
@@ -103,7 +123,7 @@ class PixelsWriter(GroupWriter):
             return found + self._gather_row()
         return found + (self._gather_looped() if layer.looped else self._gather_unrolled())
 
-    def _gather_row(self) -> int:
+    def _gather_row(self) -> Work:
         """One kernel row: its address is in the frame."""
         layer, asm, frame = self.layer, self.asm, self.frame
         start = asm.size
@@ -120,7 +140,7 @@ class PixelsWriter(GroupWriter):
         asm.op("bx", "lr")
         return executed + asm.size - start
 
-    def _gather_unrolled(self) -> int:
+    def _gather_unrolled(self) -> Work:
         layer, asm, frame = self.layer, self.asm, self.frame
         start = asm.size
         asm.op("ldr", "r0", frame.at("rows"))
@@ -135,7 +155,7 @@ class PixelsWriter(GroupWriter):
         self._next_pair()
         return asm.size - start
 
-    def _gather_looped(self) -> int:
+    def _gather_looped(self) -> Work:
         layer, asm, frame = self.layer, self.asm, self.frame
         start = asm.size
         asm.op("ldr", "r0", frame.at("rows"))
@@ -169,13 +189,13 @@ class PixelsWriter(GroupWriter):
         """Number of the first half step that holds a tap outside the groups of four."""
         return self.layer.k_h * sum(run.size // 4 * 4 for run in self.layer.runs)
 
-    def _runs(self, tail: int | None) -> int:
+    def _runs(self, tail: int | None) -> Work:
         """The taps of one kernel row to the buffer. Executed instructions.
 
         tail: the half step that takes the first tap outside the groups of four; None: where r11 is.
         """
         asm = self.asm
-        executed = at = 0
+        executed, at = Work(), 0
         for number, run in enumerate(self.layer.runs):
             start = asm.size
             for pointer in ("r9", "r10"):
@@ -188,10 +208,10 @@ class PixelsWriter(GroupWriter):
             tail = tail + run.size % 4 if tail is not None else None
         return executed
 
-    def _fours(self, count: int, label: str) -> int:
+    def _fours(self, count: int, label: str) -> Work:
         """`count` groups of four taps, two groups at a time. Executed instructions."""
         asm = self.asm
-        eights, executed = count // 2, 0
+        eights, executed = count // 2, Work()
         if self.layer.looped and eights > _EIGHTS:
             turns = eights // _EIGHTS_PER_TURN
             start = asm.size
@@ -253,7 +273,7 @@ class PixelsWriter(GroupWriter):
 
     # ---- sums ----
 
-    def _sums(self) -> int:
+    def _sums(self) -> Work:
         """Eight accumulators over all steps; executed instructions."""
         if self.layer.in_scratch:
             return self._sums_looped()
@@ -262,11 +282,14 @@ class PixelsWriter(GroupWriter):
         asm.load_multiple(STREAM, FIRST)
         weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
         for step in range(layer.steps):
-            asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
+            if step < layer.held_steps:
+                asm.op("vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}")
+            else:
+                asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
             self._step(weights, "r12", "r14", fresh=step == 0)
-        return asm.size - start
+        return asm.size - start + self.split("first_sum", "second_sum")
 
-    def _sums_looped(self) -> int:
+    def _sums_looped(self) -> Work:
         asm, layer, frame = self.asm, self.layer, self.frame
         turns, ahead = divmod(layer.steps, _STEPS_PER_TURN)
 
@@ -288,32 +311,25 @@ class PixelsWriter(GroupWriter):
         asm.op("ldr", "r9", frame.at("buffer_end"))
         asm.op("cmp", "r14", "r9")
         asm.branch("bne.w", "pair_steps")
-        return executed + turns * (asm.size - start)
+        return executed + turns * (asm.size - start) + self.split("first_sum", "second_sum")
 
     def _step(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
         """x0, x1 times the weights of four channels. fresh: only the first pixel's registers have the start values."""
-        asm, packed = self.asm, self.layer.way.packed
-
-        def multiply(channel: int, w: str) -> None:
+        asm = self.asm
+        for channel in range(GROUP):
+            w = weights.of(channel, self.layer)
             a, b = FIRST[channel], SECOND[channel]
             asm.op("smlad", b, x1, w, a if fresh else b)
             asm.op("smlad", a, x0, w, a)
 
-        for channel in range(0, GROUP, 2 if packed else 1):
-            w = weights.next()
-            multiply(channel, w)
-            if packed:
-                asm.op("sxtb16", w, w)
-                multiply(channel + 1, w)
-
-    def _sums_last(self) -> int:
+    def _sums_last(self) -> Work:
         """Four accumulators over all steps of the second pixel in the buffer; executed instructions."""
         asm, layer, frame = self.asm, self.layer, self.frame
         start = asm.size
         asm.load_multiple(STREAM, FIRST)
         if not layer.in_scratch and layer.k_h > 1 and layer.steps <= _LAST_UNROLLED:
             self._steps_last([f"[sp, #{8 * step + 4}]" for step in range(layer.steps)])
-            return asm.size - start
+            return asm.size - start + self.split("second_sum", None)
         turns, ahead = divmod(layer.steps, _LAST_PER_TURN)
         if layer.in_scratch:
             asm.op("ldr", "r14", frame.at("buffer"))
@@ -323,7 +339,7 @@ class PixelsWriter(GroupWriter):
         self._steps_last(["[r14], #8"] * ahead)
         executed = asm.size - start
         if turns == 0:
-            return executed
+            return executed + self.split("second_sum", None)
         asm.label("last_steps", aligned=True)
         start = asm.size
         self._steps_last(["[r14], #8"] * _LAST_PER_TURN)
@@ -334,17 +350,14 @@ class PixelsWriter(GroupWriter):
             asm.add("r9", "sp", layer.buffer_bytes + 4)
         asm.op("cmp", "r14", "r9")
         asm.branch("bne.w", "last_steps")
-        return executed + turns * (asm.size - start)
+        return executed + turns * (asm.size - start) + self.split("second_sum", None)
 
     def _steps_last(self, places: Sequence[str]) -> None:
         """Steps of one pixel whose taps are at `places`."""
-        asm, packed = self.asm, self.layer.way.packed
+        asm = self.asm
         weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
         for place in places:
             asm.op("ldr", "r9", place)
-            for channel in range(0, GROUP, 2 if packed else 1):
-                w = weights.next()
+            for channel in range(GROUP):
+                w = weights.of(channel, self.layer)
                 asm.op("smlad", FIRST[channel], "r9", w, FIRST[channel])
-                if packed:
-                    asm.op("sxtb16", w, w)
-                    asm.op("smlad", FIRST[channel + 1], "r9", w, FIRST[channel + 1])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyc.codegen.finish import GROUP, Way
-from tinyc.codegen.thumb import Asm, naked_function
+from tinyc.codegen.thumb import Asm, Work, naked_function
 
 _RESIDENT_WORDS = 6  # weight words of a channel that registers hold
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
@@ -72,7 +72,8 @@ class Layer:
     """What the code depends on. Rows and columns may be the image's columns and rows.
 
     in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.
-    transposed: they are. band: output rows per band. by_rows: a call gets pointers to in_h = k_h rows, and
+    transposed: they are. int4: weights are, and registers hold them (resident) times 2^12. band: output rows
+    per band. by_rows: a call gets pointers to in_h = k_h rows, and
     makes one output row.
     """
 
@@ -95,6 +96,7 @@ class Layer:
     way: Way
     transposed: bool = False
     by_rows: bool = False
+    int4: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -113,9 +115,15 @@ class Layer:
         return self.k_h * self.row_words <= _RESIDENT_WORDS
 
     @property
+    def stacked_words(self) -> int:
+        """int4 weight words of a channel that are unpacked on the stack."""
+        return self.k_h * self.row_words if self.int4 and not self.resident else 0
+
+    @property
     def channel_words(self) -> int:
         """Words of the stream per channel: start value, weights, mult, add[, shift]."""
-        return 1 + self.k_h * self.row_words + self.way.constants
+        words = self.k_h * self.row_words
+        return 1 + (-(-words // 4) if self.int4 else words) + self.way.constants
 
     @property
     def columns(self) -> int:
@@ -237,9 +245,10 @@ class _Frame:
         *("x", "y", "scratch", "groups", "count", "first", "row", "from", "y_band", "stream_group", "bands"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, words: int) -> None:
         self._slots = {name: 4 * i for i, name in enumerate(self._NAMES)}
-        size = 4 * len(self._NAMES)
+        self.weights = 4 * len(self._NAMES)  # where int4 weights are unpacked to
+        size = self.weights + 4 * words
         self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
 
     def at(self, name: str) -> str:
@@ -252,10 +261,10 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.frame = _Frame()
+        self.frame = _Frame(layer.stacked_words)
         self.asm = Asm()
-        self.executed = 0
-        self._mark = 0
+        self.executed = Work()
+        self._mark = Work()
         self._times = 1
 
     def write(self) -> None:
@@ -323,7 +332,7 @@ class _Writer:
             asm, times = self.asm, self._times
             asm.constant("r12", turns)
             self._count(times * turns)
-            label = f"fill{asm.size}"
+            label = f"fill{asm.size.instructions}"
             asm.label(label, aligned=True)
             asm.op("stm", "r3!", "{r4-r11}")
             asm.op("subs", "r12", "r12", "#1")
@@ -588,7 +597,10 @@ class _Writer:
         spare = layer.way.shifts is None or layer.way.sign
         words = layer.k_h * layer.row_words
         asm.op("ldr", "r14", frame.at("stream"))
-        asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
+        if layer.int4:
+            self._unpack_weights(words)
+        else:
+            asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
         if layer.way.constants == 3:
             asm.op("ldm", "r14!", "{r2-r4}")
             asm.op("stm", "sp", "{r2-r4}")
@@ -618,6 +630,15 @@ class _Writer:
                 asm.op("str", "r14", frame.at("left"))
             asm.branch("bne.w", "rows")
         self._count(times)
+
+    def _unpack_weights(self, count: int) -> None:
+        """The start value to r6; int4 weights on top of the halves of r7 ... r12; r4 is the mask."""
+        packed = ("r2", "r3")[: -(-count // 4)]
+        self.asm.load_multiple("r14", (*packed, "r6"))
+        self.asm.op("mov", "r4", f"#{0xF000F000:#x}")
+        for i in range(count):
+            shift = [f"lsl #{i % 4 * 4}"] if i % 4 else []
+            self.asm.op("and", f"r{7 + i}", "r4", packed[i // 4], *shift)
 
     def _resident_step(self, p: _Cursor, o: _Cursor, row: int, first: int) -> None:
         """Two outputs (one at the end of an odd row)."""
@@ -663,15 +684,20 @@ class _Writer:
         self._begin_channel()
         asm.op("str", "r1", frame.at("out"))
         asm.op("ldr", "r1", frame.at("stream"))
+        if layer.int4:
+            self._stack_weights(words)
+            words = 0
         asm.op("ldr", "r2", "[r1], #4")
         asm.op("str", "r2", frame.at("start"))
         constants = _Cursor(asm, "r1", -255, _WORD_REACH)
         for i, slot in enumerate(("mult", "add", "shift")[: layer.way.constants]):
             asm.op("ldr", "r2", constants.at(4 * (words + i)))
             asm.op("str", "r2", frame.at(slot))
-        asm.add("r2", "r1", 4 * (layer.channel_words - 1) - constants.base)
+        asm.add("r2", "r1", 4 * (words + layer.way.constants) - constants.base)
         constants.move(0)
         asm.op("str", "r2", frame.at("stream"))
+        if layer.int4:
+            asm.add("r1", "sp", frame.weights)
         if self._looped:
             self._turn_count("r14")
             asm.op("str", "r14", frame.at("left"))
@@ -690,6 +716,18 @@ class _Writer:
             asm.op("strd", "r2", "r3", frame.at("out"))
             asm.branch("bne.w", "rows")
         self._count(times)
+
+    def _stack_weights(self, count: int) -> None:
+        """int4 weights from r1 on, which moves on, to the stack, on top of halves."""
+        asm = self.asm
+        asm.op("mov", "r8", f"#{0xF000F000:#x}")
+        asm.add("r9", "sp", self.frame.weights)
+        for first in range(0, count, 4):
+            registers = [f"r{2 + i}" for i in range(min(4, count - first))]
+            asm.op("ldr", "r10", "[r1], #4")
+            for i, register in enumerate(registers):
+                asm.op("and", register, "r8", "r10", *([f"lsl #{4 * i}"] if i else []))
+            asm.op("stm", "r9!", "{" + ", ".join(registers) + "}")
 
     def _streamed_step(self, p: _Cursor, row: int, first: int) -> None:
         """Four outputs (fewer at the end of a row)."""
@@ -763,7 +801,7 @@ class _Columns:
         self._held[word] = free[0]
 
 
-def function_text(name: str, layer: Layer) -> tuple[str, int]:
+def function_text(name: str, layer: Layer) -> tuple[str, Work]:
     """C text of `name(stream, x, y, scratch)`, and the instructions that a call executes."""
     writer = _Writer(layer)
     writer.write()
@@ -784,6 +822,8 @@ def _both(name: str, layer: Layer, fast: str) -> str:
     fields = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},
         "columns": layer.columns,
+        "int4": int(layer.int4),
+        "halve": int(layer.way.halve),
         "sign": int(layer.way.sign),
         "varies": int(layer.way.shifts is None),
         "shift": layer.way.shifts[0] if layer.way.shifts else 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tinyc.codegen.thumb import Asm, naked_function
+from tinyc.codegen.thumb import Asm, Work, naked_function
 from tinyc.kernels import Call, Cost, In, Out, Special
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
@@ -37,10 +37,11 @@ def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
     """per_channel: instructions of the finish, an estimate."""
     text, executed = _text(pixels, channels, "")
     single = channels % 8 * pixels * 4
-    return Cost(channels // 8 * (executed + 10) + single + channels * per_channel, 4 * text.count("\\n") + 120, 0)
+    whole = channels // 8 * (executed + 10) + single + channels * per_channel
+    return Cost(whole.instructions, 4 * text.count("\\n") + 120, 0, whole.cycles)
 
 
-def _text(pixels: int, channels: int, finish: str) -> tuple[str, int]:
+def _text(pixels: int, channels: int, finish: str) -> tuple[str, Work]:
     """C text, and the instructions of a call for eight channels."""
     fast, executed = _sums_function(pixels, channels)
     return (
@@ -87,7 +88,7 @@ static void @(const int8_t *x, int8_t *y)
     )
 
 
-def _sums_function(pixels: int, channels: int) -> tuple[str, int]:
+def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
     """`@_sums(x, sums)`: int32 sums of eight channels."""
     asm = Asm()
     asm.op("push", "{r4-r8, lr}")

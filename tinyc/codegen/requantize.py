@@ -71,12 +71,18 @@ class Steps:
             below=self.below * live[:, None],
         )
 
+    def times(self, factor: int) -> Steps:
+        """The same where accumulators come as multiples."""
+        places = {name: getattr(self, name) * factor for name in ("low", "high", "reach", "below")}
+        return replace(self, **places)
+
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift).
 
-    With `sign`, the high word of the product is rounded (SMMLAR), as the definition's first step does.
+    With `sign`, the high word of the product is rounded (SMMLAR), as the definition's first step does. With `drop`, it
+    is not, and each channel's drop is subtracted for negative X: 1 of the definition's first step.
     """
 
     scale: Int64s
@@ -85,18 +91,24 @@ class Scaling:
     add: Int64s
     nudge: Int64s
     sign: bool
+    drop: Int64s | None = None
 
     @property
     def rounding(self) -> int:
         """What the instruction adds to the product: with `sign` it is SMMLAR."""
-        return _WORD // 2 if self.sign else 0
+        return _WORD // 2 if self.sign and self.drop is None else 0
+
+    @property
+    def fall(self) -> Int64s:
+        """What negative X lose, per channel."""
+        return np.full_like(self.mult, self.sign) if self.drop is None else self.drop
 
     def outputs(self, acc: Int64s) -> Int64s:
         """What the instructions compute of acc[O, ...], before saturation."""
         extra = (slice(None),) + (None,) * (acc.ndim - 1)
         x = (acc << self.scale[extra]) + self.nudge[extra]
         t = ((x * self.mult[extra] + self.rounding) >> 32) + self.add[extra]
-        return np.asarray((t - (self.sign & (x < 0))) >> self.shift[extra])
+        return np.asarray((t - self.fall[extra] * (x < 0)) >> self.shift[extra])
 
     def fits(self, steps: Steps) -> Bools:
         """Per channel: X and the sum of SMMLA stay within int32 from the least to the greatest accumulator."""
@@ -154,8 +166,16 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
     return np.clip(after, first, last)
 
 
-def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool, grain: Int64s) -> Scaling | None:
-    """Constants for the given scales and shifts, proved for every channel; None where there are none.
+def solve(
+    p: ConvParams,
+    steps: Steps,
+    scale: Int64s,
+    shift: Int64s,
+    sign: bool,
+    grain: Int64s,
+    drop: Int64s | None = None,
+) -> Scaling | None:
+    """Constants for the given scales, shifts and drops, proved for every channel; None where there are none.
 
     grain: the nudge of a channel must be a multiple of it.
     """
@@ -166,7 +186,7 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
-    found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign)
+    found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign, drop)
     if _is_hopeless(found, steps, np.flatnonzero(steps.is_live)[:_PROBED]):
         return None
     found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
@@ -174,15 +194,15 @@ def solve(p: ConvParams, steps: Steps, scale: Int64s, shift: Int64s, sign: bool,
     if len(open_):
         if _is_hopeless(found, steps, open_):
             return None
-        found = _best_slope(found, steps, open_)
+        found = best_slope(found, steps, open_)
         found = _nudged(found, steps, grain, open_, _NUDGES)
     return found if found.equals(steps).all() else None
 
 
 def _is_hopeless(s: Scaling, steps: Steps, rows: Int64s) -> bool:
     """Whether one of the channels `rows` has no offset even with the best multiplier."""
-    best = _best_slope(s, steps, rows)
-    least, greatest = _interval(_rows(best, rows), _step_rows(steps, rows))
+    best = best_slope(s, steps, rows)
+    least, greatest = interval(_rows(best, rows), _step_rows(steps, rows))
     return bool((least > greatest).any())
 
 
@@ -194,20 +214,20 @@ def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:
     return np.where(exponent > 0, left, np.where(exponent < 0, rounded, mult))
 
 
-def _interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
+def interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
     """(least, greatest) offset that serves every threshold; empty if least > greatest."""
     goal = steps.outputs << (32 + s.shift)[:, None]
 
     def need(acc: Int64s) -> Int64s:
         x = acc << s.scale[:, None]
-        return goal - x * s.mult[:, None] + (_WORD * (x < 0) if s.sign else 0) - s.rounding
+        return goal - x * s.mult[:, None] + _WORD * s.fall[:, None] * (x < 0) - s.rounding
 
     least = np.where(steps.has_reach, need(steps.reach), -_UNBOUNDED).max(axis=1, initial=-_UNBOUNDED)
     greatest = np.where(steps.has_below, need(steps.below) - 1, _UNBOUNDED).min(axis=1, initial=_UNBOUNDED)
     return least, greatest
 
 
-def _best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
+def best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
     """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
     part, at = _rows(s, rows), _step_rows(steps, rows)
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
@@ -215,7 +235,7 @@ def _best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
     right = np.minimum(part.mult + reach, 2**31 - 1)
 
     def width(mult: Int64s) -> Int64s:
-        least, greatest = _interval(replace(part, mult=mult), at)
+        least, greatest = interval(replace(part, mult=mult), at)
         return greatest - least
 
     while (right - left > 2).any():
@@ -235,7 +255,7 @@ def _nudged(s: Scaling, steps: Steps, grain: Int64s, rows: Int64s, distances: Se
     Ends early at the first channel that has none within the last distance.
     """
     add, nudge = s.add.copy(), s.nudge.copy()
-    least, greatest = _interval(_rows(s, rows), _step_rows(steps, rows))
+    least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
     for row, lo, hi in zip(rows.tolist(), least.tolist(), greatest.tolist(), strict=True):
         for most in distances:
             found = _nudge(lo, hi, int(s.mult[row]), most, int(grain[row]))
@@ -264,7 +284,8 @@ def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple
 
 
 def _rows(s: Scaling, rows: Int64s) -> Scaling:
-    return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign)
+    drop = None if s.drop is None else s.drop[rows]
+    return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign, drop)
 
 
 def _step_rows(steps: Steps, rows: Int64s) -> Steps:

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.codegen import fours as digits
 from tinyc.codegen.finish import GROUP, Finish, finish_packed, finish_wide
 from tinyc.codegen.requantize import Int64s
 from tinyc.ops.windows import ConvParams
@@ -70,6 +71,18 @@ def packed(matrix: Matrix) -> Finish | None:
     return finish_packed(matrix.p, matrix.taps)
 
 
+@lru_cache(maxsize=64)
+def raised(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
+    return digits.finish_raised(matrix.p, matrix.taps)
+
+
+@lru_cache(maxsize=64)
+def fours(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
+    return digits.finish_fours(matrix.p, matrix.taps)
+
+
 Fit = Callable[[Matrix], Finish | None]
 
 
@@ -78,8 +91,11 @@ def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArra
     s, groups = finish.scaling, len(matrix.taps) // GROUP
     places = np.array(slots)
     taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
-    halves = 256 * taps[0::2] + taps[1::2] if finish.way.packed else taps << s.scale[:, None]
-    words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O or O/2, steps]
+    if finish.way.offsets:
+        halves = digits.halves(taps, finish.way.offsets)
+    else:
+        halves = 256 * taps[0::2] + taps[1::2] if finish.way.packed else taps << s.scale[:, None]
+    words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
     weights = words.reshape(groups, -1, len(slots) // 2).transpose(0, 2, 1).reshape(groups, -1)
     start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, GROUP)
     constants = finish.constants().reshape(groups, -1)
@@ -105,6 +121,7 @@ def twin_text(
         "out_c": out_c,
         "pixel_bytes": pixel_bytes,
         "packed": int(way.packed),
+        "fours": (2 if way.offsets[2] else 1) if way.offsets else 0,
         "halve": int(way.halve),
         "twice": int(way.double),
         "sign": int(way.sign),

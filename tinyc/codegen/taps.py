@@ -8,6 +8,7 @@ from functools import cached_property
 from tinyc.codegen.finish import GROUP, Way
 
 _REACH = 1020  # of the immediate of LDRD
+_FPU_REGISTERS = 32
 _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 
 
@@ -24,7 +25,8 @@ class Layer:
     """What the code of a layer depends on.
 
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows
-    and pixels start at words. alone: a call makes one pixel; otherwise two or more.
+    and pixels start at words. alone: a call makes one pixel; otherwise two or more. fpu: the first steps' taps
+    may stay in FPU registers.
     """
 
     k_h: int
@@ -34,6 +36,7 @@ class Layer:
     aligned: bool
     alone: bool
     way: Way
+    fpu: bool = False
 
     @cached_property
     def row_taps(self) -> int:
@@ -81,8 +84,15 @@ class Layer:
         return self.alone or self.buffer_bytes - 8 > _REACH
 
     @property
+    def held_steps(self) -> int:
+        """Steps whose taps of both pixels FPU registers hold while all output channels use them."""
+        return min(self.steps, _FPU_REGISTERS // 2) if self.fpu and not self.in_scratch else 0
+
+    @property
     def words_per_step(self) -> int:
         """Weights of four channels."""
+        if self.way.offsets:
+            return 1
         return 2 if self.way.packed else 4
 
     @property

@@ -6,9 +6,14 @@ syntax that arm-none-eabi-gcc and clang both assemble, no literal pools, no symb
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tinyc.timing.cores import CORES
+from tinyc.timing.instruction import Instruction
+from tinyc.timing.operands import Op, parse
 
 _MNEMONIC = 7  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
@@ -17,18 +22,72 @@ _LONG_STRING = """#pragma GCC diagnostic push
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Executed instructions, and their cycles on a Cortex-M4 without wait states by the rules of `tinyc profile`.
+
+    An int that is added stands for so many instructions of a cycle each.
+    """
+
+    instructions: int = 0
+    cycles: int = 0
+
+    def __add__(self, other: Work | int) -> Work:
+        more = Work(other, other) if isinstance(other, int) else other
+        return Work(self.instructions + more.instructions, self.cycles + more.cycles)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Work) -> Work:
+        return Work(self.instructions - other.instructions, self.cycles - other.cycles)
+
+    def __mul__(self, times: int) -> Work:
+        return Work(self.instructions * times, self.cycles * times)
+
+    __rmul__ = __mul__
+
+    @property
+    def time(self) -> int:
+        """As of a Cost: both together."""
+        return self.instructions + self.cycles
+
+
+_CORE = CORES["cortex-m4"]
+
+
+@functools.lru_cache(maxsize=1 << 15)
+def _parsed(mnemonic: str, operands: str) -> Op:
+    name, _, _ = mnemonic.partition(".")
+    condition = ""
+    if re.fullmatch(r"b(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)", name):
+        name, condition = name[:1], name[1:]
+    elif name.startswith("mov") and name[3:] in ("lt", "gt", "eq", "ne"):
+        name, condition = "mov", name[3:]
+    operands = re.sub(r"r(\d+)-r(\d+)", lambda m: ", ".join(f"r{i}" for i in range(int(m[1]), int(m[2]) + 1)), operands)
+    return parse(Instruction(0, bytes(4), name, operands, condition))
+
+
 @dataclass(slots=True)
 class Asm:
-    """Lines of one function. `size`: instructions so far, so that a generator can tell what its parts cost."""
+    """Lines of one function. `size`: what they cost when each is executed once, so that a generator can tell what its
+    parts cost. Branches are taken, but for conditional ones that go forward."""
 
-    size: int = 0
+    size: Work = field(default_factory=Work)
     _lines: list[str] = field(default_factory=list)
     _labels: dict[str, int] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+    _last: Op | None = None
 
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
-        self.size += 1
         self._lines.append(f"{mnemonic + ' ':<{_MNEMONIC}}{', '.join(operands)}".rstrip())
+        self._count(_parsed(mnemonic, ", ".join(operands)), taken=True)
+
+    def _count(self, op: Op, taken: bool) -> None:
+        cycles = _CORE.costs([op], self._last)[0]
+        jumps = taken and op.leaves
+        self.size += Work(1, cycles + (_CORE.taken(op, None) if jumps else 0))
+        self._last = None if jumps else op
 
     def note(self, text: str) -> None:
         """A comment on a line of its own."""
@@ -39,10 +98,13 @@ class Asm:
         if aligned:
             self._lines.append(".p2align 2")
         self._lines.append(f"{self._number(name)}:")
+        self._seen.add(name)
+        self._last = None
 
     def branch(self, mnemonic: str, name: str) -> None:
         """A branch to a label, defined before or after."""
-        self.size += 1
+        op = _parsed(mnemonic, name)
+        self._count(op, taken=name in self._seen or not op.conditional)
         self._lines.append(f"{mnemonic:<{_MNEMONIC}}<{self._number(name)}>")
 
     def add(self, target: str, source: str, value: int, temp: str = "") -> None:

@@ -1,6 +1,7 @@
 """conv2d 3x3 on Cortex-M with DSP by exact fast forms: fewer multiplications, more flash for the weights.
 
-Three kernels: tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 at stride 2. Weights are transformed here,
+Three forms: tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 at stride 2. Each with the products as a subroutine, or
+(few channels) with code for every product: a few kilobytes for a few percent. Weights are transformed here,
 once; that the factors fit int16 and the sums int32 is proved from them.
 """
 
@@ -15,17 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.finish import GROUP, Finish, finish_wide
+from tinyc.codegen.finish import GROUP, Finish, Way, finish_drops, finish_wide
+from tinyc.codegen.products import products_function
 from tinyc.codegen.requantize import Int64s, Steps
 from tinyc.codegen.stream import Matrix
-from tinyc.codegen.tiles import Tiles, horizontal_function, products_function, vertical_function
+from tinyc.codegen.thumb import Work
+from tinyc.codegen.tiles import Tiles
+from tinyc.codegen.transforms import horizontal_function, vertical_function
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
+from tinyc.kernels import Call, Condition, Const, Cost, In, Kernel, Out, Scratch, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
+_INLINE_CHANNELS = 16  # of input, for which products may have code of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +46,26 @@ class Plan:
     factors: Int64s
     order: list[tuple[int, int]]
     text: str
-    vertical: tuple[int, int]  # instructions of a call, and of each column
-    horizontal: int
-    products: int
+    vertical: tuple[Work, Work]  # of a call, and of each column
+    horizontal: Work
+    products: Work
 
 
-def plan(site: Site, p: ConvParams, form: Form) -> Plan:
+def plan(site: Site, p: ConvParams, form: Form, inline: bool) -> Plan:
     """The functions that run the layer. ValueError where `_takes` would have said no."""
     matrix = _matrix(p)
-    finish = _finish(matrix, form)
-    if finish is None:
+    found = _finish(matrix, form)
+    if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
-    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way)
+    finish, ninth = found
+    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way, ninth, inline)
     fast, counts, order = _functions(tiles)
     text = _text(site, p, tiles, fast, order)
     return Plan(tiles, finish, matrix, _factors(p.w, form), order, text, *counts)
 
 
 @lru_cache(maxsize=128)
-def _functions(tiles: Tiles) -> tuple[str, tuple[tuple[int, int], int, int], list[tuple[int, int]]]:
+def _functions(tiles: Tiles) -> tuple[str, tuple[tuple[Work, Work], Work, Work], list[tuple[int, int]]]:
     """The three functions in assembly, what they execute, the order of the products."""
     products, products_count, order = products_function("@_products", tiles)
     horizontal, horizontal_count = horizontal_function("@_horizontal", tiles, order)
@@ -83,8 +89,26 @@ def _factors(w: Array, form: Form) -> Int64s:
 
 
 @lru_cache(maxsize=512)
-def _finish(matrix: Matrix, form: Form) -> Finish | None:
-    """The proved way from sums to int8, for sums raised least; None if there is none."""
+def _finish(matrix: Matrix, form: Form) -> tuple[Finish, bool] | None:
+    """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 9 before. The
+    multiplier divides them where nine times the accumulators fit. None if there is no way."""
+    found = _proved(matrix, form, ninefold=form.ninth)
+    if not form.ninth or (found and found.way.constants == 2):
+        return (found, False) if found else None
+    plain = _proved(matrix, form, ninefold=False)
+    if plain is None:
+        return (found, False) if found else None
+    if found and _cost(found.way) <= _cost(plain.way) + 1:
+        return found, False
+    return plain, True
+
+
+def _cost(way: Way) -> int:
+    """Instructions of an output, beyond the least."""
+    return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
+
+
+def _proved(matrix: Matrix, form: Form, ninefold: bool) -> Finish | None:
     out_c = len(matrix.taps)
     factors = _factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
     largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
@@ -97,7 +121,11 @@ def _finish(matrix: Matrix, form: Form) -> Finish | None:
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix.p, matrix.taps, form.scale, most)
+    found = finish_wide(matrix.p, matrix.taps, form.scale, most, ninefold)
+    if form.largest_input < 2**15 and (found is None or found.way.sign or found.way.shifts is None):
+        dropping = finish_drops(matrix.p, matrix.taps, form.scale, most, ninefold)
+        if dropping is not None and _fits_raised(dropping, top):
+            return dropping
     if found is None or form.largest_input >= 2**15:
         return None
     return found if _fits_raised(found, top) else None
@@ -105,10 +133,11 @@ def _finish(matrix: Matrix, form: Form) -> Finish | None:
 
 def _fits_raised(finish: Finish, top: int) -> bool:
     """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
-    if finish.way.sign or finish.way.shifts is None:
+    way, scaling = finish.way, finish.scaling
+    if way.shifts is None or (way.sign and not way.drops):
         return True
-    add = finish.scaling.add << top
-    return bool((np.abs(add) < 2**30).all()) and finish.way.shifts[0] + top <= 31
+    add = (np.abs(scaling.add) + scaling.fall) << top
+    return bool((add < 2**30).all()) and way.shifts[0] + top <= 31
 
 
 def _text(site: Site, p: ConvParams, tiles: Tiles, fast: str, order: list[tuple[int, int]]) -> str:
@@ -182,9 +211,10 @@ def _twins(tiles: Tiles, order: list[tuple[int, int]]) -> str:
         "p": count,
         "steps": tiles.steps,
         "shared": form.shared,
-        "ninth": int(form.ninth),
+        "ninth": int(tiles.ninth),
         "lowers": int(tiles.lowers),
         "sign": int(way.sign),
+        "drops": int(way.drops),
         "varies": int(way.shifts is None),
         "shift": way.shifts[0] if way.shifts else 0,
         "y_min": low,
@@ -230,18 +260,21 @@ def _stream(work: Plan) -> npt.NDArray[np.int32]:
     pairs = used.reshape(tiles.out_c, len(work.order), tiles.quads, 2, 2)  # ... [quad][half][step]
     words = (pairs[..., 0, :] & 0xFFFF) | ((pairs[..., 1, :] & 0xFFFF) << 16)  # [O, products, quad, step]
     weights = words.reshape(groups, GROUP, -1).transpose(0, 2, 1).reshape(groups, -1)
-    start = finish.start_values(work.matrix.p.bias.astype(np.int64))[: tiles.out_c]
-    start = (start * (9 if form.ninth else 1)).reshape(groups, GROUP)
+    bias = work.matrix.p.bias.astype(np.int64) * (9 if form.ninth and not tiles.ninth else 1)
+    start = finish.start_values(bias)[: tiles.out_c]
+    start = (start * (9 if tiles.ninth else 1)).reshape(groups, GROUP)
     return _words(np.concatenate([start, weights], axis=1))
 
 
 def _constants(work: Plan) -> npt.NDArray[np.int32]:
-    """mult, add[, shift] of each channel for every raise, four output channels after each other."""
+    """mult, add[, shift or drop] of each channel for every raise, four output channels after each other."""
     tiles = work.tiles
     plain = work.finish.constants()[: tiles.out_c].reshape(tiles.groups, 1, GROUP, -1)
     blocks = np.repeat(plain, len(tiles.raises), axis=1)
     for block, raised in enumerate(tiles.raises):
         blocks[:, block, :, 1] <<= raised
+        if tiles.way.drops:
+            blocks[:, block, :, 2] <<= raised
     return _words(blocks)
 
 
@@ -252,17 +285,17 @@ def _words(values: Int64s) -> npt.NDArray[np.int32]:
 # ---- the kernel ----
 
 
-def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+def specialize(site: Site, p: ConvParams, form: Form, inline: bool) -> Special:
     """The functions of the layer."""
-    work = plan(site, p, form)
+    work = plan(site, p, form, inline)
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
-    name = f"{NAMES[form.name]}_i{work.tiles.in_c}_o{work.tiles.out_c}_{digest}"
+    name = f"{kernel_name(form, inline)}_i{work.tiles.in_c}_o{work.tiles.out_c}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_tiles.h",))
 
 
-def lower(site: Site, p: ConvParams, form: Form) -> Call:
+def lower(site: Site, p: ConvParams, form: Form, inline: bool) -> Call:
     """One call for the whole image; output rows follow the input rows that they need."""
-    work = plan(site, p, form)
+    work = plan(site, p, form, inline)
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
     args = (
@@ -274,17 +307,17 @@ def lower(site: Site, p: ConvParams, form: Form) -> Call:
     return Call(args, flow=replace(rows, pad=None, out_rows=form.m))
 
 
-def scratch(site: Site, p: ConvParams, form: Form) -> int:
+def scratch(site: Site, p: ConvParams, form: Form, inline: bool) -> int:
     """Strip, factors, and a pair of tiles where tiles leave the image."""
-    tiles = plan(site, p, form).tiles
+    tiles = plan(site, p, form, inline).tiles
     _, out_h, out_w, out_c = site.y().shape
     ragged = out_h % form.m or out_w % (2 * form.m)
     return 4 * (tiles.strip_words + tiles.factor_words) + (2 * form.m * form.m * out_c if ragged else 0)
 
 
-def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+def cost(site: Site, p: ConvParams, form: Form, inline: bool) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
-    work = plan(site, p, form)
+    work = plan(site, p, form, inline)
     _, out_h, out_w, _ = site.y().shape
     down, across = -(-out_h // form.m), -(-out_w // (2 * form.m))
     around, column = work.vertical
@@ -292,7 +325,8 @@ def cost(site: Site, p: ConvParams, form: Form) -> Cost:
     per_pair = work.horizontal + work.products + around + fresh * column + _PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
     flash = _stream(work).nbytes + _constants(work).nbytes + 4 * work.text.count("\\n")
-    return Cost(down * per_row, flash, scratch(site, p, form))
+    whole = down * per_row
+    return Cost(whole.instructions, flash, scratch(site, p, form, inline), whole.cycles)
 
 
 def _takes(site: Site, form: Form) -> bool:
@@ -323,23 +357,38 @@ def takes_s2(site: Site) -> bool:
     return _takes(site, S2)
 
 
-_PAIR_COST = 70  # instructions of the loop over pairs of tiles, around its calls
-_ROW_COST = 100  # instructions of the loop over rows of tiles
+_PAIR_COST = Work(70, 110)  # instructions of the loop over pairs of tiles, around its calls
+_ROW_COST = Work(100, 160)  # instructions of the loop over rows of tiles
 NAMES = {
     "f2": "tc_conv2d_3x3_s8_tiles2_asm",
     "f4": "tc_conv2d_3x3_s8_tiles4_asm",
     "s2": "tc_conv2d_3x3s2_s8_tiles2_asm",
 }
 
+
+def kernel_name(form: Form, inline: bool) -> str:
+    """Of the kernel."""
+    return NAMES[form.name].replace("_asm", "_inline_asm") if inline else NAMES[form.name]
+
+
+def _inline(takes: Condition) -> Condition:
+    def takes_inline(site: Site) -> bool:
+        return bool(site.x(1).shape[3] <= _INLINE_CHANNELS and takes(site))
+
+    takes_inline.__doc__ = f"at most {_INLINE_CHANNELS} input channels, {takes.__doc__}"
+    return takes_inline
+
+
 KERNELS = tuple(
     Kernel(
-        NAMES[form.name],
-        partial(lower, form=form),
+        kernel_name(form, inline),
+        partial(lower, form=form, inline=inline),
         isa=frozenset({"dsp"}),
-        when=(is_s8, takes),
-        scratch=partial(scratch, form=form),
-        specialize=partial(specialize, form=form),
-        cost=partial(cost, form=form),
+        when=(is_s8, _inline(takes) if inline else takes),
+        scratch=partial(scratch, form=form, inline=inline),
+        specialize=partial(specialize, form=form, inline=inline),
+        cost=partial(cost, form=form, inline=inline),
     )
     for form, takes in ((F4, takes_f4), (F2, takes_f2), (S2, takes_s2))
+    for inline in (False, True)
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tinyc.cycles.cores import Core, core_of
 from tinyc.cycles.model import Line, ModelledCycles, model_cycles
 from tinyc.cycles.profile import Cost, FunctionCost, HotBlock, LayerCost, Profile, speedscope
+from tinyc.timing.cores import Core, core_of
 
 __all__ = (
     "Core",

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyc.build.disassembly import RISCV, Instruction, decode_for, disassemble
+from tinyc.build.disassembly import RISCV, decode_for, disassemble
 from tinyc.build.elf import Elf
-from tinyc.cycles.cores import Core
-from tinyc.cycles.operands import Op, parse
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
+from tinyc.timing.cores import Core
+from tinyc.timing.instruction import Instruction
+from tinyc.timing.operands import Op, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """A step, or (step OVERHEAD) the run function. functions: what it called, itself included, dearest first."""
+    """A step, or (step OVERHEAD) the run function. functions: what it called, itself included, dearest first.
+    flash_waits: cycles more of an inference on the board's slow flash, None where that is not estimated."""
 
     step: int
     name: str
@@ -40,6 +41,7 @@ class LayerCost:
     macs: int
     cost: Cost
     functions: tuple[FunctionCost, ...]
+    flash_waits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class LayerFacts:
 @dataclass(frozen=True, slots=True)
 class Profile:
     """core: name of the cycle model, None where there is none; error: what is known of its error. clock_hz: 0 when
-    unknown. sources and blocks: dearest first, empty unless asked for."""
+    unknown. sources and blocks: dearest first, empty unless asked for. wait_states: of the board's
+    flash, None where it is not described."""
 
     name: str
     model: str
@@ -113,6 +116,13 @@ class Profile:
     functions: tuple[FunctionCost, ...]
     sources: tuple[SourceCost, ...] = ()
     blocks: tuple[HotBlock, ...] = ()
+    wait_states: int | None = None
+
+    @property
+    def flash_waits(self) -> int | None:
+        """Cycles more of an inference on flash with `wait_states`; an estimate, None where there is none."""
+        waits = [layer.flash_waits for layer in self.layers if layer.flash_waits is not None]
+        return sum(waits) if waits else None
 
     def milliseconds(self, cost: Cost) -> float | None:
         """At the board's clock with memory that never waits; None without clock or cycle model."""
@@ -123,7 +133,7 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""
-        return asdict(self) | {"milliseconds": self.milliseconds(self.cost)}
+        return asdict(self) | {"milliseconds": self.milliseconds(self.cost), "flash_waits": self.flash_waits}
 
 
 def layer_costs(
@@ -264,6 +274,18 @@ def _chain(name: str, callers: Mapping[str, Counter[str]]) -> tuple[str, ...]:
     return tuple(reversed(chain))
 
 
+def stacks(profile: Profile) -> list[tuple[tuple[str, ...], int]]:
+    """The names from the run function through a layer to each of its functions, with what that costs without what it
+    calls: modelled cycles, or instructions where the core has no model. Layers in order."""
+    found = []
+    for layer in profile.layers:
+        title = f"{layer.step} {layer.op} {layer.name}" if layer.step != OVERHEAD else layer.name
+        for function in layer.functions:
+            names = (f"{profile.name}_run", title, *function.callers, function.name)
+            found.append((names, function.cost.weight))
+    return found
+
+
 def speedscope(profile: Profile) -> dict[str, Any]:
     """The profile in speedscope's file format (speedscope.app): a stack for every function of every layer, weighed
     in modelled cycles, or in instructions where the core has no model."""
@@ -272,13 +294,9 @@ def speedscope(profile: Profile) -> dict[str, Any]:
     def frame(name: str) -> int:
         return frames.setdefault(name, len(frames))
 
-    samples = []
-    weights = []
-    for layer in profile.layers:
-        title = f"{layer.step} {layer.op} {layer.name}" if layer.step != OVERHEAD else layer.name
-        for function in layer.functions:
-            samples.append([frame(n) for n in (f"{profile.name}_run", title, *function.callers, function.name)])
-            weights.append(function.cost.weight)
+    found = stacks(profile)
+    samples = [[frame(name) for name in names] for names, _ in found]
+    weights = [weight for _, weight in found]
     unit = "modelled cycles" if profile.cost.cycles is not None else "instructions"
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",

@@ -36,7 +36,7 @@ NUMPY_DTYPE: Mapping[str, type] = MappingProxyType(
 INT_RANGE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"s4": (-8, 7), "s8": (-128, 127), "u8": (0, 255), "s16": (-32768, 32767), "s32": (-(2**31), 2**31 - 1)}
 )
-_BYTES = {"f32": 4, "s4": 1, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "bool": 1}
+_BYTES = {"f32": 4, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "bool": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Value:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the tensor in the arena."""
-        return self.elements * _BYTES[self.dtype]
+        """Bytes of the tensor in the arena, or in flash: int4 goes two per byte."""
+        return -(-self.elements // 2) if self.dtype == "s4" else self.elements * _BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,10 @@ class Draft:
         self._values.append(replace(like, name=name, shape=array.shape))
         return name
 
+    def value(self, name: str) -> Value:
+        """A value of the draft, or of the graph."""
+        return next((value for value in self._values if value.name == name), None) or self.view.value(name)
+
     def add(self, op: str, inputs: Sequence[str], attrs: Any, like: Value, shape: tuple[int, ...], suffix: str) -> str:
         """A new node; its output has dtype, quantization and place of `like` and the given shape."""
         name = self.view.unique(f"{like.name}:{suffix}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array
-from tinyc.ops.base import Observed, Op, Site
+from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.binary import Binary, infer
 from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
 
@@ -35,4 +35,5 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=KERNELS,
+    rowwise=elementwise,
 )

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool
+from tinyc.codegen import pool, row_sums
+from tinyc.codegen.row_pool import global_pool_rows
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, Kernel, Special
+from tinyc.kernels import Call, Cost, Kernel, RowForm, Special
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
 from tinyc.ops.windows import (
+    POOL_S16,
     PoolParams,
     Window,
     infer_pool,
@@ -55,7 +57,7 @@ def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
     total = Window.of(a, *a.kernel).view(x.astype(np.int64), fill).sum(axis=(3, 4))
     n = _counts(a, x)
     mean = np.sign(total) * ((np.abs(total) + n // 2) // n)  # to nearest, halves away from zero
-    return (np.clip(mean, p.y_min, p.y_max).astype(np.int8),)
+    return (np.clip(mean, p.y_min, p.y_max).astype(x.dtype),)
 
 
 def lower_rows(site: Site, p: PoolParams) -> Call:
@@ -81,12 +83,22 @@ def whole_image(site: Site) -> bool:
 _GLOBAL = "tc_avg_pool2d_s8_asm"
 
 
+def _finish(p: PoolParams) -> str:
+    n = p.attrs.kernel.h * p.attrs.kernel.w
+    return f"""    sum = (sum > 0 ? sum + {n // 2} : sum - {n // 2}) / {n};
+    sum = tc_clamp(sum, {p.y_min}, {p.y_max});"""
+
+
 def specialize(site: Site, p: PoolParams) -> Special:
     """The function that averages the whole image."""
     n = p.attrs.kernel.h * p.attrs.kernel.w
-    finish = f"""    sum = (sum > 0 ? sum + {n // 2} : sum - {n // 2}) / {n};
-    sum = tc_clamp(sum, {p.y_min}, {p.y_max});"""
-    return pool.global_pool(_GLOBAL, n, site.x().shape[3], finish, ("tc_dsp.h",))
+    return pool.global_pool(_GLOBAL, n, site.x().shape[3], _finish(p), ("tc_dsp.h",))
+
+
+def global_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
+    """The average of the whole image, a row per call."""
+    _, in_h, in_w, channels = site.x().shape
+    return global_pool_rows(_GLOBAL, (in_h, in_w, channels), _finish(p), ("tc_dsp.h",), 15)
 
 
 def lower_global(site: Site, p: PoolParams) -> Call:
@@ -116,7 +128,9 @@ OP = Op(
             when=(pool_is_s8, whole_image),
             specialize=specialize,
             cost=cost_global,
+            row_forms=global_rows,
         ),
-        Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,), cost=cost_rows),
+        Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,), cost=cost_rows, row_forms=row_sums.avg_pool_rows),
+        POOL_S16,
     ),
 )

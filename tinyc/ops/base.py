@@ -91,7 +91,7 @@ class Site:
     @property
     def builtin_rounding(self) -> Rounding:
         """The rule of operators that desktop LiteRT does not hand to XNNPACK: its own kernels round twice."""
-        return Rounding.SINGLE if self.numerics is Numerics.OURS else Rounding.DOUBLE
+        return Rounding.DOUBLE if self.numerics in (Numerics.TFLM, Numerics.LITERT) else Rounding.SINGLE
 
     def has(self, index: int) -> bool:
         """Whether optional input `index` is there."""
@@ -114,6 +114,12 @@ class Site:
         if value.quant is None or value.quant.axis is not None or len(value.quant.scale) != 1:
             raise TinycError(f"'{value.name}' ({value.dtype}) needs one scale and one zero point", self.node.where)
         return value.quant.per_tensor
+
+
+def elementwise(site: Site) -> bool:
+    """`Op.rowwise` of elementwise operators: no constant differs from row to row."""
+    consts = [site.x(i).shape for i in range(len(site.node.inputs)) if site.is_const(i)]
+    return all(len(shape) < 3 or shape[-3] == 1 for shape in consts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,8 @@ class Op:
     int_ref(params, *arrays) -> output arrays, the same integers as every C kernel, bit for bit.
     macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs;
     the last rule holds for all further inputs.
-    view: the output is the input's bytes (reshape): no kernel runs.
+    view: the output is the input's bytes (reshape): no kernel runs. rowwise(site): row r of the output
+    [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called for an image of one row.
     Absent optional inputs are passed as None.
     """
 
@@ -177,3 +184,4 @@ class Op:
     kernels: tuple[Kernel, ...]
     macs: Callable[[Site], int] = lambda site: 0
     view: bool = False
+    rowwise: Callable[[Site], bool] = lambda site: False

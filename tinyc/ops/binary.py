@@ -91,6 +91,12 @@ def is_s8(site: Site) -> bool:
     return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
 
 
+def is_s16(site: Site) -> bool:
+    """int16 inputs and output, zero points 0"""
+    values = (site.x(0), site.x(1), site.y())
+    return all(value.dtype == "s16" and site.scale_zero(value)[1] == 0 for value in values)
+
+
 def few_loops(site: Site) -> bool:
     """inputs whose repeated axes form at most 4 groups"""
     return len(loops(site.x(0).shape, site.x(1).shape)) <= LOOPS

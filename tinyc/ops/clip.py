@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.ops.base import Act, Observed, Op, SameAs, Site
-from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, rescale, same_type
+from tinyc.kernels import Kernel
+from tinyc.numerics import Numerics
+from tinyc.ops.base import Act, Observed, Op, SameAs, Site, elementwise
+from tinyc.ops.requantize import Wide, lower_wide, wide
+from tinyc.ops.requantize import int_ref as requantized
+from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, rescale, same_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,13 @@ def float_ref(a: Clip, x: Array) -> tuple[Array, ...]:
     return (np.clip(x, np.float32(a.act.lo), np.float32(a.act.hi)).astype(np.float32),)
 
 
-def prepare(site: Site) -> Table:
+def prepare(site: Site) -> Table | Wide:
+    if is_s16(site):
+        return wide(site, *site.attrs.act.range_of(site.y()))
     need_bytes(site)
     x, y = site.x(0), site.y()
+    if site.numerics is Numerics.ONNX and x.quant != y.quant:
+        return real_table(site, lambda real: float_ref(site.attrs, real)[0])
     lo, hi = site.attrs.act.range_of(y)
 
     def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -38,14 +46,20 @@ def prepare(site: Site) -> Table:
     return make_table(x, y, function)
 
 
+def is_s16(site: Site) -> bool:
+    """int16 input and output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
+
+
 OP = Op(
     name="clip",
     attrs=Clip,
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=requantized,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", lower_wide, when=(is_s16,))),
+    rowwise=elementwise,
 )

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import conv, scalar, winograd
+from tinyc.codegen import mve_conv, nibbles, nibbles_dsp, nibbles_scalar, rows_conv, rv32, scalar, winograd
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
-from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps
+from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
+from tinyc.ops.wide import IMAGE_KERNEL, WideParams, wide_params
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -67,11 +68,13 @@ def float_ref(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> tuple[Ar
     return (a.act.clip(y),)
 
 
-def prepare(site: Site) -> ConvParams:
+def prepare(site: Site) -> ConvParams | WideParams:
+    if site.x(0).dtype == "s16":
+        return wide_params(site, 0)
     return conv_params(site, 0)
 
 
-def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+def int_ref(p: ConvParams | WideParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
     # float64 products and sums of int8 are exact (below 2^53) and use BLAS, int64 matmul does not.
     acc = _accumulate(p.attrs, x.astype(np.float64), p.w.astype(np.float64), p.x_zero)
     return (p.finish(acc.astype(np.int64) + p.bias),)
@@ -102,6 +105,12 @@ def is_pointwise(site: Site) -> bool:
     """1x1 weights, stride 1, no padding"""
     a: Conv2D = site.attrs
     return site.x(1).shape[1:3] == (1, 1) and a.stride == (1, 1) and a.pad == (0, 0, 0, 0)
+
+
+def is_rowwise(site: Site) -> bool:
+    """weights of one row, vertical stride 1, no vertical padding"""
+    a: Conv2D = site.attrs
+    return site.x(1).shape[1] == 1 and a.stride.h == 1 and a.pad.top == a.pad.bottom == 0
 
 
 def _dsp_taps(p: ConvParams) -> npt.NDArray[np.int8]:
@@ -158,7 +167,9 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        *conv.KERNELS,
+        *mve_conv.CONV_KERNELS,
+        *rows_conv.KERNELS,
+        *rows_conv.FPU_KERNELS,
         *winograd.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
@@ -166,6 +177,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights, is_pointwise),
             scratch=pointwise_scratch,
+            cost=shared_cost(0.88, 11, pointwise_scratch),
         ),
         Kernel(
             "tc_conv2d_s8_dsp",
@@ -173,9 +185,16 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),
             scratch=dsp_scratch,
+            cost=shared_cost(1.15, 12, dsp_scratch),
         ),
+        *rv32.CONV2D,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
+        IMAGE_KERNEL,
+        *nibbles_dsp.CONV2D,
+        *nibbles_scalar.CONV2D,
+        *nibbles.CONV2D,
     ),
     macs=macs,
+    rowwise=is_rowwise,
 )

@@ -8,12 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import depthwise, scalar_depthwise
+from tinyc.codegen import (
+    depthwise_taps,
+    direct,
+    mve_depthwise,
+    nibbles,
+    nibbles_dsp,
+    nibbles_scalar,
+    row_sums,
+    rows_depthwise,
+    rv32_depthwise,
+    scalar_depthwise,
+)
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
-from tinyc.ops.dsp import out_fields, pad_taps
+from tinyc.ops.dsp import out_fields, pad_taps, shared_cost
+from tinyc.ops.wide import IMAGE_KERNEL, WideParams, wide_params
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -59,12 +71,15 @@ def float_ref(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) ->
     return (a.act.clip(y),)
 
 
-def prepare(site: Site) -> ConvParams:
+def prepare(site: Site) -> ConvParams | WideParams:
+    if site.x(0).dtype == "s16":
+        return wide_params(site, 2)
     return conv_params(site, 2)
 
 
-def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
-    acc = _accumulate(p.attrs, x.astype(np.int32), p.w.astype(np.int32), p.x_zero)
+def int_ref(p: ConvParams | WideParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+    sums = np.int64 if isinstance(p, WideParams) else np.int32
+    acc = _accumulate(p.attrs, x.astype(sums), p.w.astype(sums), p.x_zero)
     return (p.finish(acc + p.bias),)
 
 
@@ -188,13 +203,16 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=2, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        *depthwise.KERNELS,
+        *mve_depthwise.KERNELS,
+        *rows_depthwise.KERNELS,
+        *direct.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
             lower_3x3,
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
             scratch=scratch_3x3,
+            cost=shared_cost(1.5, 16, scratch_3x3),
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
@@ -202,9 +220,16 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_per_input),
             scratch=dsp_scratch,
+            cost=shared_cost(3.1, 18, dsp_scratch),
         ),
+        *rv32_depthwise.KERNELS,
         *scalar_depthwise.KERNELS,
-        Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,)),
+        *depthwise_taps.KERNELS,
+        Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,), row_forms=row_sums.depthwise_rows),
+        IMAGE_KERNEL,
+        *nibbles_dsp.DEPTHWISE,
+        *nibbles_scalar.DEPTHWISE,
+        *nibbles.DEPTHWISE,
     ),
     macs=macs,
 )

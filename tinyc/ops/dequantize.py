@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
-from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,14 @@ def is_s8_to_f32(site: Site) -> bool:
 
 
 def lower_dequantize(site: Site, p: DequantizeParams) -> Call:
-    """tc_dequantize_s8_f32."""
+    """tc_dequantize_s8_f32 and tc_dequantize_s16_f32."""
     fields: dict[str, int | float | str] = {"n": site.x(0).elements, "scale": float(p.scale), "zero": p.zero}
-    return Call((Params(), In(0), Out()), Struct("tc_dequantize_s8_f32_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_dequantize_{site.x(0).dtype}_f32_t", fields))
+
+
+def is_s16_to_f32(site: Site) -> bool:
+    """int16 input, float32 output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s16", "f32")
 
 
 OP = Op(
@@ -60,5 +65,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_dequantize_s8_f32", lower_dequantize, when=(is_s8_to_f32,)),),
+    kernels=(
+        Kernel("tc_dequantize_s8_f32", lower_dequantize, when=(is_s8_to_f32,)),
+        Kernel("tc_dequantize_s16_f32", lower_dequantize, when=(is_s16_to_f32,)),
+    ),
+    rowwise=elementwise,
 )

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.codegen import fully_connected as asm
-from tinyc.codegen import scalar_dense
+from tinyc.codegen import held_dense, mve_conv, nibbles, nibbles_dsp, nibbles_scalar, rv32, scalar_dense
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
-from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps
+from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
+from tinyc.ops.wide import MATRIX_KERNEL, WideParams, wide_params
 from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
 
 
@@ -47,11 +48,13 @@ def float_ref(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> 
     return (a.act.clip(y),)
 
 
-def prepare(site: Site) -> ConvParams:
+def prepare(site: Site) -> ConvParams | WideParams:
+    if site.x(0).dtype == "s16":
+        return wide_params(site, 0)
     return conv_params(site, 0)
 
 
-def int_ref(p: ConvParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+def int_ref(p: ConvParams | WideParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
     # float64 products and sums of int8 are exact (below 2^53) and use BLAS, int64 matmul does not.
     acc = _accumulate(p.attrs, x.astype(np.float64), p.w.astype(np.float64))
     return (p.finish(acc.astype(np.int64) + p.bias),)
@@ -102,16 +105,24 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
+        *mve_conv.FULLY_CONNECTED_KERNELS,
         *asm.KERNELS,
+        *held_dense.KERNELS,
         Kernel(
             "tc_fully_connected_s8_dsp",
             lower_dsp,
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights),
             scratch=dsp_scratch,
+            cost=shared_cost(1.08, 12, dsp_scratch),
         ),
+        *rv32.DENSE,
         *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
+        MATRIX_KERNEL,
+        *nibbles_dsp.DENSE,
+        *nibbles_scalar.DENSE,
+        *nibbles.DENSE,
     ),
     macs=macs,
 )

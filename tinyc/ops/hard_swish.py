@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.numerics import quantize_multiplier, rounding_divide_by_pot
-from tinyc.ops.base import Observed, Op, Site
-from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, same_type
+from tinyc.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
+from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
 _Ints = npt.NDArray[np.int64]
 
@@ -27,6 +27,8 @@ def float_ref(a: HardSwish, x: Array) -> tuple[Array, ...]:
 
 def prepare(site: Site) -> Table:
     need_bytes(site)
+    if site.numerics is Numerics.ONNX:
+        return real_table(site, lambda x: float_ref(site.attrs, x)[0])
     x_scale, x_zero = site.scale_zero(site.x(0))
     y_scale, y_zero = site.scale_zero(site.y())
     fine = np.float32(x_scale) * np.float32(1 / 128)  # seven more bits
@@ -79,4 +81,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL,),
+    rowwise=elementwise,
 )

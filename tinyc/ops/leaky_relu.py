@@ -9,9 +9,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site
+from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,
@@ -20,10 +22,12 @@ from tinyc.ops.tables import (
     look_up,
     make_table,
     need_bytes,
+    real_table,
     same_type,
     xnn_scale,
 )
 
+_MOST = 2.0**14  # factor for which a scaled int16 difference fits int32
 _Ints = npt.NDArray[np.int64]
 _Scale = Callable[[_Ints, np.float32], _Ints]
 
@@ -37,8 +41,25 @@ def float_ref(a: LeakyRelu, x: Array) -> tuple[Array, ...]:
     return (np.where(x > 0, x, x * np.float32(a.alpha)).astype(np.float32),)
 
 
-def prepare(site: Site) -> Table:
+@dataclass(frozen=True, slots=True)
+class TwoFactors:
+    """int16: y = clamp(requantize(x - x_zero, mult, shift) + y_zero), with another factor below the zero point."""
+
+    x_zero: int
+    y_zero: int
+    mult: int
+    shift: int
+    mult_below: int
+    shift_below: int
+    rounding: Rounding
+
+
+def prepare(site: Site) -> Table | TwoFactors:
+    if is_s16(site):
+        return _two_factors(site)
     need_bytes(site)
+    if site.numerics is Numerics.ONNX:
+        return real_table(site, lambda x: float_ref(site.attrs, x)[0])
     x_scale, x_zero = site.scale_zero(site.x(0))
     y_scale, y_zero = site.scale_zero(site.y())
     above = np.float32(x_scale) / np.float32(y_scale)
@@ -55,6 +76,40 @@ def prepare(site: Site) -> Table:
         return np.where(centred >= 0, scale(centred, above), scale(centred, below)) + y_zero
 
     return make_table(site.x(0), site.y(), function)
+
+
+def is_s16(site: Site) -> bool:
+    """int16 input and output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
+
+
+def _two_factors(site: Site) -> TwoFactors:
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    above = float(np.float32(x_scale) / np.float32(y_scale))
+    below = float(np.float32(x_scale) * np.float32(site.attrs.alpha) / np.float32(y_scale))
+    if max(above, abs(below)) >= _MOST:
+        raise TinycError(f"leaky_relu scales by {max(above, abs(below)):g}; at most {_MOST:g} fits", site.node.where)
+    mult_below, shift_below = quantize_multiplier(abs(below))
+    if below < 0:
+        mult_below = -mult_below
+    mult, shift = quantize_multiplier(above)
+    return TwoFactors(x_zero, y_zero, mult, shift, mult_below, shift_below, site.builtin_rounding)
+
+
+def int_ref(p: Table | TwoFactors, x: Array) -> tuple[Array, ...]:
+    if isinstance(p, Table):
+        return look_up(p, x)
+    centred = x.astype(np.int64) - p.x_zero
+    above = requantize(centred, p.mult, p.shift, p.rounding)
+    below = requantize(centred, p.mult_below, p.shift_below, p.rounding)
+    return (np.clip(np.where(centred >= 0, above, below) + p.y_zero, -32768, 32767).astype(np.int16),)
+
+
+def lower_two_factors(site: Site, p: TwoFactors) -> Call:
+    """tc_leaky_relu_s16."""
+    names = ("x_zero", "y_zero", "mult", "shift", "mult_below", "shift_below")
+    fields = {"n": site.x(0).elements, **{name: getattr(p, name) for name in names}, "rounds": p.rounding.code}
+    return Call((Params(), In(0), Out()), Struct("tc_leaky_relu_s16_t", fields))
 
 
 def _scale(centred: _Ints, factor: np.float32, rounding: Rounding) -> _Ints:
@@ -78,8 +133,9 @@ OP = Op(
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, Kernel("tc_leaky_relu_s16", lower_two_factors, when=(is_s16,), inplace=(0,))),
+    rowwise=elementwise,
 )

@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Kernel
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
-from tinyc.ops.windows import PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.ops.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ def float_ref(a: MaxPool2D, x: Array) -> tuple[Array, ...]:
 
 def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
     a: MaxPool2D = p.attrs
-    y = Window.of(a, *a.kernel).view(x, -128).max(axis=(3, 4))
-    return (np.clip(y, p.y_min, p.y_max).astype(np.int8),)
+    y = Window.of(a, *a.kernel).view(x, np.iinfo(x.dtype).min).max(axis=(3, 4))
+    return (np.clip(y, p.y_min, p.y_max).astype(x.dtype),)
 
 
 def lower_rows(site: Site, p: PoolParams) -> Call:
@@ -50,5 +50,8 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_max_pool2d_s8", lower_rows, when=(pool_is_s8,)),),
+    kernels=(
+        Kernel("tc_max_pool2d_s8", lower_rows, when=(pool_is_s8,)),
+        POOL_S16,
+    ),
 )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool
+from tinyc.codegen import pool, row_sums
+from tinyc.codegen.row_pool import global_pool_rows
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Special, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type
 
@@ -27,8 +28,8 @@ class MeanParams:
     """Integers of y = clamp(requantize(sum(x) - n * x_zero, mult, shift) + y_zero); 1/n is in the multiplier.
 
     mult may lie below 2^30 (but not below 2^29): TensorFlow Lite divides the multiplier of the scales by n
-    as an integer, with floor(log2(n)) bits of headroom. Rounding.FLOAT (XNNPACK): the factor is a float32
-    and y_zero is added, in float32, before the result is rounded.
+    as an integer, with floor(log2(n)) bits of headroom. Rounding.FLOAT: the factor is a float32; with
+    zero_first (XNNPACK) y_zero is added, in float32, before the result is rounded.
     """
 
     attrs: Mean
@@ -38,6 +39,7 @@ class MeanParams:
     x_zero: int
     y_zero: int
     rounding: Rounding
+    zero_first: bool = False
 
 
 def reduced_axes(a: Mean, rank: int) -> tuple[int, ...]:
@@ -63,11 +65,13 @@ def prepare(site: Site) -> MeanParams:
     x, y = site.x(), site.y()
     (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(x), site.scale_zero(y)
     n = math.prod(x.shape[axis] for axis in reduced_axes(site.attrs, len(x.shape)))
-    if n * 256 >= 2**31:
+    if n << (16 if x.dtype == "s16" else 8) >= 2**31:
         raise TinycError(f"mean over {n} elements can overflow its int32 sum", site.node.where)
-    if site.numerics is Numerics.LITERT:
+    if site.numerics.scales_in_float:
         factor = np.float32(x_scale) / np.float32(y_scale) / np.float32(n)
-        return MeanParams(site.attrs, n, *quantize_multiplier(float(factor)), x_zero, y_zero, Rounding.FLOAT)
+        mult, shift = quantize_multiplier(float(factor))
+        is_litert = site.numerics is Numerics.LITERT
+        return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, is_litert)
     mult, shift = quantize_multiplier(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 32, 31 + shift)
     return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, site.rounding)
@@ -76,16 +80,22 @@ def prepare(site: Site) -> MeanParams:
 def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:
     total = x.sum(axis=reduced_axes(p.attrs, x.ndim), keepdims=p.attrs.keep_dims, dtype=np.int64)
     total = total - p.n * p.x_zero
-    if p.rounding is Rounding.FLOAT:
+    if p.zero_first:
         y = np.rint(total.astype(np.float32) * float_factor(p.mult, p.shift) + np.float32(p.y_zero))
     else:
         y = requantize(total, p.mult, p.shift, p.rounding) + p.y_zero
-    return (np.clip(y, -128, 127).astype(np.int8),)
+    limits = np.iinfo(x.dtype)
+    return (np.clip(y, limits.min, limits.max).astype(x.dtype),)
 
 
 def is_s8(site: Site) -> bool:
     """int8 input and output"""
     return (site.x().dtype, site.y().dtype) == ("s8", "s8")
+
+
+def is_s16(site: Site) -> bool:
+    """int16 input and output"""
+    return (site.x().dtype, site.y().dtype) == ("s16", "s16")
 
 
 def adjacent(site: Site) -> bool:
@@ -108,18 +118,25 @@ def lower(site: Site, p: MeanParams) -> Call:
     """tc_mean_s8: the whole tensor."""
     parts = split(p.attrs, site.x().shape)
     assert parts is not None  # `adjacent` is a condition of the kernel
-    is_float = p.rounding is Rounding.FLOAT
     fields: dict[str, int] = {
         "outer": parts[0],
         "n": parts[1],
         "inner": parts[2],
         "x_zero": p.x_zero,
-        "mult": int(float_factor(p.mult, p.shift).view(np.int32)) if is_float else p.mult,
-        "shift": 0 if is_float else p.shift,
+        "mult": _factor(p)[0],
+        "shift": _factor(p)[1],
         "y_zero": p.y_zero,
         "rounds": p.rounding.code,
+        "zero_first": int(p.zero_first),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_mean_s8_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_mean_s16_t" if is_s16(site) else "tc_mean_s8_t", fields))
+
+
+def _factor(p: MeanParams) -> tuple[int, int]:
+    """mult and shift as tc_requantize takes them."""
+    if p.rounding is Rounding.FLOAT:
+        return int(float_factor(p.mult, p.shift).view(np.int32)), 0
+    return p.mult, p.shift
 
 
 def cost_any(site: Site, p: MeanParams) -> Cost:
@@ -127,21 +144,48 @@ def cost_any(site: Site, p: MeanParams) -> Cost:
     return Cost(4 * site.x().elements + 40 * site.y().elements, 300, 0)
 
 
+def by_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
+    """tc_mean_rows_s8: one input row per call."""
+    if p.zero_first:
+        return ()
+    mult, shift = _factor(p)
+    fields: dict[str, int | float | str | Const] = {
+        "x_zero": p.x_zero,
+        "mult": mult,
+        "shift": shift,
+        "y_zero": p.y_zero,
+        "rounds": p.rounding.code,
+    }
+    return row_sums.mean_rows(site, fields)
+
+
 def over_pixels(site: Site) -> bool:
-    """a mean over at most 255 places that come before all others in memory, rounded as integers are"""
+    """a mean over at most 255 places that come before all others in memory, rounded before y_zero is added"""
     parts = split(site.attrs, site.x().shape)
-    is_float = site.numerics is Numerics.LITERT
-    return parts is not None and parts[0] == 1 and pool.sums_fit(parts[1]) and not is_float
+    is_litert = site.numerics is Numerics.LITERT
+    return parts is not None and parts[0] == 1 and pool.sums_fit(parts[1]) and not is_litert
 
 
 _GLOBAL = "tc_mean_s8_asm"
 
 
+def _finish(p: MeanParams) -> str:
+    text = f"""    sum = tc_requantize(sum - {p.n * p.x_zero}, {_factor(p)[0]}, {_factor(p)[1]}, {p.rounding.code});
+    sum = tc_clamp(sum + {p.y_zero}, -128, 127);"""
+    return text.replace("- -", "+ ").replace("+ -", "- ")
+
+
 def specialize(site: Site, p: MeanParams) -> Special:
     """The function that averages the pixels of an image."""
-    finish = f"""    sum = tc_requantize(sum - {p.n * p.x_zero}, {p.mult}, {p.shift}, {p.rounding.code});
-    sum = tc_clamp(sum + {p.y_zero}, -128, 127);""".replace("- -", "+ ").replace("+ -", "- ")
-    return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, finish, ("tc_dsp.h",))
+    return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, _finish(p), ("tc_dsp.h",))
+
+
+def global_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
+    """The average of the pixels of an image, a row per call."""
+    shape = site.x().shape
+    if len(shape) != 4 or shape[0] != 1 or p.n != shape[1] * shape[2]:
+        return ()
+    return global_pool_rows(_GLOBAL, shape[1:], _finish(p), ("tc_dsp.h",), 20)
 
 
 def lower_global(site: Site, p: MeanParams) -> Call:
@@ -171,7 +215,9 @@ OP = Op(
             when=(is_s8, over_pixels),
             specialize=specialize,
             cost=cost_global,
+            row_forms=global_rows,
         ),
-        Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any),
+        Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any, row_forms=by_rows),
+        Kernel("tc_mean_s16", lower, when=(is_s16, adjacent), cost=cost_any),
     ),
 )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Array
+from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernels import Call, Const, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site
+from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.binary import (
     NUMBER_KERNEL,
     Binary,
@@ -18,6 +18,7 @@ from tinyc.ops.binary import (
     few_loops,
     infer,
     is_s8,
+    is_s16,
     loop_fields,
 )
 
@@ -50,10 +51,11 @@ class Product:
     y_min: int
     y_max: int
     factor: np.float32 | None = None
+    dtype: DType = "s8"
 
     def run(self, x0: Array, x1: Array) -> Array:
         product = (x0.astype(np.int64) - self.x0_zero) * (x1.astype(np.int64) - self.x1_zero)
-        y: Array = np.clip(self.scaled(product) + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        y: Array = np.clip(self.scaled(product) + self.y_zero, self.y_min, self.y_max).astype(NUMPY_DTYPE[self.dtype])
         return y
 
     def scaled(self, product: Array) -> Array:
@@ -64,23 +66,27 @@ class Product:
 
 
 def prepare(site: Site) -> Product:
-    if not is_s8(site):
+    wide = is_s16(site)
+    if not is_s8(site) and not wide:
         raise TinycError(
-            f"mul of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8",
+            f"mul of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8, or int16 with zero "
+            "points 0",
             site.node.where,
         )
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     y_scale, y_zero = site.scale_zero(site.y())
     factor = scale0 * scale1 / y_scale
-    if factor >= 2.0**14:
-        raise TinycError(f"mul scales its products by {factor:g}; at most 16384 fits int32", site.node.where)
+    most = 1 if wide else 2.0**14
+    if factor >= most:
+        raise TinycError(f"mul scales its products by {factor:g}; at most {most:g} fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)
     lo, hi = site.attrs.act.range_of(site.y())
     by_float = None
-    if site.numerics is Numerics.LITERT:
+    if site.numerics.scales_in_float and not wide:
         single = np.float32(scale0) * np.float32(scale1) / np.float32(y_scale)
-        by_float = single if _XNN_MIN_SCALE <= single < _XNN_MAX_SCALE else None
-    return Product(zero0, zero1, mult, shift, site.builtin_rounding, y_zero, lo, hi, by_float)
+        least = _XNN_MIN_SCALE if site.numerics is Numerics.LITERT else 0
+        by_float = single if least <= single < _XNN_MAX_SCALE else None
+    return Product(zero0, zero1, mult, shift, site.builtin_rounding, y_zero, lo, hi, by_float, site.y().dtype)
 
 
 def int_ref(p: Product, x0: Array, x1: Array) -> tuple[Array, ...]:
@@ -93,7 +99,7 @@ def is_integer(site: Site) -> bool:
 
 
 def is_float(site: Site) -> bool:
-    """products scaled in float32, as desktop LiteRT does"""
+    """products scaled in float32, as desktop LiteRT and ONNX Runtime do"""
     return is_s8(site) and not is_integer(site)
 
 
@@ -110,7 +116,7 @@ def lower_integer(site: Site, p: Product) -> Call:
         "shift": p.shift,
         "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
     }
-    return Call(arguments(site), Struct("tc_mul_s8_t", fields))
+    return Call(arguments(site), Struct("tc_mul_s16_t" if is_s16(site) else "tc_mul_s8_t", fields))
 
 
 def lower_float(site: Site, p: Product) -> Call:
@@ -131,6 +137,8 @@ OP = Op(
     kernels=(
         NUMBER_KERNEL,
         Kernel("tc_mul_s8", lower_integer, when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
+        Kernel("tc_mul_s16", lower_integer, when=(is_s16, few_loops), inplace=(0, 1)),
         Kernel("tc_mul_f32_s8", lower_float, when=(is_s8, few_loops, is_float), inplace=(0, 1)),
     ),
+    rowwise=elementwise,
 )

@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, round_half_away
-from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,28 @@ def float_ref(a: Quantize, x: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class QuantizeParams:
-    """half_even: multiply by 1/scale, halves to even (LiteRT); else divide, halves away from zero."""
+    """half_even: round halves to even, else away from zero. by_inverse: multiply by 1/scale, else divide.
+
+    LiteRT does both, ONNX Runtime the first, TensorFlow Lite's reference neither.
+    """
 
     scale: np.float32
     zero: int
     dtype: DType
     half_even: bool
+    by_inverse: bool
 
 
 def prepare(site: Site) -> QuantizeParams:
     scale, zero = site.scale_zero(site.y())
-    return QuantizeParams(np.float32(scale), zero, site.y().dtype, site.numerics is Numerics.LITERT)
+    is_litert = site.numerics is Numerics.LITERT
+    return QuantizeParams(np.float32(scale), zero, site.y().dtype, site.numerics.scales_in_float, is_litert)
 
 
 def int_ref(p: QuantizeParams, x: Array) -> tuple[Array, ...]:
     lo, hi = INT_RANGE[p.dtype]
     with np.errstate(over="ignore"):  # too large is infinite, and saturates
-        real = x * (np.float32(1) / p.scale) if p.half_even else x / p.scale
+        real = x * (np.float32(1) / p.scale) if p.by_inverse else x / p.scale
     # NaN compares false with everything, so it ends at the lower bound, as in C.
     bounded = np.where(real > lo - p.zero, np.minimum(real, np.float32(hi - p.zero)), np.float32(lo - p.zero))
     steps = np.rint(bounded) if p.half_even else round_half_away(bounded)
@@ -57,14 +62,20 @@ def is_f32_to_s8(site: Site) -> bool:
 
 
 def lower_quantize(site: Site, p: QuantizeParams) -> Call:
-    """tc_quantize_f32_s8."""
+    """tc_quantize_f32_s8 and tc_quantize_f32_s16."""
     fields: dict[str, int | float | str] = {
         "n": site.x(0).elements,
-        "scale": float(np.float32(1) / p.scale if p.half_even else p.scale),
+        "scale": float(np.float32(1) / p.scale if p.by_inverse else p.scale),
         "zero": p.zero,
         "half_even": int(p.half_even),
+        "by_inverse": int(p.by_inverse),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_quantize_f32_s8_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_quantize_f32_{site.y().dtype}_t", fields))
+
+
+def is_f32_to_s16(site: Site) -> bool:
+    """float32 input, int16 output"""
+    return (site.x(0).dtype, site.y().dtype) == ("f32", "s16")
 
 
 OP = Op(
@@ -76,5 +87,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_quantize_f32_s8", lower_quantize, when=(is_f32_to_s8,)),),
+    kernels=(
+        Kernel("tc_quantize_f32_s8", lower_quantize, when=(is_f32_to_s8,)),
+        Kernel("tc_quantize_f32_s16", lower_quantize, when=(is_f32_to_s16,)),
+    ),
+    rowwise=elementwise,
 )

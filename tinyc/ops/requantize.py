@@ -12,7 +12,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,
@@ -21,6 +21,7 @@ from tinyc.ops.tables import (
     is_byte_to_byte,
     look_up,
     make_table,
+    real_table,
     rescale,
     xnn_scale,
 )
@@ -41,7 +42,7 @@ def float_ref(a: Requantize, x: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """y = clamp(requantize(x - x_zero, mult, shift) + y_zero): for widths that no byte table covers."""
+    """y = clamp(requantize(x - x_zero, mult, shift) + y_zero, lo, hi): for widths that no byte table covers."""
 
     mult: int
     shift: int
@@ -49,6 +50,8 @@ class Wide:
     x_zero: int
     y_zero: int
     dtype: DType
+    lo: int
+    hi: int
 
 
 def prepare(site: Site) -> Table | Wide:
@@ -56,12 +59,20 @@ def prepare(site: Site) -> Table | Wide:
     if is_byte_to_byte(site):
         if site.numerics is Numerics.LITERT and XNN_MIN_RATIO <= x[0] / y[0] <= XNN_MAX_RATIO:
             return make_table(site.x(0), site.y(), lambda q: _xnn_convert(q, x, y))
+        if site.numerics is Numerics.ONNX:
+            return real_table(site, lambda real: real)
         return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.builtin_rounding))
+    return wide(site, *INT_RANGE[site.y().dtype])
+
+
+def wide(site: Site, lo: int, hi: int) -> Wide:
+    """The integers for widths beyond a byte, clamped to [lo, hi]. TinycError if the factor is too large."""
+    x, y = site.scale_zero(site.x(0)), site.scale_zero(site.y())
     factor = float(np.float64(x[0]) / np.float64(y[0]))
     if factor >= 2.0**14:
         raise TinycError(f"requantize by a factor of {factor:g}; at most 16384 fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)
-    return Wide(mult, shift, site.builtin_rounding, x[1], y[1], site.y().dtype)
+    return Wide(mult, shift, site.builtin_rounding, x[1], y[1], site.y().dtype, lo, hi)
 
 
 def _xnn_convert(q: npt.NDArray[np.int64], x: tuple[float, int], y: tuple[float, int]) -> npt.NDArray[np.int64]:
@@ -73,7 +84,7 @@ def int_ref(p: Table | Wide, x: Array) -> tuple[Array, ...]:
     if isinstance(p, Table):
         return look_up(p, x)
     y = requantize(x.astype(np.int64) - p.x_zero, p.mult, p.shift, p.rounding) + p.y_zero
-    return (np.clip(y, *INT_RANGE[p.dtype]).astype(NUMPY_DTYPE[p.dtype]),)
+    return (np.clip(y, p.lo, p.hi).astype(NUMPY_DTYPE[p.dtype]),)
 
 
 def is_wide(site: Site) -> bool:
@@ -84,7 +95,6 @@ def is_wide(site: Site) -> bool:
 
 def lower_wide(site: Site, p: Wide) -> Call:
     """tc_requantize_wide: element by element, in any width."""
-    lo, hi = INT_RANGE[p.dtype]
     fields: dict[str, int | float | str] = {
         "n": site.x(0).elements,
         "x_bytes": site.x(0).size_bytes // site.x(0).elements,
@@ -94,8 +104,8 @@ def lower_wide(site: Site, p: Wide) -> Call:
         "mult": p.mult,
         "shift": p.shift,
         "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
-        "y_min": lo,
-        "y_max": hi,
+        "y_min": p.lo,
+        "y_max": p.hi,
     }
     return Call((Params(), In(0), Out()), Struct("tc_requantize_wide_t", fields))
 
@@ -110,4 +120,5 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", lower_wide, when=(is_wide,))),
+    rowwise=elementwise,
 )

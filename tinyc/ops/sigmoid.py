@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tinyc import fixedpoint
 from tinyc.ir.graph import Array
 from tinyc.numerics import Numerics, rounding_divide_by_pot
-from tinyc.ops.base import Fixed, Observed, Op, Site
+from tinyc.ops.base import Fixed, Observed, Op, Site, elementwise
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,
@@ -20,6 +20,7 @@ from tinyc.ops.tables import (
     make_table,
     need_bytes,
     need_scale,
+    real_table,
     same_type,
     saturating_q4,
 )
@@ -38,6 +39,8 @@ def float_ref(a: Sigmoid, x: Array) -> tuple[Array, ...]:
 
 def prepare(site: Site) -> Table:
     need_bytes(site)
+    if site.numerics is Numerics.ONNX:
+        return real_table(site, lambda x: float_ref(site.attrs, x)[0])
     if site.numerics is Numerics.LITERT:
         return float_table(site, _sigmoid)
     need_scale(site, 1 / 256, -128)
@@ -64,4 +67,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128),),
     kernels=(TABLE_KERNEL,),
+    rowwise=elementwise,
 )

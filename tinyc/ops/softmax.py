@@ -25,6 +25,7 @@ from tinyc.numerics import (
 from tinyc.ops.base import Fixed, Observed, Op, Site, Type
 from tinyc.ops.tables import need_scale
 
+_TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
@@ -80,7 +81,7 @@ class FloatSoftmax:
 
 def prepare(site: Site) -> FixedSoftmax | FloatSoftmax:
     scale, _ = site.scale_zero(site.x(0))
-    if site.numerics is Numerics.LITERT:
+    if is_float(site):
         return _prepare_float(site, scale)
     need_scale(site, 1 / 256, -128)
     if site.x(0).shape[-1] > _MAX_DEPTH:
@@ -119,13 +120,16 @@ def is_s8(site: Site) -> bool:
 
 
 def is_fixed(site: Site) -> bool:
-    """numerics other than litert"""
-    return site.numerics is not Numerics.LITERT
+    """numerics other than litert and onnx, output scale 1/256 and zero point -128"""
+    return not is_float(site)
 
 
 def is_float(site: Site) -> bool:
-    """numerics litert"""
-    return site.numerics is Numerics.LITERT
+    """numerics litert or onnx; with numerics single, an output scale other than 1/256 too"""
+    if site.numerics is not Numerics.OURS:
+        return site.numerics.scales_in_float
+    scale, zero = site.scale_zero(site.y())
+    return zero != -128 or abs(scale * 256 - 1) > _TOLERANCE
 
 
 def _sizes(site: Site) -> dict[str, int]:

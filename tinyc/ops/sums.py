@@ -15,14 +15,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.codegen import linear, mve_linear
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Site
-from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_s8, loop_fields
+from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_s8, is_s16, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
+_LEFT_SHIFT_16 = 15  # of its 16-bit ones
 _XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
 _REACHES = (1, 4, 16)  # how far from the rounded real coefficients the search looks, nearest first
 _DSP_SHIFTS = range(9, 31)  # that tc_add_linear_s8_dsp.h has an instruction for
@@ -52,7 +54,8 @@ class Linear:
 class Rescaled:
     """y = clamp(requantize(t0 + sign * t1, mult, shift) + y_zero, y_min, y_max).
 
-    t<k> = requantize((x<k> - x<k>_zero) << 20, x<k>_mult, x<k>_shift), all by the same rounding.
+    t<k> = requantize((x<k> - x<k>_zero) << left, x<k>_mult, x<k>_shift), all by the same rounding. left is 20
+    for int8, 15 for int16.
     """
 
     x0_zero: int
@@ -68,32 +71,60 @@ class Rescaled:
     y_min: int
     y_max: int
     rounding: Rounding
+    left: int = _LEFT_SHIFT
 
     def run(self, x0: Array, x1: Array) -> Array:
         t0 = self._term(x0, self.x0_zero, self.x0_mult, self.x0_shift)
         t1 = self._term(x1, self.x1_zero, self.x1_mult, self.x1_shift)
         total = requantize(t0 + self.sign * t1, self.mult, self.shift, self.rounding) + self.y_zero
-        y: Array = np.clip(total, self.y_min, self.y_max).astype(np.int8)
+        y: Array = np.clip(total, self.y_min, self.y_max).astype(np.int8 if self.left == _LEFT_SHIFT else np.int16)
         return y
 
     def _term(self, x: Array, zero: int, mult: int, shift: int) -> npt.NDArray[np.int64]:
-        return requantize((x.astype(np.int64) - zero) << _LEFT_SHIFT, mult, shift, self.rounding)
+        return requantize((x.astype(np.int64) - zero) << self.left, mult, shift, self.rounding)
 
 
-Sum = Linear | Rescaled
+@dataclass(frozen=True, slots=True)
+class Even:
+    """y = clamp(round((a*x0 + b*x1 + c) / 2^shift) + y_zero, y_min, y_max), halves to even; the sum fits int32.
+
+    `Numerics.ONNX`: a and b are the ratios of the scales with as many bits as there is room for.
+    """
+
+    a: int
+    b: int
+    c: int
+    shift: int
+    y_zero: int
+    y_min: int
+    y_max: int
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        acc = self.a * x0.astype(np.int64) + self.b * x1.astype(np.int64) + self.c
+        total = (acc + (1 << (self.shift - 1)) - 1 + ((acc >> self.shift) & 1)) >> self.shift
+        y: Array = np.clip(total + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        return y
+
+
+Sum = Linear | Rescaled | Even
 
 
 def prepare_sum(site: Site, sign: int) -> Sum:
     """The integers of x0 + sign * x1 under the site's numerics."""
+    if is_s16(site):
+        return _prepare_rescaled(site, sign, _LEFT_SHIFT_16)
     if not is_s8(site):
         raise TinycError(
-            f"{site.node.op} of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8",
+            f"{site.node.op} of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8, or int16 "
+            "with zero points 0",
             site.node.where,
         )
     if site.numerics is Numerics.LITERT:
         ratios = [site.scale_zero(site.x(k))[0] / site.scale_zero(site.y())[0] for k in (0, 1)]
         if all(_XNN_MIN_RATIO <= ratio < _XNN_MAX_RATIO for ratio in ratios):
             return _prepare_xnn(site, sign)
+    if site.numerics is Numerics.ONNX:
+        return _prepare_even(site, sign)
     return _prepare_rescaled(site, sign)
 
 
@@ -110,11 +141,26 @@ def _prepare_xnn(site: Site, sign: int) -> Linear:
     return Linear(a, b, (1 << (shift - 1)) - a * zero0 - b * zero1, shift, y_zero, lo, hi)
 
 
-def _prepare_rescaled(site: Site, sign: int) -> Rescaled:
+def _prepare_even(site: Site, sign: int) -> Even:
+    (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    y_scale, y_zero = site.scale_zero(site.y())
+    ratios = [float(np.float32(scale) / np.float32(y_scale)) for scale in (scale0, scale1)]
+    shift = _largest_shift(y_zero, *ratios)
+    if shift < 1:
+        raise TinycError(
+            f"{site.node.op}: output scale {y_scale:g} is too small beside the input scales {scale0:g} and {scale1:g}",
+            site.node.where,
+        )
+    a, b = (round(ratio * 2.0**shift) for ratio in ratios)
+    lo, hi = site.attrs.act.range_of(site.y())
+    return Even(a, sign * b, -a * zero0 - sign * b * zero1, shift, y_zero, lo, hi)
+
+
+def _prepare_rescaled(site: Site, sign: int, left: int = _LEFT_SHIFT) -> Rescaled:
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     y_scale, y_zero = site.scale_zero(site.y())
     common = 2 * max(scale0, scale1)
-    factors = (scale0 / common, scale1 / common, common / (2.0**_LEFT_SHIFT * y_scale))
+    factors = (scale0 / common, scale1 / common, common / (2.0**left * y_scale))
     if factors[2] >= 1:
         raise TinycError(
             f"{site.node.op}: output scale {y_scale:g} is too small beside input scale {common / 2:g}",
@@ -122,7 +168,7 @@ def _prepare_rescaled(site: Site, sign: int) -> Rescaled:
         )
     (m0, s0), (m1, s1), (m, s) = map(quantize_multiplier, factors)
     lo, hi = site.attrs.act.range_of(site.y())
-    return Rescaled(zero0, zero1, m0, s0, m1, s1, sign, m, s, y_zero, lo, hi, site.builtin_rounding)
+    return Rescaled(zero0, zero1, m0, s0, m1, s1, sign, m, s, y_zero, lo, hi, site.builtin_rounding, left)
 
 
 def int_ref(p: Sum, x0: Array, x1: Array) -> tuple[Array, ...]:
@@ -143,7 +189,7 @@ def linear_form(p: Sum) -> Linear | None:
     x = np.arange(-128, 128)
     target = p.run(x[:, None], x[None, :]).astype(np.int64)
     real0, real1 = _real_ratios(p)
-    largest = _largest_shift(p, real0, real1)
+    largest = _largest_shift(p.y_zero, real0, real1)
     for reach in _REACHES:
         for shift in range(largest, max(largest - _SHIFTS, 0), -1):
             found = _search(p, target, real0, real1, shift, reach)
@@ -161,7 +207,7 @@ def _with_zero_folded(p: Linear) -> Linear | None:
 
 def _real_ratios(p: Sum) -> tuple[float, float]:
     """Coefficients of x0 and x1 in the real function that p approximates."""
-    if isinstance(p, Linear):
+    if isinstance(p, Linear | Even):
         return p.a / 2.0**p.shift, p.b / 2.0**p.shift
     out = p.mult * 2.0 ** (p.shift - 31 + _LEFT_SHIFT)
     return (
@@ -170,9 +216,9 @@ def _real_ratios(p: Sum) -> tuple[float, float]:
     )
 
 
-def _largest_shift(p: Sum, real0: float, real1: float) -> int:
+def _largest_shift(y_zero: int, real0: float, real1: float) -> int:
     """The most fraction bits with which every sum surely stays below 2^31, whatever the inputs."""
-    most = (abs(real0) + abs(real1)) * 256 + abs(p.y_zero) + 2
+    most = (abs(real0) + abs(real1)) * 256 + abs(y_zero) + 2
     return min(30, math.floor(31 - math.log2(most)))
 
 
@@ -234,6 +280,15 @@ def lower_linear(site: Site, p: Sum) -> Call:
     return Call(arguments(site), Struct("tc_add_linear_s8_t", fields))
 
 
+def lower_even(site: Site, p: Sum) -> Call:
+    """tc_add_even_s8: one sum of products, rounded to even."""
+    if not isinstance(p, Even):
+        raise TinycError("only sums of ONNX numerics round to even", site.node.where)
+    names = ("a", "b", "c", "shift", "y_zero", "y_min", "y_max")
+    fields = {**loop_fields(site), **{name: getattr(p, name) for name in names}}
+    return Call(arguments(site), Struct("tc_add_even_s8_t", fields))
+
+
 def lower_rescaled(site: Site, p: Sum) -> Call:
     """tc_add_s8: both inputs and the sum rescaled."""
     if not isinstance(p, Rescaled):
@@ -244,7 +299,7 @@ def lower_rescaled(site: Site, p: Sum) -> Call:
         **{name: getattr(p, name) for name in (*names, "y_zero", "y_min", "y_max")},
         "rounds": 2 if p.rounding is Rounding.DOUBLE else 1,
     }
-    return Call(arguments(site), Struct("tc_add_s8_t", fields))
+    return Call(arguments(site), Struct("tc_add_s16_t" if is_s16(site) else "tc_add_s8_t", fields))
 
 
 def is_plain(site: Site) -> bool:
@@ -267,14 +322,60 @@ def lower_plain(site: Site, p: Sum) -> Call:
     return Call((*arguments(site), form.shift), struct)
 
 
+def _form(p: Sum) -> Linear:
+    form = linear_form(p)
+    assert form is not None  # `is_plain` has asked
+    return form
+
+
+def lower_asm(site: Site, p: Sum) -> Call:
+    """tc_add_linear_s8_asm: as tc_add_linear_s8_dsp, the shift in the function."""
+    form = _form(p)
+    fields = {"n": site.y().elements, "a": form.a, "b": form.b, "c": form.c}
+    return Call(arguments(site), Struct("tc_add_linear_s8_dsp_t", fields))
+
+
+def leaves_room(site: Site) -> bool:
+    """a shift of at most 24, and room in int32 for half a step of the output"""
+    form = linear_form(_prepare(site))
+    if form is None or form.shift not in mve_linear.SHIFTS:
+        return False
+    return 128 * (abs(form.a) + abs(form.b)) + abs(form.c) + mve_linear.offset(form.shift) < 2**31
+
+
 def is_rescaled(site: Site) -> bool:
     """a sum that is not linear by definition"""
     return is_s8(site) and isinstance(_prepare(site), Rescaled)
 
 
+def is_even(site: Site) -> bool:
+    """a sum that rounds halves to even, as ONNX says"""
+    return is_s8(site) and isinstance(_prepare(site), Even)
+
+
 KERNELS = (
     NUMBER_KERNEL,
+    Kernel(
+        mve_linear.NAME,
+        lower_asm,
+        isa=frozenset({"mve"}),
+        when=(is_s8, is_plain, leaves_room),
+        inplace=(0, 1),
+        specialize=lambda site, p: mve_linear.specialize(_form(p).shift),
+        cost=lambda site, p: mve_linear.cost(_form(p).shift, site.y().elements),
+    ),
+    Kernel(
+        linear.NAME,
+        lower_asm,
+        isa=frozenset({"dsp"}),
+        when=(is_s8, is_plain),
+        inplace=(0, 1),
+        specialize=lambda site, p: linear.specialize(_form(p).shift),
+        cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements),
+    ),
     Kernel("tc_add_linear_s8_dsp", lower_plain, isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)),
     Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
+    Kernel("tc_add_s16", lower_rescaled, when=(is_s16, few_loops), inplace=(0, 1)),
+    Kernel("tc_add_even_s8", lower_even, when=(is_s8, few_loops, is_even), inplace=(0, 1)),
 )

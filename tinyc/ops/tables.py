@@ -111,6 +111,33 @@ def float_table(site: Site, function: Callable[[float], float]) -> Table:
     return make_table(x, y, integers)
 
 
+def real_table(site: Site, function: Callable[[Array], Array]) -> Table:
+    """The Table of DequantizeLinear, a function of float32 arrays and QuantizeLinear: `Numerics.ONNX`."""
+    x, y = site.x(0), site.y()
+    return make_table(x, y, lambda q: quantize_linear(function(dequantize_linear(q, x)), y))
+
+
+def dequantize_linear(q: npt.NDArray[np.int64], x: Value) -> npt.NDArray[np.float32]:
+    """ONNX DequantizeLinear of integers in x's one scale and zero point, in float32."""
+    scale, zero = _per_tensor(x)
+    return (q - zero).astype(np.float32) * np.float32(scale)
+
+
+def quantize_linear(real: Array, y: Value) -> npt.NDArray[np.int64]:
+    """ONNX QuantizeLinear to y's one scale and zero point: halves to even, clamped; NaN gives the least integer."""
+    scale, zero = _per_tensor(y)
+    lo, hi = INT_RANGE[y.dtype]
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.rint(np.asarray(real, np.float32) / np.float32(scale)) + np.float32(zero)
+    return np.clip(np.nan_to_num(steps, nan=lo, posinf=hi, neginf=lo), lo, hi).astype(np.int64)
+
+
+def _per_tensor(value: Value) -> tuple[float, int]:
+    if value.quant is None or len(value.quant.scale) != 1:
+        raise TinycError(f"'{value.name}' ({value.dtype}) needs one scale and one zero point", value.loc)
+    return value.quant.per_tensor
+
+
 def xnn_scale(centred: npt.NDArray[np.int64], factor: np.float32) -> npt.NDArray[np.int64]:
     """centred * factor as XNNPACK's qs8 vcvt and vlrelu compute it: the factor in steps of 1/256."""
     return (centred * int(np.rint(np.float32(256) * factor)) + 128) >> 8

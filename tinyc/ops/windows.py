@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
-from tinyc.kernels import Call, Const, In, Out, Params, Rows, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Rows, Struct
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
 from tinyc.ops.base import Act, Padding, Pair, Site, Type
 
@@ -136,8 +136,10 @@ def conv_params(site: Site, out_axis: int) -> ConvParams:
     taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
     bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
     folded = bias - x_zero * taps.sum(axis=1)
-    rounding = Rounding.FLOAT if site.numerics is Numerics.LITERT else site.rounding
+    rounding = Rounding.FLOAT if site.numerics.scales_in_float else site.rounding
     mult, shift = quantize_multipliers(np.broadcast_to(_factors(site), (out_c,)))
+    if site.numerics is Numerics.ONNX and not _can_tie(taps, folded, mult, shift):
+        rounding = Rounding.SINGLE
     _check_range(site, taps, folded, shift)
     lo, hi = site.attrs.act.range_of(y)
     return ConvParams(site.attrs, w, folded.astype(np.int32), mult, shift, x_zero, y_zero, lo, hi, rounding)
@@ -147,17 +149,30 @@ def _factors(site: Site) -> npt.NDArray[np.float64]:
     """x.scale * w.scale[o] / y.scale, length O or 1.
 
     TensorFlow Lite Micro computes it in float64 (its current version also for fully connected layers with
-    one weight scale), XNNPACK in float32 at every step.
+    one weight scale), XNNPACK and ONNX Runtime in float32 at every step.
     """
     x_scale, _ = site.scale_zero(site.x(0))
     y_scale, _ = site.scale_zero(site.y())
     w = site.x(1).quant
     if w is None or any(zero != 0 for zero in w.zero):
         raise TinycError(f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where)
-    if site.numerics is Numerics.LITERT:
+    if site.numerics.scales_in_float:
         product = np.float32(x_scale) * np.asarray(w.scale, np.float32)
         return (product / np.float32(y_scale)).astype(np.float64)
     return np.float64(x_scale) * np.asarray(w.scale, np.float64) / np.float64(y_scale)
+
+
+def _can_tie(taps: Int64s, bias: Int64s, mult: npt.NDArray[np.int32], shift: npt.NDArray[np.int32]) -> bool:
+    """Whether some reachable accumulator lies exactly between two outputs, so that rounding to even is seen.
+
+    acc * mult is an odd multiple of 2^(30 - shift) then, which asks for as many factors 2 as mult lacks. (Where none
+    can, one product of integers is nearest to the reals; the float32 product of ONNX Runtime is that but for its own
+    rounding, which decides differently for about one accumulator in 10^5.)
+    """
+    wide = mult.astype(np.int64)
+    low, high = accumulator_bounds(taps, bias)
+    twos = np.where(wide == 0, 62, 30 - shift - np.log2(np.maximum(wide & -wide, 1)).astype(np.int64))
+    return bool((np.maximum(np.abs(low), np.abs(high)) >> np.clip(twos, 0, 62) > 0).any())
 
 
 def accumulator_bounds(taps: Int64s, bias: Int64s) -> tuple[Int64s, Int64s]:
@@ -284,6 +299,31 @@ def pool_params(site: Site) -> PoolParams:
 def pool_is_s8(site: Site) -> bool:
     """int8 input and output"""
     return (site.x().dtype, site.y().dtype) == ("s8", "s8")
+
+
+def pool_is_s16(site: Site) -> bool:
+    """int16 input and output"""
+    return (site.x().dtype, site.y().dtype) == ("s16", "s16")
+
+
+def lower_pool_s16(site: Site, p: PoolParams) -> Call:
+    """tc_pool2d_s16: the whole tensor, average or maximum."""
+    window = Window.of(p.attrs, *p.attrs.kernel)
+    (_, in_h, in_w, in_c), (_, out_h, out_w, _) = site.x().shape, site.y().shape
+    fields = {
+        **{"in_h": in_h, "in_w": in_w, "in_c": in_c, "out_h": out_h, "out_w": out_w},
+        **{"k_h": window.kernel.h, "k_w": window.kernel.w},
+        **{"stride_h": window.stride.h, "stride_w": window.stride.w},
+        **{"pad_top": window.pad.top, "pad_left": window.pad.left},
+        **{"dilation_h": window.dilation.h, "dilation_w": window.dilation.w},
+        "average": int(site.node.op == "avg_pool2d"),
+        "count_pad": int(getattr(p.attrs, "count_pad", False)),
+        **{"x_zero": p.x_zero, "y_min": p.y_min, "y_max": p.y_max},
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_pool2d_s16_t", fields))
+
+
+POOL_S16 = Kernel("tc_pool2d_s16", lower_pool_s16, when=(pool_is_s16,))
 
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:

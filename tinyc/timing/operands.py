@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tinyc.build.disassembly import UNKNOWN, Instruction
+from tinyc.timing.instruction import UNKNOWN, Instruction
 
 
 class Kind(Enum):

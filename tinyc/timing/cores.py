@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tinyc.build.disassembly import Instruction
-from tinyc.cycles.operands import Kind, Op
+from tinyc.timing.instruction import Instruction
+from tinyc.timing.operands import Kind, Op
 
 
 class Core(Protocol):

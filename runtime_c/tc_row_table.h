@@ -1,0 +1,37 @@
+/* Rows of a streamed tensor: each has its own place in the arena, which a table tells in units of `unit` bytes.
+ *
+ * rows: count pointers out. Row k is the tensor's row first + k * dilation where that lies in [0, in_h), else pad.
+ */
+#ifndef TC_ROW_TABLE_H
+#define TC_ROW_TABLE_H
+
+#include "tc_math.h"
+
+static inline void tc_row_table(const int8_t **rows, const uint8_t *arena, const uint16_t *table, int32_t unit,
+                                int32_t first, int32_t dilation, int32_t count, int32_t in_h, const int8_t *pad)
+{
+    for (int32_t k = 0; k < count; k++) {
+        const int32_t row = first + k * dilation;
+        rows[k] = row >= 0 && row < in_h ? (const int8_t *)(arena + unit * table[row]) : pad;
+    }
+}
+
+/* Moves `bytes` bytes, a whole number of words or not, to a lower address or to where they do not overlap. */
+static inline void tc_move_rows(uint8_t *to, const uint8_t *from, int32_t bytes)
+{
+    int32_t i = 0;
+
+#if defined(__GNUC__)
+    typedef uint32_t __attribute__((may_alias)) word_t;
+    if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
+        for (; i + 4 <= bytes; i += 4) {
+            *(word_t *)(void *)(to + i) = *(const word_t *)(const void *)(from + i);
+        }
+    }
+#endif
+    for (; i < bytes; i++) {
+        to[i] = from[i];
+    }
+}
+
+#endif

@@ -1,0 +1,146 @@
+"""Makes layers by every row form of their kernels, on the host with sanitizers (firmware: tests/target)."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS
+from tests.ops.row_program import Case, RowProgram
+from tinyc.ir.graph import Array, Graph
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
+from tinyc.reference import run_int
+from tinyc.run.host import fixed_addresses
+from tinyc.select import candidates, refusals
+from tinyc.stream.forms import row_forms
+
+Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
+
+
+def cases(
+    graph: Graph, numerics: Numerics = Numerics.TFLM, isa: frozenset[str] = HOST_ISA, all_forms: bool = False
+) -> list[Case]:
+    """Every row form of every kernel that serves the graph's one node, in place too where it says that it may.
+
+    all_forms: also the calls for whole layers that make one row at a time, or a row as an image of one row.
+    """
+    (node,) = graph.nodes
+    site, op = Site(graph, node, numerics), all_ops()[node.op]
+    if all_forms:
+        offered = [(c.kernel, form) for c in candidates(graph, isa, numerics)[node.name] for form in row_forms(c)]
+    else:
+        usable = [kernel for kernel in op.kernels if kernel.row_forms and not refusals(kernel, site, isa)]
+        offered = [(k, form) for k in usable if k.row_forms for form in k.row_forms(site, op.prepare(site))]
+    found: dict[tuple[str, int | None], Case] = {}  # kernels share forms
+    for kernel, form in offered:
+        for way in (None, *form.inplace):
+            case = Case(graph, kernel, form, way)
+            found.setdefault((case.function, way), case)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Named one-node graphs and their samples (as many each), made by all of their row forms in one program."""
+
+    program: RowProgram
+    names: list[str]  # of the graph of each case
+    inputs: list[list[bytes]]  # [sample][case]
+    wanted: list[list[Array]]
+
+    @classmethod
+    def of(
+        cls,
+        layers: Mapping[str, Layer],
+        numerics: Numerics,
+        isa: frozenset[str],
+        all_forms: bool = False,
+        most_bytes: int = 1 << 30,
+    ) -> list[Layers]:
+        """The layers in as many programs as arenas of `most_bytes` (or of a layer) ask for."""
+        parts: list[tuple[list[str], list[Case]]] = [([], [])]
+        for name, (graph, _) in layers.items():
+            own = cases(graph, numerics, isa, all_forms)
+            assert own, f"no kernel of {name} has row forms"
+            if parts[-1][0] and RowProgram(parts[-1][1] + own).arena_bytes > most_bytes:
+                parts.append(([], []))
+            parts[-1][0].extend([name] * len(own))
+            parts[-1][1].extend(own)
+        return [cls._part(layers, names, found, numerics) for names, found in parts]
+
+    @classmethod
+    def _part(cls, layers: Mapping[str, Layer], names: list[str], found: list[Case], numerics: Numerics) -> Layers:
+        program = RowProgram(found)
+        inputs, wanted = [], []
+        for number in range(len(next(iter(layers.values()))[1])):
+            arrays = {name: (layers[name][0], layers[name][1][number]) for name in dict.fromkeys(names)}
+            made = {name: run_int(graph, x, numerics)[graph.outputs[0]] for name, (graph, x) in arrays.items()}
+            wanted.append([made[name] for name in names])
+            inputs.append([port for i, name in enumerate(names) for port in program.ports(i, arrays[name][1])])
+        return cls(program, names, inputs, wanted)
+
+    def compare(self, number: int, outputs: Sequence[bytes]) -> None:
+        """Assert that the sample's outputs, one per case, are the reference's bytes."""
+        for name, case, got, want in zip(self.names, self.program.cases, outputs, self.wanted[number], strict=True):
+            array = np.frombuffer(got, np.int8).reshape(want.shape)
+            np.testing.assert_array_equal(array, want, err_msg=f"{name}: {case.name}")
+
+
+def check_rows(
+    layers: Mapping[str, Layer],
+    numerics: Numerics = Numerics.TFLM,
+    compiler: str = "gcc",
+    all_forms: bool = False,
+) -> list[Case]:
+    """Assert that every row form of the layers' nodes gives the reference's bytes on the host; the cases."""
+    (work,) = Layers.of(layers, numerics, HOST_ISA, all_forms)
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in work.program.files().items():
+            Path(folder, file).write_text(text)
+        Path(folder, "main.c").write_text(_MAIN)
+        build = [compiler, "-std=c99", "-O0", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
+        done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        blob = b"".join(port for sample in work.inputs for port in sample)
+        ran = subprocess.run([*fixed_addresses(), f"{folder}/unit"], input=blob, capture_output=True, check=False)
+        assert ran.returncode == 0, ran.stderr.decode()
+    at = 0
+    for number, arrays in enumerate(work.wanted):
+        outputs = []
+        for array in arrays:
+            outputs.append(ran.stdout[at : at + array.nbytes])
+            at += array.nbytes
+        work.compare(number, outputs)
+    assert at == len(ran.stdout)
+    return work.program.cases
+
+
+_MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "unit.h"
+int main(void)
+{
+    void *arena = malloc(UNIT_ARENA_BYTES);
+    for (;;) {
+        for (int i = 0; i < UNIT_INPUT_COUNT; i++) {
+            const size_t size = (size_t)unit_input_bytes[i];
+            if (fread(unit_input(arena, i), 1, size, stdin) != size) {
+                free(arena);
+                return i != 0;
+            }
+        }
+        if (unit_run(arena) != 0) return 1;
+        for (int i = 0; i < UNIT_OUTPUT_COUNT; i++) {
+            fwrite(unit_output(arena, i), 1, (size_t)unit_output_bytes[i], stdout);
+        }
+    }
+}
+"""

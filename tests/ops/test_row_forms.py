@@ -1,0 +1,158 @@
+"""Row forms on the host: every kernel that streams makes the reference's bytes row by row, in place where it may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from tests.ops.one_node import one_node, random_s8, tensor
+from tests.ops.row_harness import check_rows
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.ir.graph import Array, Graph
+from tinyc.numerics import Numerics
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.sub import Sub
+
+ONE = Padding(1, 1, 1, 1)
+
+
+def conv(x, w, attrs=None, **more) -> Layer:
+    return Layer("conv2d", attrs or Conv2D(), (1, *x), w, **more)
+
+
+CONVS = {
+    "1x1": conv((3, 5, 8), (8, 1, 1, 8), Conv2D(act=RELU), y_zero=-128),
+    "1x1, odd": conv((4, 7, 9), (9, 1, 1, 9)),
+    "1x1, one column": conv((7, 1, 17), (17, 1, 1, 17)),
+    "1x1, two columns": conv((3, 2, 5), (7, 1, 1, 5)),
+    "1x1, stride 2": conv((5, 7, 16), (16, 1, 1, 16), Conv2D(Pair(2, 2))),
+    "1x1, many taps": conv((2, 3, 130), (5, 1, 1, 130)),
+    "3x3": conv((5, 9, 8), (8, 3, 3, 8), Conv2D(pad=ONE, act=RELU), x_zero=-128, y_zero=-128),
+    "3x3, odd": conv((4, 7, 5), (5, 3, 3, 5), Conv2D(pad=ONE)),
+    "3x3, even": conv((3, 8, 4), (4, 3, 3, 4), Conv2D(pad=ONE, act=RELU6), x_zero=127),
+    "3x3, one column": conv((4, 1, 4), (4, 3, 3, 4), Conv2D(pad=ONE)),
+    "3x3, one row": conv((1, 5, 4), (8, 3, 3, 4), Conv2D(pad=ONE)),
+    "3x3, unpadded": conv((5, 6, 4), (4, 3, 3, 4)),
+    "3x3, stride 2": conv((7, 9, 4), (8, 3, 3, 4), Conv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
+    "3x3, stride 2, even": conv((8, 8, 12), (4, 3, 3, 12), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
+    "3x3, tiles": conv((4, 16, 16), (16, 3, 3, 16), Conv2D(pad=ONE, act=RELU), x_zero=-128, y_zero=-128),
+    "3x3, tiles, ragged": conv((3, 9, 8), (8, 3, 3, 8), Conv2D(pad=Padding(1, 2, 1, 2))),
+    "3x3, tiles, more out": conv((3, 6, 4), (12, 3, 3, 4), Conv2D(pad=ONE, act=RELU6), x_zero=77),
+    "3x3, tiles, loops": conv((2, 5, 64), (4, 3, 3, 64), Conv2D(pad=ONE)),
+    "3x3, stride 2, tiles": conv((7, 16, 8), (8, 3, 3, 8), Conv2D(Pair(2, 2), ONE), x_zero=9),
+    "3x3, stride 2, ragged": conv((5, 13, 32), (4, 3, 3, 32), Conv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
+    "first layer": conv((13, 10, 1), (17, 10, 4, 1), Conv2D(Pair(2, 2), Padding(4, 1, 5, 1), act=RELU), y_zero=-128),
+    "column": conv((12, 1, 12), (10, 5, 1, 12), Conv2D(pad=Padding(2, 0, 2, 0))),
+    "dilated": conv((9, 8, 3), (8, 3, 2, 3), Conv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(2, 3)), x_zero=127),
+    "saturates": conv((3, 5, 8), (8, 3, 3, 8), Conv2D(pad=ONE), gain=20.0),
+    "signs": conv((3, 9, 16), (4, 3, 3, 16), Conv2D(pad=ONE), weights="signs"),
+    "clamped": conv((3, 5, 4), (4, 3, 3, 4), Conv2D(pad=ONE, act=Act(-0.5, 0.5))),
+}
+
+
+def depthwise(x, w, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2]), **more)
+
+
+DEPTHWISES = {
+    "3x3": depthwise((5, 5, 8), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), x_zero=-128, y_zero=-128),
+    "3x3, odd": depthwise((4, 7, 9), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "3x3, even": depthwise((3, 8, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6), x_zero=127),
+    "3x3, unpadded": depthwise((5, 6, 7), (3, 3), x_zero=5),
+    "one column": depthwise((5, 1, 5), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "two columns": depthwise((5, 2, 4), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "one row": depthwise((1, 3, 6), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "wide": depthwise((3, 50, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "wide, rest": depthwise((3, 33, 13), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "many channels": depthwise((3, 3, 131), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6)),
+    "stride 2": depthwise((9, 7, 8), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
+    "stride 2, even": depthwise((8, 8, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1)), x_zero=-128),
+    "stride 2, wide": depthwise((3, 48, 5), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
+    "2x2": depthwise((6, 6, 8), (2, 2), DepthwiseConv2D(pad=Padding(0, 0, 1, 1))),
+    "2x4": depthwise((6, 9, 4), (2, 4), DepthwiseConv2D(pad=Padding(1, 2, 0, 1))),
+    "3x2, stride 2": depthwise((6, 9, 5), (3, 2), DepthwiseConv2D(Pair(1, 2), Padding(1, 1, 1, 0))),
+    "3x4, stride 2": depthwise((9, 7, 4), (3, 4), DepthwiseConv2D(Pair(1, 2), Padding(2, 1, 0, 2))),
+    "3x1": depthwise((7, 1, 8), (3, 1), bias=False),
+    "3x1, wide": depthwise((7, 5, 5), (3, 1), DepthwiseConv2D(pad=Padding(2, 0, 0, 0))),
+    "5x5": depthwise((9, 11, 5), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2), act=RELU)),
+    "5x1": depthwise((9, 1, 8), (5, 1), DepthwiseConv2D(act=RELU), y_zero=-128),
+    "10x1": depthwise((17, 1, 9), (10, 1), DepthwiseConv2D(pad=Padding(3, 0, 4, 0))),
+    "15x1": depthwise((15, 1, 8), (15, 1), DepthwiseConv2D(act=RELU), per_channel=False),
+    "4x1, wide": depthwise((9, 5, 4), (4, 1), DepthwiseConv2D(pad=Padding(1, 0, 2, 0))),
+    "5x1, stride 2": depthwise((9, 6, 7), (5, 1), DepthwiseConv2D(Pair(2, 2), act=RELU6)),
+    "6x1, to one row": depthwise((6, 1, 11), (6, 1), x_zero=-128),
+    "signs": depthwise((3, 5, 4), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
+    "saturates": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE), gain=30.0),
+    "small": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), gain=0.05, y_zero=7),
+}
+
+
+def group(layers: Mapping[str, Layer]) -> dict[str, tuple[Graph, Sequence[Mapping[str, Array]]]]:
+    return {name: (graph_of(one), samples(one)) for name, one in layers.items()}
+
+
+def pool(op, attrs, shape, **more) -> tuple[Graph, Sequence[Mapping[str, Array]]]:
+    """A pooling layer with random inputs and the ends of the range."""
+    x = tensor("x", shape, 0.0235, 3)
+    graph = one_node(op, attrs, [x], more.get("scale", 0.0235), more.get("zero", 3))
+    ends = [np.full(shape, value, np.int8) for value in (-128, 127)]
+    return graph, [{"x": array} for array in (random_s8(1, shape), random_s8(2, shape), *ends)]
+
+
+def sums(op, attrs, shape, scale=0.04, zero=-7) -> tuple[Graph, Sequence[Mapping[str, Array]]]:
+    inputs = [tensor("a", shape, 0.0235, 3), tensor("b", shape, 0.031, -128)]
+    arrays = [{"a": random_s8(i, shape), "b": random_s8(i + 9, shape)} for i in range(4)]
+    return one_node(op, attrs, inputs, scale, zero), arrays
+
+
+POOLS = {
+    "average": pool("avg_pool2d", AvgPool2D(Pair(5, 5)), (1, 5, 5, 8)),
+    "average, odd": pool("avg_pool2d", AvgPool2D(Pair(7, 3), act=RELU), (1, 7, 3, 9)),
+    "average, few channels": pool("avg_pool2d", AvgPool2D(Pair(9, 1)), (1, 9, 1, 3)),
+    "average, most int16 sums": pool("avg_pool2d", AvgPool2D(Pair(17, 15)), (1, 17, 15, 5)),
+    "average, more pixels": pool("avg_pool2d", AvgPool2D(Pair(17, 16)), (1, 17, 16, 4)),
+    "average of windows": pool("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2)), (1, 6, 7, 5)),
+    "largest": pool("max_pool2d", MaxPool2D(Pair(3, 3), Pair(2, 2), ONE), (1, 7, 7, 5)),
+    "mean": pool("mean", Mean((1, 2)), (1, 5, 3, 8), scale=0.011, zero=-9),
+    "mean, odd": pool("mean", Mean((1, 2), keep_dims=True), (1, 3, 7, 7), scale=0.02, zero=5),
+}
+SUMS = {
+    "add": sums("add", Add(), (1, 5, 3, 7)),
+    "add, relu": sums("add", Add(act=RELU), (1, 3, 4, 8), zero=-128),
+    "sub": sums("sub", Sub(), (1, 4, 1, 9)),
+    "sigmoid": pool("sigmoid", Sigmoid(), (1, 3, 5, 3), scale=1 / 256, zero=-128),
+}
+
+
+def every_other(layers: Mapping[str, Layer], numerics: Numerics) -> dict[str, Layer]:
+    """Half of the layers for one rounding, half for the other."""
+    return {name: one for i, (name, one) in enumerate(layers.items()) if i % 2 == (numerics is Numerics.OURS)}
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
+def test_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
+    check_rows(group(every_other(layers, numerics)), numerics)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
+def test_all_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
+    check_rows(group(layers), numerics, compiler="clang")
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+def test_pools_and_sums(numerics: Numerics) -> None:
+    found = check_rows(POOLS | SUMS, numerics, all_forms=True)
+    assert {case.in_place for case in found if case.graph.nodes[0].op == "add"} == {None, 0, 1}
+    assert sum(case.form.accumulator_bytes > 0 for case in found) >= 10

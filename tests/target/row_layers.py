@@ -1,0 +1,51 @@
+"""Whole layers made row by row on an emulated core, with every row form that there is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from machines import target_for
+
+from tests.ops.row_harness import Layer, Layers
+from tests.ops.row_program import Case
+from tinyc.board import load_board
+from tinyc.build.compile import compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.numerics import Numerics
+
+_MOST_BYTES = 150_000  # of RAM in one firmware
+
+
+def check_rows_on_core(
+    layers: Mapping[str, Layer],
+    numerics: Numerics = Numerics.TFLM,
+    toolchain: str = "gcc",
+    board_name: str = "cortex-m4",
+    all_forms: bool = False,
+) -> list[tuple[str, Case, int]]:
+    """Assert that every row form gives the reference's bytes on the core and touches nothing else; for each
+    (layer, case, instructions of the first sample: all rows, with the loop around them)."""
+    board = load_board(board_name)
+    target = target_for(board_name, None)
+    try:
+        compiler = find_toolchain(board, toolchain)
+    except TinycError as error:
+        pytest.skip(error.message)
+    found: list[tuple[str, Case, int]] = []
+    for work in Layers.of(layers, numerics, board.isa, all_forms, _MOST_BYTES):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for file, text in work.program.files().items():
+                (folder / file).write_text(text)
+            firmware = compile_firmware(folder, "unit", board, compiler, "speed", folder / "firmware")
+            ran = target.run(firmware, work.inputs)
+        assert not ran.damaged_guards
+        for number, outputs in enumerate(ran.outputs):
+            work.compare(number, outputs)
+        steps = ran.counts[0].steps if ran.counts else {}
+        found += [(work.names[i], case, steps[i]) for i, case in enumerate(work.program.cases)]
+    return found

@@ -1,0 +1,39 @@
+"""add and sub in assembly on an emulated Cortex-M4: bytes equal to the reference, counts as promised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.test_add import graph_of
+from tinyc.codegen import linear
+from tinyc.numerics import Numerics
+from tinyc.ops.add import OP
+from tinyc.ops.base import Site
+from tinyc.ops.sums import prepare_sum
+
+
+def pairs(elements: int) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(elements)
+    sides = [rng.integers(-128, 128, (1, elements), dtype=np.int8) for _ in range(2)]
+    ends = np.tile(np.array([-128, 127], np.int8), (1, elements))[:, :elements]
+    return [dict(zip("ab", sides, strict=True)), {"a": ends, "b": -1 - ends}]
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("elements", [1, 15, 16, 17, 33, 64])
+def test_equals_the_reference(elements: int, toolchain: str) -> None:
+    graph = graph_of("plain", (1, elements), (1, elements))
+    ran = check_on_core(graph, pairs(elements), linear.NAME, toolchain=toolchain)
+    site = Site(graph, graph.nodes[0], Numerics.TFLM)
+    kernel = next(k for k in OP.kernels if k.name == linear.NAME)
+    cost = kernel.cost(site, prepare_sum(site, 1))
+    assert cost.instructions == pytest.approx(ran.instructions[0], abs=8)
+
+
+def test_all_pairs() -> None:
+    x = np.arange(-128, 128).astype(np.int8)
+    a, b = (side.reshape(1, -1) for side in np.meshgrid(x, x))
+    graph = graph_of("plain", a.shape, b.shape)
+    check_on_core(graph, [{"a": a, "b": b}], linear.NAME)

@@ -1,0 +1,62 @@
+"""What kernels in assembly promise in cycles, against the cycle model on what an emulated Cortex-M4 executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from machines import target_for
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.board import load_board
+from tinyc.build.compile import compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.cycles import core_of, model_cycles
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.lower import lower
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.plan.planner import plan_graph
+from tinyc.select import select
+
+ONE = Padding(1, 1, 1, 1)
+POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 32), (24, 1, 1, 32), y_zero=-128)
+SQUARE = Layer("conv2d", Conv2D(pad=ONE), (1, 8, 16, 8), (8, 3, 3, 8))
+HALVING = DepthwiseConv2D(Pair(2, 2), ONE, act=RELU)
+DEPTHWISE = Layer("depthwise_conv2d", HALVING, (1, 20, 20, 12), (3, 3, 12), y_zero=-128)
+DENSE = Layer("fully_connected", FullyConnected(act=RELU), (1, 200), (40, 200), y_zero=-128, per_channel=False)
+CASES = [
+    ("tc_conv2d_s8_w16_asm", POINT),
+    ("tc_conv2d_s8_w16_fpu_asm", POINT),
+    ("tc_conv2d_s8_asm", SQUARE),
+    ("tc_conv2d_3x3_s8_tiles4_asm", SQUARE),
+    ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),
+    ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
+    ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
+    ("tc_depthwise_conv2d_s8_direct_asm", DEPTHWISE),
+    ("tc_fully_connected_s8_asm", DENSE),
+    ("tc_fully_connected_s8_fpu_asm", DENSE),
+]
+
+
+@pytest.mark.parametrize(("kernel", "layer"), CASES, ids=[kernel for kernel, _ in CASES])
+def test_cycles_are_as_promised(kernel: str, layer: Layer, tmp_path: Path) -> None:
+    board = load_board("cortex-m4")
+    try:
+        compiler = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    graph = graph_of(layer)
+    choices = select(graph, board.isa, Numerics.TFLM, prefer={"layer": kernel})
+    program = lower(graph, choices, plan_graph(graph, choices, slide=True), Numerics.TFLM, "one")
+    for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
+        (tmp_path / file).write_text(text)
+    firmware = compile_firmware(tmp_path, "one", board, compiler, "speed", tmp_path / "firmware")
+    ran = target_for("cortex-m4", None).run(firmware, [[samples(layer)[0]["x"].tobytes()]])
+    modelled = model_cycles(ran, firmware.read_elf(), core_of("cortex-m4"))
+    assert modelled is not None
+    assert choices["layer"].cost.cycles == pytest.approx(modelled.total, rel=0.04)

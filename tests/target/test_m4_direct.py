@@ -1,0 +1,75 @@
+"""The depthwise functions without scratch on an emulated Cortex-M4: bytes equal to the reference, costs as promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.codegen import direct
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
+
+ONE = Padding(1, 1, 1, 1)
+
+
+def layer(x, w, attrs=None, times=1, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2] * times), **more)
+
+
+LAYERS = {
+    "3x3 same, relu": layer((7, 9, 9), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "3x3 same": layer((5, 8, 8), (3, 3), DepthwiseConv2D(pad=ONE), x_zero=-128, y_zero=127),
+    "stride 2, even": layer((8, 8, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)),
+    "stride 2, odd": layer((9, 7, 4), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU)),
+    "stride 3": layer((9, 17, 6), (5, 5), DepthwiseConv2D(Pair(3, 3), ONE, act=RELU)),
+    "stride above kernel": layer((5, 9, 4), (2, 2), DepthwiseConv2D(Pair(3, 3)), per_channel=False),
+    "dilated": layer((9, 11, 5), (3, 3), DepthwiseConv2D(pad=Padding(2, 2, 2, 2), dilation=Pair(2, 2))),
+    "dilated, stride 2": layer((9, 13, 5), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(2, 2, 2, 2), Pair(2, 2))),
+    "dilated 2, stride 3": layer((9, 13, 4), (3, 3), DepthwiseConv2D(Pair(3, 3), Padding(2, 2, 2, 2), Pair(2, 2))),
+    "5x5": layer((9, 11, 5), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2), act=RELU)),
+    "1x7": layer((3, 17, 8), (1, 7), DepthwiseConv2D(pad=Padding(0, 0, 3, 3)), x_zero=127),
+    "two columns": layer((4, 2, 131), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6)),
+    "many channels": layer((3, 5, 260), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "two per input": layer((5, 7, 3), (3, 3), DepthwiseConv2D(pad=ONE), times=2),
+    "two per input, stride 2": layer((5, 8, 4), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU), times=2),
+    "four per input": layer((5, 7, 3), (3, 3), DepthwiseConv2D(pad=ONE), times=4),
+    "eight of one": layer((9, 8, 1), (4, 3), DepthwiseConv2D(Pair(2, 2), Padding(1, 1, 2, 1), act=RELU), times=8),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_equals_the_reference(name: str) -> None:
+    numerics = list(Numerics)[list(LAYERS).index(name) % 3]
+    check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), direct.NAME, numerics)
+
+
+@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
+@pytest.mark.parametrize("name", ["3x3 same", "two per input", "stride 2, odd"])
+def test_at_the_limits(name: str, weights: str) -> None:
+    one = replace(LAYERS[name], weights=weights, bias=False)
+    check_on_core(graph_of(one), samples(one), direct.NAME)
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, 7), (RELU6, 20)])
+def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics) -> None:
+    one = layer((5, 7, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=act), y_zero=y_zero, gain=30.0, seed=7)
+    check_on_core(graph_of(one), samples(one)[:2], direct.NAME, numerics)
+
+
+def test_another_compiler() -> None:
+    for name in ("stride 2, odd", "eight of one"):
+        check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), direct.NAME, toolchain="zig")
+
+
+@pytest.mark.parametrize("name", ["stride 2, even", "many channels", "eight of one"])
+def test_costs_are_as_promised(name: str) -> None:
+    one = LAYERS[name]
+    graph = graph_of(one)
+    site = Site(graph, graph.nodes[0], Numerics.TFLM)
+    ran = check_on_core(graph, samples(one)[:1], direct.NAME)
+    assert direct.cost(site, prepare(site)).instructions == pytest.approx(ran.instructions[0], rel=0.1)

@@ -1,0 +1,95 @@
+"""The kernels for int4 weights on an emulated Cortex-M4: bytes equal to the reference, and hardly dearer than int8."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+
+ONE = Padding(1, 1, 1, 1)
+CONV, FPU, DENSE = "tc_conv2d_s8_w4_asm", "tc_conv2d_s8_w4_fpu_asm", "tc_fully_connected_s8_w4_asm"
+DEPTHWISE, LEAN, ROWS = (f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_lean", "_rows"))
+
+
+def conv(x, w, attrs=None, **more) -> Layer:
+    return Layer("conv2d", attrs or Conv2D(), (1, *x), (w[0], w[1], w[2], x[2]), bits=4, **more)
+
+
+def dense(x, out, attrs=None, **more) -> Layer:
+    return Layer("fully_connected", attrs or FullyConnected(), x, (out, x[-1]), bits=4, **more)
+
+
+def depthwise(x, w, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2]), bits=4, **more)
+
+
+LAYERS = {
+    "1x1": (conv((3, 5, 12), (8, 1, 1), Conv2D(act=RELU), y_zero=-128), (CONV, FPU)),
+    "1x1, odd taps and channels": (conv((3, 3, 7), (9, 1, 1)), (CONV, FPU)),
+    "1x1, least weight": (conv((2, 3, 16), (5, 1, 1), weights="least"), (CONV,)),
+    "1x1 of one": (conv((1, 1, 17), (3, 1, 1)), (CONV,)),
+    "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU)),
+    "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV,)),
+    "3x3 of 33": (conv((3, 4, 33), (5, 3, 3), Conv2D(pad=ONE), x_zero=127), (CONV,)),
+    "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
+    "depthwise": (
+        depthwise((5, 9, 5), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+        (DEPTHWISE, LEAN, ROWS),
+    ),
+    "depthwise, least": (depthwise((6, 6, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="least"), (DEPTHWISE, ROWS)),
+    "depthwise, stride 2": (depthwise((8, 7, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), x_zero=127), (DEPTHWISE,)),
+    "depthwise, column": (depthwise((17, 1, 4), (7, 1), DepthwiseConv2D(pad=Padding(3, 0, 3, 0))), (DEPTHWISE,)),
+    "depthwise, 15x1": (depthwise((17, 1, 4), (15, 1)), (DEPTHWISE, LEAN)),
+    "depthwise, 5x5": (depthwise((7, 9, 6), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2))), (DEPTHWISE, ROWS)),
+    "depthwise, 1x1": (depthwise((3, 3, 5), (1, 1)), (DEPTHWISE,)),
+    "dense": (dense((1, 130), 9), (DENSE,)),
+    "dense, three taps": (dense((1, 3), 5), (DENSE,)),
+    "dense, rows": (dense((3, 17), 6, FullyConnected(act=RELU), y_zero=-128), (DENSE,)),
+    "dense, signs": (dense((1, 300), 8, weights="signs", gain=0.3), (DENSE,)),
+}
+
+
+@pytest.mark.parametrize(("name", "kernel"), [(name, kernel) for name in LAYERS for kernel in LAYERS[name][1]])
+def test_equals_the_reference(name: str, kernel: str) -> None:
+    layer = LAYERS[name][0]
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer), kernel, numerics)
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, 7), (RELU6, 20)])
+@pytest.mark.parametrize("weights", ["random", "least"])
+def test_ways_to_finish(act: Act, y_zero: int, weights: str, numerics: Numerics) -> None:
+    layer = conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7, weights=weights)
+    check_on_core(graph_of(layer), samples(layer)[:2], CONV, numerics)
+
+
+def test_other_compiler() -> None:
+    layer = LAYERS["3x3"][0]
+    check_on_core(graph_of(layer), samples(layer), CONV, toolchain="zig")
+
+
+@pytest.mark.parametrize(
+    ("layer", "int8"),
+    [
+        (conv((5, 5, 64), (64, 1, 1), Conv2D(act=RELU), y_zero=-128), "tc_conv2d_s8_asm"),
+        (conv((8, 8, 32), (32, 3, 3), Conv2D(pad=ONE, act=RELU), y_zero=-128), "tc_conv2d_s8_asm"),
+        (depthwise((9, 7, 16), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128), "tc_depthwise_conv2d_s8_asm"),
+    ],
+    ids=["1x1", "3x3", "depthwise"],
+)
+def test_price_of_int4(layer: Layer, int8: str) -> None:
+    """At most a tenth more instructions than int8 weights (of conv2d: two channels over each other)."""
+    four = check_on_core(graph_of(layer), samples(layer)[:1], int8.replace("s8_asm", "s8_w4_asm"), Numerics.OURS)
+    wide = replace(layer, bits=8)
+    eight = check_on_core(graph_of(wide), samples(wide)[:1], int8, Numerics.OURS)
+    print(four.counts[0].total, eight.counts[0].total, four.counts[0].total / eight.counts[0].total)
+    assert four.counts[0].total <= 1.1 * eight.counts[0].total

@@ -1,0 +1,37 @@
+"""Row forms in assembly on emulated cores: the reference's bytes, instructions as promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from row_layers import check_rows_on_core
+
+from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, every_other, group
+from tests.ops.weighted import Layer
+from tinyc.numerics import Numerics
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
+def test_equals_the_reference_at_the_promised_cost(layers: Mapping[str, Layer], numerics: Numerics) -> None:
+    check(every_other(layers, numerics), numerics)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+@pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
+def test_all_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
+    check(layers, numerics)
+    check(layers, numerics, toolchain="zig", board_name="cortex-m33")
+
+
+def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None:
+    for name, case, executed in check_rows_on_core(group(layers), numerics, **where):
+        promised = case.form.cost.instructions
+        if case.form.special is not None and not where:  # of portable ones, and elsewhere, it is an estimate
+            assert executed == pytest.approx(promised, rel=0.1, abs=200), f"{name}: {case.name}"
+
+
+def test_pools_and_sums() -> None:
+    check_rows_on_core(POOLS | SUMS, all_forms=True)

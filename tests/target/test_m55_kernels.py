@@ -1,0 +1,168 @@
+"""The Helium functions on an emulated Cortex-M55: the reference's bytes, counts as promised, in place where allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import test_m4_depthwise
+import test_m4_kernels
+from one_layer import check_on_core
+from test_m4_kernels import check_all
+
+from tests.ops.one_node import one_node, random_s8, tensor
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.codegen import mve_conv, mve_depthwise, mve_linear
+from tinyc.kernels import Kernel
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.add import Add
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.plan.planner import plan_graph
+from tinyc.run import RunResult
+from tinyc.select import refusals, select
+
+BOARD = "cortex-m55"
+ISA = frozenset({"mve"})
+ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
+(CONV,) = mve_conv.CONV_KERNELS
+(DENSE,) = mve_conv.FULLY_CONNECTED_KERNELS
+ONE = Padding(1, 1, 1, 1)
+conv, relu, dense, depthwise = (
+    test_m4_kernels.layer,
+    test_m4_kernels.relu,
+    test_m4_kernels.dense,
+    test_m4_depthwise.layer,
+)
+
+CONVS = {
+    **{name: one for name, one in test_m4_kernels.CONVS.items() if not name.startswith("dilated")},
+    **{name: one for name, one in test_m4_kernels.EXTREMES.items() if one.op == "conv2d"},
+    **{f"{n} to {m}": relu((3, 3, n), (m, 1, 1, n)) for n, m in [(1, 8), (3, 16), (5, 24), (7, 17), (9, 3)]},
+    **{f"held, {n}": conv((5, 1, n), (16, 1, 1, n)) for n in (8, 16, 17, 31, 32, 48)},
+    "many taps": relu((3, 1, 1037), (8, 1, 1, 1037)),
+    "many gathered taps": conv((3, 4, 90), (5, 3, 3, 90), Conv2D(pad=ONE, act=RELU6)),
+    "many rows": conv((17, 5, 3), (9, 11, 2, 3), Conv2D(Pair(2, 1), Padding(3, 0, 4, 1))),
+    "one pixel of many": conv((3, 5, 17), (9, 3, 5, 17)),
+    "3x3, many channels": relu((4, 6, 16), (152, 3, 3, 16), Conv2D(pad=ONE)),
+    "3x3, 131 channels": relu((3, 5, 8), (131, 2, 3, 8), Conv2D(pad=ONE)),
+    "rows of words": relu((5, 7, 12), (12, 3, 3, 12), Conv2D(pad=ONE)),
+}
+DENSES = {
+    **test_m4_kernels.DENSES,
+    **{name: one for name, one in test_m4_kernels.EXTREMES.items() if one.op == "fully_connected"},
+    "1000 -> 16": dense((1, 1000), 16),
+    "64 -> 640, general": dense((1, 64), 640, Act()),
+}
+DEPTHWISE = {
+    **test_m4_depthwise.LAYERS,
+    **{f"{n} channels": depthwise((5, 4, n), (3, 3), DepthwiseConv2D(pad=ONE)) for n in (1, 2, 3, 16, 17, 64)},
+    **{f"{n} columns": depthwise((6, n, 9), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)) for n in (1, 3, 5, 7, 9, 17)},
+    "tall": depthwise((25, 5, 32), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "stride 2, 40 channels": depthwise((12, 13, 40), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
+    "long steps": depthwise((4, 4, 516), (3, 3), DepthwiseConv2D(pad=ONE)),
+    **{f"column, {k} taps": depthwise((28, 1, 16), (k, 1)) for k in (1, 2, 5, 9, 13)},
+    "column, ragged": depthwise((23, 1, 37), (6, 1)),
+    "column, 14 taps": depthwise((15, 1, 17), (14, 1)),
+    "column, 16 taps": depthwise((16, 1, 24), (16, 1)),
+    "signs": depthwise((5, 5, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
+    "largest": depthwise((5, 5, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="largest", bias=False),
+}
+
+
+def taken(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> dict[str, Layer]:
+    """The layers that the kernel takes."""
+    found = {}
+    for name, one in layers.items():
+        graph = graph_of(one)
+        if not refusals(kernel, Site(graph, graph.nodes[0], numerics), ISA):
+            found[name] = one
+    return found
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize(("kernel", "layers"), [(CONV, CONVS), (DENSE, DENSES)], ids=["conv2d", "fully_connected"])
+def test_dot_products(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> None:
+    assert set(taken(kernel, layers, numerics)) == set(layers)
+    check_all(layers, kernel.name, numerics, board_name=BOARD)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("kernel", mve_depthwise.KERNELS, ids=lambda kernel: kernel.name)
+def test_depthwise(kernel: Kernel, numerics: Numerics) -> None:
+    layers = taken(kernel, DEPTHWISE, numerics)
+    assert len(layers) > len(DEPTHWISE) // 2
+    check_all(layers, kernel.name, numerics, board_name=BOARD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gain", [0.05, 30.0])
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+def test_ways_to_finish(numerics: Numerics, gain: float) -> None:
+    """Activations, zero points, and outputs that hardly ever or nearly always saturate."""
+    acts = [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)]
+    more = [{"y_zero": y_zero, "gain": gain, "seed": seed} for seed, (_, y_zero) in enumerate(acts)]
+    convs = {str(n): conv((3, 3, 20), (12, 1, 1, 20), Conv2D(act=a), **more[n]) for n, (a, _) in enumerate(acts)}
+    planes = {
+        str(n): depthwise((5, 6, 7), (3, 3), DepthwiseConv2D(pad=ONE, act=a), **more[n])
+        for n, (a, _) in enumerate(acts)
+    }
+    check_all(convs, CONV.name, numerics, board_name=BOARD)
+    check_all(planes, mve_depthwise.NAME, numerics, board_name=BOARD)
+
+
+def test_the_other_compiler() -> None:
+    names = ("1x1", "3x3", "3x3, general", "first layer, RGB", "many taps")
+    check_all({name: CONVS[name] for name in names}, CONV.name, toolchain="zig", board_name=BOARD)
+    check_all({"": DEPTHWISE["tall"]}, mve_depthwise.KERNELS[0].name, toolchain="zig", board_name=BOARD)
+
+
+@pytest.mark.parametrize("name", ["1x1", "3x3", "first layer, 10x4", "held, 32"])
+def test_counts_of_convolutions(name: str) -> None:
+    """To within the loop over rows, and the padding instructions before loops."""
+    rows = CONVS[name].x_shape[1]
+    ran = check_on_core(graph_of(CONVS[name]), samples(CONVS[name])[:1], CONV.name, board_name=BOARD)
+    _promised(CONVS[name], CONV, ran, 80 + 60 * rows)
+
+
+@pytest.mark.parametrize("name", ["tall", "column, 5 taps", "5 columns"])
+def test_counts_of_depthwise_layers(name: str) -> None:
+    one, kernel = DEPTHWISE[name], mve_depthwise.KERNELS[0]
+    ran = check_on_core(graph_of(one), samples(one)[:1], kernel.name, board_name=BOARD)
+    _promised(one, kernel, ran, 300)
+
+
+def _promised(one: Layer, kernel: Kernel, ran: RunResult, spare: int) -> None:
+    graph = graph_of(one)
+    site = Site(graph, graph.nodes[0], Numerics.TFLM)
+    assert kernel.cost is not None
+    cost = kernel.cost(site, all_ops()[one.op].prepare(site))
+    assert abs(ran.instructions[0] - cost.instructions) <= spare
+
+
+@pytest.mark.parametrize("name", ["tall", "3x3 same", "column, 9 taps"])
+def test_the_output_takes_the_place_of_the_input(name: str) -> None:
+    choices = select(graph_of(DEPTHWISE[name]), ISA, Numerics.TFLM, {"layer": mve_depthwise.KERNELS[0].name})
+    found = plan_graph(graph_of(DEPTHWISE[name]), choices)
+    assert found.offset("x") == found.offset("y")
+
+
+@pytest.mark.parametrize(("scales", "y_zero"), [((0.02, 0.03, 0.04), -128), ((0.4, 0.3, 0.01), 17)])
+@pytest.mark.parametrize("channels", [1, 3, 5, 9, 17, 64])
+def test_add(channels: int, scales: tuple[float, float, float], y_zero: int) -> None:
+    shape = (1, 3, 3, channels)
+    x = [tensor("x0", shape, scales[0], 3), tensor("x1", shape, scales[1], -9)]
+    graph = one_node("add", Add(), x, scales[2], y_zero)
+    ends = [np.full(shape, value, np.int8) for value in (-128, 127)]
+    inputs = [{"x0": random_s8(1, shape), "x1": random_s8(2, shape)}]
+    inputs += [{"x0": left, "x1": right} for left in ends for right in ends]
+    check_on_core(graph, inputs, mve_linear.NAME, board_name=BOARD)
+
+
+def test_weights_of_minus_128() -> None:
+    layers = {"": replace(CONVS["3x3"], weights="least")}
+    check_all(layers, CONV.name, board_name=BOARD)

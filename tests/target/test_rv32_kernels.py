@@ -1,0 +1,101 @@
+"""The kernels for RV32IM on an emulated core: bytes equal to the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from one_layer import check_on_core
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+
+BOARD = "riscv32imc"
+ONE = Padding(1, 1, 1, 1)
+KERNEL = {8: "tc_conv2d_s8_rv32", 4: "tc_conv2d_s8_w4_rv32"}
+DEPTHWISE = {8: "tc_depthwise_conv2d_3x3_s8_rv32", 4: "tc_depthwise_conv2d_3x3_s8_w4_rv32"}
+DENSE = {8: "tc_fully_connected_s8_rv32", 4: "tc_fully_connected_s8_w4_rv32"}
+
+
+def conv(x, w, attrs=None, **more) -> Layer:
+    return Layer("conv2d", attrs or Conv2D(), (1, *x), (w[0], w[1], w[2], x[2]), **more)
+
+
+def depthwise(x, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (3, 3, x[2]), **more)
+
+
+LAYERS = {
+    "1x1": conv((5, 7, 9), (9, 1, 1), y_zero=-128),
+    "1x1, one pixel": conv((1, 1, 5), (3, 1, 1)),
+    "1x1, two pixels, relu": conv((1, 2, 8), (17, 1, 1), Conv2D(act=RELU), y_zero=-128),
+    "3x3 same": conv((4, 5, 3), (8, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128),
+    "3x3, stride 2, long": conv((5, 7, 70), (5, 3, 3), Conv2D(Pair(2, 2), Padding(0, 1, 0, 1)), x_zero=127),
+    "2x4, dilated": conv((6, 9, 3), (7, 2, 4), Conv2D(dilation=Pair(2, 2)), bias=False),
+}
+DENSES = {
+    "dense": Layer("fully_connected", FullyConnected(), (1, 37), (9, 37)),
+    "one": Layer("fully_connected", FullyConnected(), (1, 1), (1, 1)),
+    "rows, relu": Layer("fully_connected", FullyConnected(act=RELU), (3, 16), (6, 16), y_zero=-128),
+    "largest": Layer("fully_connected", FullyConnected(), (1, 700), (8, 700), weights="largest"),
+}
+DEPTHWISES = {
+    "same": depthwise((5, 9, 5), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "one column": depthwise((4, 1, 3), DepthwiseConv2D(pad=ONE), x_zero=127),
+    "two columns, wide pads": depthwise((3, 2, 3), DepthwiseConv2D(pad=Padding(2, 2, 2, 2)), x_zero=-128),
+    "valid": depthwise((3, 7, 4)),
+    "stride 2": depthwise((7, 8, 4), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU)),
+    "stride 2, odd": depthwise((9, 7, 3), DepthwiseConv2D(Pair(2, 2), ONE), y_zero=127),
+    "stride 2, one column": depthwise((3, 1, 2), DepthwiseConv2D(Pair(1, 2), ONE), weights="least"),
+}
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("name", LAYERS)
+def test_equals_the_reference(name: str, bits: int) -> None:
+    layer = replace(LAYERS[name], bits=bits)
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer), KERNEL[bits], numerics, board_name=BOARD)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("name", DEPTHWISES)
+def test_depthwise(name: str, bits: int) -> None:
+    layer = replace(DEPTHWISES[name], bits=bits)
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(DEPTHWISES).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer), DEPTHWISE[bits], numerics, board_name=BOARD)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("name", DENSES)
+def test_dense(name: str, bits: int) -> None:
+    layer = replace(DENSES[name], bits=bits)
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(DENSES).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer), DENSE[bits], numerics, board_name=BOARD)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
+def test_at_the_limits(weights: str, bits: int) -> None:
+    """Sums as large as weights allow, of int8 over several segments."""
+    layer = replace(LAYERS["3x3, stride 2, long"], weights=weights, bias=False, bits=bits)
+    check_on_core(graph_of(layer), samples(layer), KERNEL[bits], board_name=BOARD)
+
+
+@pytest.mark.parametrize(
+    ("act", "y_zero", "numerics"),
+    [(Act(), -5, Numerics.TFLM), (RELU, 7, Numerics.TFLM), (RELU6, -128, Numerics.OURS), (RELU6, 20, Numerics.OURS)],
+)
+def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics) -> None:
+    layer = conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7)
+    check_on_core(graph_of(layer), samples(layer)[:2], KERNEL[8], numerics, board_name=BOARD)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_other_compiler(bits: int) -> None:
+    layer = replace(LAYERS["3x3 same"], bits=bits)
+    check_on_core(graph_of(layer), samples(layer), KERNEL[bits], toolchain="zig", board_name=BOARD)

@@ -1,0 +1,109 @@
+"""add and sub on Cortex-M with DSP: y = saturate((a * x0 + b * x1 + c) >> shift) to int8, in assembly.
+
+Compilers turn multiplications by a constant into shifts and sums, and spill; here it is six instructions per element.
+"""
+
+from __future__ import annotations
+
+from tinyc.codegen.thumb import Asm, Work, naked_function
+from tinyc.kernels import Cost, Special
+
+NAME = "tc_add_linear_s8_asm"
+
+_PARAMETERS = ("const tc_add_linear_s8_dsp_t *p", "const int8_t *x0", "const int8_t *x1", "int8_t *y")
+_TURN = 16  # elements
+_CALL = Work(12, 18)
+
+
+def specialize(shift: int) -> Special:
+    """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
+    asm, _, _, _ = _function(shift)
+    name = f"{NAME}_{shift}"
+    text = f"""/* y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8: tc_add_linear_s8_dsp.h.
+ * y may be x0 or x1.
+ */
+#if TC_DSP_ASM
+{naked_function(name, _PARAMETERS, asm)}#else
+static void {name}({", ".join(_PARAMETERS)})
+{{
+    for (int32_t i = 0; i < p->n; i++) {{
+        y[i] = (int8_t)tc_ssat8((p->b * x1[i] + (p->a * x0[i] + p->c)) >> {shift});
+    }}
+}}
+#endif"""
+    return Special(name, text, ("tc_add_linear_s8_dsp.h",))
+
+
+def cost(shift: int, elements: int) -> Cost:
+    """Exact but for the step around the call."""
+    asm, call, turn, last = _function(shift)
+    whole = call + elements // _TURN * turn + elements % _TURN * last + _CALL
+    return Cost(whole.instructions, 4 * len(asm.text()) + 16, 0, whole.cycles)
+
+
+def _function(shift: int) -> tuple[Asm, Work, Work, Work]:
+    """The assembly; what a call, a turn of the loop and an element of the rest execute.
+
+    r0: a, r12: b, r14: c, r1 and r2: inputs, r3: output, [sp]: where the turns end, [sp, #4]: where all ends.
+    """
+    asm = Asm()
+    asm.op("push", "{r4-r11, lr}")
+    asm.op("sub", "sp", "sp", "#12")
+    asm.op("ldm", "r0", "{r4-r7}")
+    asm.op("add", "r8", "r1", "r4")
+    asm.op("bic", "r4", "r4", f"#{_TURN - 1}")
+    asm.op("add", "r4", "r4", "r1")
+    asm.op("strd", "r4", "r8", "[sp]")
+    for target, source in (("r0", "r5"), ("r12", "r6"), ("r14", "r7")):
+        asm.op("mov", target, source)
+    asm.op("cmp", "r1", "r4")
+    asm.branch("beq.w", "rest")
+    call = asm.size
+    asm.label("turn", aligned=True)
+    start = asm.size
+    for first in range(0, _TURN, 4):
+        _four(asm, shift, first)
+    for pointer in ("r1", "r2", "r3"):
+        asm.op("add", pointer, pointer, f"#{_TURN}")
+    asm.op("ldr", "r4", "[sp]")
+    asm.op("cmp", "r1", "r4")
+    asm.branch("bne.w", "turn")
+    turn = asm.size - start
+    asm.label("rest")
+    start = asm.size
+    asm.op("ldr", "r8", "[sp, #4]")
+    asm.op("cmp", "r1", "r8")
+    asm.branch("beq.w", "done")
+    call += asm.size - start
+    asm.label("one", aligned=True)
+    start = asm.size
+    asm.op("ldrsb", "r4", "[r1], #1")
+    asm.op("ldrsb", "r5", "[r2], #1")
+    asm.op("mla", "r4", "r4", "r0", "r14")
+    asm.op("mla", "r4", "r5", "r12", "r4")
+    asm.op("ssat", "r4", "#8", "r4", f"asr #{shift}")
+    asm.op("strb", "r4", "[r3], #1")
+    asm.op("cmp", "r1", "r8")
+    asm.branch("bne.w", "one")
+    last = asm.size - start
+    asm.label("done")
+    start = asm.size
+    asm.op("add", "sp", "sp", "#12")
+    asm.op("pop", "{r4-r11, pc}")
+    return asm, call + asm.size - start, turn, last
+
+
+def _four(asm: Asm, shift: int, first: int) -> None:
+    """Four elements; all are read before one is written."""
+    left, right = (tuple(f"r{base + i}" for i in range(4)) for base in (4, 8))
+    for pointer, registers in (("r1", left), ("r2", right)):
+        for i, register in enumerate(registers):
+            asm.op("ldrsb", register, f"[{pointer}, #{first + i}]")
+    for register in left:
+        asm.op("mla", register, register, "r0", "r14")
+    for register, other in zip(left, right, strict=True):
+        asm.op("mla", register, other, "r12", register)
+    for register in left:
+        asm.op("ssat", register, "#8", register, f"asr #{shift}")
+    for i, register in enumerate(left):
+        asm.op("strb", register, f"[r3, #{first + i}]")

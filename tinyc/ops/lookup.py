@@ -1,0 +1,60 @@
+"""lookup: y = table[x], any function of one 8-bit input; 256 entries by the input's unsigned byte.
+
+What a chain of float operators between DequantizeLinear and QuantizeLinear becomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, need_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """No attributes: the table is the second input."""
+
+
+def infer(a: Lookup, x: Value, table: Value) -> Sequence[Type]:
+    if table.shape != (256,):
+        raise TinycError(f"a lookup table has 256 entries, '{table.name}' has shape {list(table.shape)}")
+    return [Type(x.shape, table.dtype)]
+
+
+def float_ref(a: Lookup, x: Array, table: Array) -> tuple[Array, ...]:
+    raise TinycError("lookup is a function of integers; it has no meaning for reals")
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    if not site.is_const(1):
+        raise TinycError("the table of a lookup must be a constant", site.node.where)
+    return Table(site.const(1))
+
+
+def int_ref(p: Table, x: Array, *_: Array) -> tuple[Array, ...]:
+    return look_up(p, x)
+
+
+OP = Op(
+    name="lookup",
+    attrs=Lookup,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(), Kept()),
+    quant_out=(Kept(),),
+    kernels=(TABLE_KERNEL,),
+)
+
+
+def of_bytes(entries: Array) -> Array:
+    """Entries for x = 0..127, -128..-1 from those for x = -128..127."""
+    return np.roll(entries, -128)
