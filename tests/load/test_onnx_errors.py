@@ -96,11 +96,10 @@ def test_control_flow(tmp_path: Path) -> None:
 
 
 def test_quantized_models(tmp_path: Path) -> None:
-    constants = {"s": np.float32(0.1), "z": np.int8(3)}
-    nodes = [op("QuantizeLinear", "x s z", "q"), op("DequantizeLinear", "q s z", "y")]
-    found = error(build(nodes, {"x": [1, 5]}, ["y"], constants), tmp_path)
-    assert "QuantizeLinear" in found.message
-    assert "quantized already" in found.hint
+    nodes = [op("DynamicQuantizeLinear", "x", "q s z"), op("DequantizeLinear", "q s z", "y")]
+    found = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
+    assert "DynamicQuantizeLinear" in found.message
+    assert "static quantization" in found.hint
 
 
 def test_foreign_domains(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ def load_model(path: Path) -> Graph:
     return load(path)
 
 
+def is_onnx(path: Path) -> bool:
+    """Whether `load_model` takes the file for ONNX rather than TFLite. TinycError if it is neither."""
+    return _kind(path) == "onnx"
+
+
 def unsupported(path: Path) -> list[TinycError]:
     """What keeps the model from being imported, one entry per operator; [] if nothing does.
 

@@ -17,6 +17,27 @@ from tinyc.ops import all_ops
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
 ANY_DTYPE = frozenset({"reshape", "transpose", "concat", "pad", "quantize", "requantize", "dequantize"})
 
+WEIGHTED = "a weighted layer"
+# On int16 activations as well as on int8.
+INT16 = frozenset(
+    {
+        WEIGHTED,
+        "add",
+        "avg_pool2d",
+        "clip",
+        "conv2d",
+        "depthwise_conv2d",
+        "fully_connected",
+        "leaky_relu",
+        "max_pool2d",
+        "mean",
+        "mul",
+        "softmax",
+        "sub",
+        "transpose_conv2d",
+    }
+)
+
 DTYPES: dict[str, DType] = {
     "FLOAT32": "f32",
     "INT4": "s4",
@@ -276,7 +297,7 @@ class Step:
         `axis`: the output channel, counted after the reshape.
         """
         tensor, array = self.tensor(index), self.known(index, "weights")
-        self._check_dtypes("a weighted layer", (x,))
+        self._check_dtypes(WEIGHTED, (x,))
         dtype = dtype_of(tensor, self.where)
         if dtype not in (("f32",) if x.dtype == "f32" else ("s8", "s4")):
             raise TinycError(
@@ -355,7 +376,7 @@ class Step:
         for value in values:
             if value is None or value.name in self.builder.consts:
                 continue
-            if value.dtype not in ("f32", "s8"):
+            if value.dtype not in ("f32", "s8", *(("s16",) if op in INT16 else ())):
                 raise TinycError(
                     f"{op} on {value.dtype} activations ('{value.name}')",
                     self.where,

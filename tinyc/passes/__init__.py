@@ -11,14 +11,18 @@ from tinyc.passes.cleanup import cleanup
 from tinyc.passes.fold import fold_constants, fold_pads, global_means
 from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
+from tinyc.passes.qdq import join_quantization
+from tinyc.passes.single import single_channels
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
+    join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
     global_means,  # before the layout is chosen: a mean works in any
     to_nhwc,  # before folding, which knows channels only as the last axis
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
     fuse_activations,  # before padding: max pooling may take zero padding if it knows that its input is not negative
     fold_pads,
+    single_channels,  # after the layout: in NHWC the kernels of both say what is a channel
     cleanup,  # last: folding leaves equal constants and spent nodes behind
 )
 

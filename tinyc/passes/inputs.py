@@ -19,6 +19,17 @@ class Relaid:
     perms: Mapping[str, Perm]
 
 
+def inputs_as_in_file(graph: Graph, perms: Mapping[str, Perm]) -> Graph:
+    """A graph whose inputs are shaped as in the model's file, to fit samples to; its nodes are not to be run."""
+    values = dict(graph.values)
+    for name, perm in perms.items():
+        shape = [0] * len(perm)
+        for axis, size in zip(perm, values[name].shape, strict=True):
+            shape[axis] = size
+        values[name] = replace(values[name], shape=tuple(shape))
+    return replace(graph, values=values)
+
+
 def take_inputs_as_computed(graph: Graph) -> Relaid:
     """Let the caller hand over what a transpose at an input would make; no step of the library moves it then.
 

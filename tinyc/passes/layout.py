@@ -32,6 +32,7 @@ Perm = tuple[int, ...]
 UNARY = (
     "clip",
     "leaky_relu",
+    "lookup",
     "hard_swish",
     "sigmoid",
     "tanh",
@@ -84,7 +85,7 @@ def sink_through_unary(view: View, node: Node) -> Rewrite | None:
         return None
     y, x = view.value(node.outputs[0]), view.value(moved.inputs[0])
     draft = Draft(view, node)
-    inner = draft.add(node.op, [x.name], node.attrs, y, x.shape, "moved")
+    inner = draft.add(node.op, [x.name, *node.inputs[1:]], node.attrs, y, x.shape, "moved")
     return draft.finish(moved.op, [inner], moved.attrs)
 
 

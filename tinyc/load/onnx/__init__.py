@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load.onnx import convolution, dense, elementwise, normalization, pooling, shaping
+from tinyc.load.onnx import convolution, dense, elementwise, normalization, pooling, quantization, shaping
 from tinyc.load.onnx.file import OnnxNode, read_onnx
 from tinyc.load.onnx.folding import fold
 from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step
+from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.problems import combined, read_bytes
 from tinyc.ops import all_ops
+from tinyc.passes.qdq import integers_only
 
 __all__ = [
     "convolution",
@@ -21,14 +24,16 @@ __all__ = [
     "load_onnx",
     "normalization",
     "pooling",
+    "quantization",
     "shaping",
     "unsupported_onnx",
 ]
 
 
 def load_onnx(path: Path) -> Graph:
-    """The main graph of an .onnx file (opset 7 and later), float32, checked. Its name is the file's stem.
+    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem.
 
+    Float models are float32 graphs, quantized ones (QDQ or QOperator) integer graphs; see docs/import.md.
     An open first dimension of an input, the batch, becomes 1. Values keep the tensor names and the axis
     order of the file; see `importing`. TinycError if the file cannot be read or is no intact model, or
     listing every node that tinyc cannot import, with the reason.
@@ -38,6 +43,9 @@ def load_onnx(path: Path) -> Graph:
         raise combined(problems, path.name)
     graph = builder.graph(path.stem)
     check(graph, "load", all_ops())
+    if any(value.quant for value in graph.values.values()):
+        graph = integers_only(graph)
+        check(graph, "load", all_ops())
     return graph
 
 
@@ -50,7 +58,8 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
 
 
 def _import(path: Path) -> tuple[Builder, list[TinycError]]:
-    builder = Builder(read_onnx(path, read_bytes(path)))
+    file = read_onnx(path, read_bytes(path))
+    builder = Builder(replace(file, nodes=spelled_out(file.nodes)))
     for info in builder.file.inputs:
         builder.add_input(info)
     problems = []
@@ -73,8 +82,11 @@ def _importer(node: OnnxNode) -> Importer:
     hint = "docs/operators.md lists the operators that tinyc imports"
     if node.op in ("If", "Loop", "Scan"):
         hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
-    if "quantize" in node.op.lower() or node.op.startswith(("QLinear", "QGemm")) or node.op.endswith("Integer"):
-        hint = "this model is quantized already; give the float .onnx, or the int8 model as .tflite"
+    if node.op == "DynamicQuantizeLinear" or node.op.endswith("Integer"):
+        hint = (
+            "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "
+            "data (static quantization), or give the float .onnx"
+        )
     name = f"{node.domain}.{node.op}" if node.domain else node.op
     raise TinycError(f"operator {name} is not supported", node.where, hint)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Array
+from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.onnx.windows import window
 from tinyc.ops.conv2d import Conv2D
@@ -15,7 +15,7 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 @imports("Conv")
 def conv(s: Step) -> None:
     """w [O,I/groups,KH,KW] (or [O,I/groups,K]) -> conv2d, or depthwise_conv2d if every channel is a group."""
-    weights = s.weights(1)
+    weights = s.weights(1)  # for the shape; `weight` has the elements, which may be integers
     rank = len(s.value(0).shape)
     if weights.ndim != rank or rank not in (3, 4):
         raise TinycError(
@@ -23,7 +23,7 @@ def conv(s: Step) -> None:
             s.where,
         )
     x = s.image(0)
-    w = weights[:, :, None, :] if rank == 3 else weights
+    w = _rows(weights)
     groups, in_c = s.node.int_("group", 1), x.shape[3]
     given = s.node.ints("kernel_shape")
     if given is not None and given != weights.shape[2:]:
@@ -31,18 +31,23 @@ def conv(s: Step) -> None:
     if groups < 1 or w.shape[1] * groups != in_c or w.shape[0] % groups:
         raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {in_c} channels", s.where)
     at = window(s, x.shape, weights.shape[2:])
-    bias = s.const(_bias(s, w.shape[0]), 2) if s.has(2) else None
+    bias = _bias(s, w.shape[0]) if s.has(2) else None
     if groups == in_c > 1:
-        depthwise = s.const(w[:, 0].transpose(1, 2, 0), 1)  # [C*M,KH,KW] -> [KH,KW,C*M]
+        depthwise = s.weight(1, lambda a: _rows(a)[:, 0].transpose(1, 2, 0), 2)  # [C*M,KH,KW] -> [KH,KW,C*M]
         attrs = DepthwiseConv2D(at.stride, at.pad, at.dilation)
         s.emit_image("depthwise_conv2d", [x, depthwise, bias], attrs, rank=rank)
     else:
-        kernel = s.const(w.transpose(0, 2, 3, 1), 1)
+        kernel = s.weight(1, lambda a: _rows(a).transpose(0, 2, 3, 1), 0)
         s.emit_image("conv2d", [x, kernel, bias], Conv2D(at.stride, at.pad, at.dilation, groups), rank=rank)
 
 
-def _bias(s: Step, out_c: int) -> Array:
+def _rows(w: Array) -> Array:
+    """Weights [O,I,K] of a 1-D convolution as [O,I,1,K]."""
+    return w[:, :, None, :] if w.ndim == 3 else w
+
+
+def _bias(s: Step, out_c: int) -> Value:
     bias = s.weights(2)
     if bias.shape != (out_c,):
         raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)
-    return np.asarray(bias)
+    return s.weight(2, np.asarray, 0)

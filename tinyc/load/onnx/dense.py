@@ -21,14 +21,18 @@ def gemm(s: Step) -> None:
         raise TinycError(f"Gemm of {list(x.shape)} and {list(b.shape)}: both must be matrices", s.where)
     if s.node.int_("transA", 0):
         x = s.transpose(x, (1, 0), "a_transposed")
-    rows = b if s.node.int_("transB", 0) else b.T
-    beta = np.float32(s.node.float_("beta", 1.0))
-    w = s.const(rows * np.float32(s.node.float_("alpha", 1.0)), 1)
+    turned = bool(s.node.int_("transB", 0))
+    rows = b if turned else b.T
+    alpha, beta = np.float32(s.node.float_("alpha", 1.0)), np.float32(s.node.float_("beta", 1.0))
+    w = s.weight(1, lambda a: a if turned else a.T, 0) if alpha == 1 else s.const(rows * alpha, 1)
     if not s.has(2):
         s.emit("fully_connected", [x, w], FullyConnected())
     elif (c := s.constant(2)) is not None and c.shape[:-1] in ((), (1,), (x.shape[0],)):
-        bias = _row(s, s.weights(2) * beta, x.shape[0], rows.shape[0])
-        s.emit("fully_connected", [x, w, s.const(bias, 2)], FullyConnected())
+        if beta == 1:
+            bias = s.weight(2, lambda a: _row(s, a, x.shape[0], rows.shape[0]), 0)
+        else:
+            bias = s.const(_row(s, s.weights(2) * beta, x.shape[0], rows.shape[0]), 2)
+        s.emit("fully_connected", [x, w, bias], FullyConnected())
     else:
         _add_matrix(s, s.insert("fully_connected", [x, w], FullyConnected(), "product"), beta)
 
@@ -56,11 +60,13 @@ def matmul(s: Step) -> None:
     """x[..., I] times a constant [I,O], or a constant [O,I] times x[I,N]."""
     left, right = s.constant(0), s.constant(1)
     if right is not None:
-        w = s.const(_matrix(s, s.weights(1)).T, 1)
+        s.weights(1)
+        w = s.weight(1, lambda a: _matrix(s, a).T, 0)
         x = s.value(0)
         s.emit("fully_connected", [x, w], FullyConnected(keep_dims=len(x.shape) != 2))
     elif left is not None:
-        w, x = s.const(_matrix(s, s.weights(0)), 0), s.value(1)
+        s.weights(0)
+        w, x = s.weight(0, lambda a: _matrix(s, a), 0), s.value(1)
         if len(x.shape) != 2:
             raise TinycError(f"a constant times {list(x.shape)}: the second factor must be a matrix", s.where)
         columns = s.transpose(x, (1, 0), "columns")

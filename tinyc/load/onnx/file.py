@@ -45,6 +45,8 @@ _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.INT64: (8, "int64_data"),
     TensorProto.BOOL: (1, "int32_data"),
 }
+# Two elements per byte, the first in the low nibble; least number and how many.
+_NIBBLES: Mapping[int, tuple[int, int]] = {TensorProto.INT4: (-8, 16), TensorProto.UINT4: (0, 16)}
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
@@ -223,6 +225,13 @@ def _node(index: int, proto: onnx.NodeProto, file: str) -> OnnxNode:
     return OnnxNode(index, proto.op_type, domain, name, inputs, outputs, attributes, proto, where)
 
 
+def as_node(proto: onnx.NodeProto, replaced: OnnxNode) -> OnnxNode:
+    """A node of the standard domain that stands, with others, in the place of one of the file's."""
+    attributes = {a.name: a for a in proto.attribute}
+    inputs, outputs, where = tuple(proto.input), tuple(proto.output), replaced.where
+    return OnnxNode(replaced.index, proto.op_type, "", replaced.name, inputs, outputs, attributes, proto, where)
+
+
 def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> list[OnnxNode]:
     """The nodes sorted so that each runs after those it reads; the file's own order where that is legal."""
     producer: dict[str, int] = {}
@@ -277,6 +286,8 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
     missing or lies outside `folder`.
     """
     type_ = int(tensor.data_type)
+    if type_ in _NIBBLES:
+        return _nibbles(tensor, *_NIBBLES[type_], folder, where)
     if type_ not in _FIELDS:
         known = type_ in TensorProto.DataType.values()
         name = TensorProto.DataType.Name(type_) if known else f"number {type_}"
@@ -308,6 +319,29 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         raise TinycError(f"tensor '{tensor.name}' cannot be decoded", where, _DAMAGED) from e
     with np.errstate(over="ignore"):  # a double beyond float32 becomes infinite, which is refused where it matters
         return array.astype(np.float32) if type_ in FLOATS else array
+
+
+def _nibbles(tensor: TensorProto, least: int, count: int, folder: Path, where: Loc) -> Array:
+    """A 4-bit tensor as int8."""
+    shape = tuple(int(d) for d in tensor.dims)
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+        raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
+    elements = math.prod(shape)
+    size = (elements + 1) // 2
+    if tensor.data_location == TensorProto.EXTERNAL:
+        packed = np.frombuffer(_external(tensor, size, folder, where), np.uint8)
+    elif tensor.HasField("raw_data"):
+        packed = np.frombuffer(tensor.raw_data, np.uint8)
+    else:
+        packed = np.array([number & 255 for number in tensor.int32_data], np.uint8)
+    if len(packed) != size:
+        raise TinycError(
+            f"tensor '{tensor.name}' of shape {list(shape)} needs {size} bytes, the file holds {len(packed)}",
+            where,
+            _DAMAGED,
+        )
+    unpacked = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:elements].astype(np.int8)
+    return np.where(unpacked >= least + count, unpacked - count, unpacked).astype(np.int8).reshape(shape)
 
 
 def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes:

@@ -33,6 +33,7 @@ FOLDABLE = frozenset((
     "Transpose", "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
+_MOVING = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 def fold(builder: Builder, node: OnnxNode) -> bool:
@@ -53,7 +54,21 @@ def fold(builder: Builder, node: OnnxNode) -> bool:
         return False
     for name, array in zip(node.outputs, evaluate(node, arrays, builder.file.opset), strict=False):
         builder.fold(name, array)
+    _move_grid(builder, node, arrays)
     return True
+
+
+def _move_grid(builder: Builder, node: OnnxNode, arrays: dict[str, Array]) -> None:
+    """Constants that are integers behind DequantizeLinear stay so where the node only moves them."""
+    grid = builder.grids.get(node.inputs[0]) if node.inputs else None
+    if grid is None or node.op not in _MOVING:
+        return
+
+    def move(a: Array) -> Array:
+        (moved,) = evaluate(node, {**arrays, node.inputs[0]: np.ascontiguousarray(a)}, builder.file.opset)
+        return moved
+
+    builder.grids[node.outputs[0]] = grid.moved(move)
 
 
 def _constant(builder: Builder, node: OnnxNode) -> Array:

@@ -16,9 +16,13 @@ import numpy as np
 from onnx import TensorProto
 
 from tinyc.errors import Loc, TinycError
-from tinyc.ir.graph import Array, DType, Graph, Node, Shape, Value, read_only
+from tinyc.ir.check import check_value
+from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
 from tinyc.load.onnx.file import FLOATS, MAX_ELEMENTS, OnnxFile, OnnxInput, OnnxNode, decode
+from tinyc.load.onnx.grids import HELD, Grid, Move
+from tinyc.load.onnx.ports import quant_of_input, with_unsigned_ports
 from tinyc.ops import all_ops
+from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
 
@@ -33,6 +37,14 @@ _DTYPES: Mapping[type, DType] = {
     np.int64: "s64",
     np.bool_: "bool",
 }
+_INTEGERS: Mapping[int, type] = {
+    TensorProto.INT8: np.int8,
+    TensorProto.UINT8: np.uint8,
+    TensorProto.INT16: np.int16,
+    TensorProto.UINT16: np.uint16,
+}
+# What may work on integers between DequantizeLinear and QuantizeLinear: it moves or compares them.
+MOVES = frozenset({"reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest"})
 
 
 class FollowUpError(Exception):
@@ -49,6 +61,8 @@ class Builder:
         self.nodes: list[Node] = []
         self.broken: set[str] = set()  # outputs of nodes that failed
         self._arrays: dict[str, Array] = {}  # constants of the file by name, decoded or folded
+        self.grids: dict[str, Grid] = {}  # those that DequantizeLinear makes of integers
+        self.unsigned: set[str] = set()  # computed tensors that are unsigned in the file, signed here
         self._names = {*file.initializers, *(i.name for i in file.inputs)}
         self._names.update(name for node in file.nodes for name in node.outputs)
         self.read = {*file.outputs, *(name for node in file.nodes for name in node.inputs)}
@@ -65,13 +79,13 @@ class Builder:
     def add_input(self, info: OnnxInput) -> None:
         """Declare a model input; an open first dimension, the batch, becomes 1."""
         where = Loc(self.file.file, None, info.name)
-        if info.elem_type not in FLOATS:
+        if info.elem_type not in FLOATS and info.elem_type not in _INTEGERS:
             known = info.elem_type in TensorProto.DataType.values()
             name = TensorProto.DataType.Name(info.elem_type) if known else "an unknown type"
             raise TinycError(
-                f"input '{info.name}' is {name}; tinyc takes float models from ONNX",
+                f"input '{info.name}' is {name}; tinyc takes float32, int8, uint8 and int16",
                 where,
-                "export the float model; tinyc quantizes it (int8 models: give the .tflite file)",
+                "export the model with float inputs, or quantized ones",
             )
         open_axes = [axis for axis, size in enumerate(info.dims) if size is None and axis > 0]
         if open_axes:
@@ -86,7 +100,16 @@ class Builder:
         shape = tuple(1 if size is None else size for size in info.dims)
         if min(shape, default=1) < 1 or Value(info.name, shape, "f32").elements > MAX_ELEMENTS:
             raise TinycError(f"input '{info.name}' has an impossible shape {list(shape)}", where)
-        self.values[info.name] = Value(info.name, shape, "f32", None, where)
+        if info.elem_type in FLOATS:
+            self.values[info.name] = Value(info.name, shape, "f32", None, where)
+            return
+        scale, zero = quant_of_input(self.file, self.constant, info.name, where)
+        held, moved = HELD[_INTEGERS[info.elem_type]]
+        if moved:
+            self.unsigned.add(info.name)
+        value = Value(info.name, shape, held, Quant((scale,), (zero - moved,)), where)
+        check_value(value)
+        self.values[info.name] = value
 
     def constant(self, name: str) -> Array | None:
         """The elements of a tensor that is known at load time, else None."""
@@ -113,12 +136,25 @@ class Builder:
         self.consts[value.name] = read_only(array)
         return value
 
+    def add_grid(self, name: str, grid: Grid, axis: int | None) -> Value | None:
+        """A new constant value of integers with one scale, or one per index of `axis`; None if that cannot be."""
+        quant = grid.quant(axis)
+        if quant is None or not all(np.isfinite(s) and s > 0 for s in quant.scale):
+            return None
+        where = Loc(self.file.file, None, name)
+        value = Value(self.unique(f"{name}:const"), grid.ints.shape, grid.dtype, quant, where)
+        check_value(value)
+        self.values[value.name] = value
+        self.consts[value.name] = read_only(grid.array())
+        return value
+
     def graph(self, name: str) -> Graph:
         for output in self.file.outputs:
             if output not in self.values:
                 raise TinycError(f"output '{output}' does not depend on any input", Loc(self.file.file, None, output))
         inputs = tuple(i.name for i in self.file.inputs)
-        return Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
+        graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
+        return with_unsigned_ports(graph, self.unsigned)
 
 
 class Step:
@@ -155,6 +191,11 @@ class Step:
             return self.builder.values[name]
         array = self.builder.constant(name)
         assert array is not None  # read_onnx has checked that every tensor has a producer
+        grid = self.builder.grids.get(name)
+        if grid is not None and grid.dtype in ("s8", "s16"):
+            held = self.builder.add_grid(name, grid, None)
+            if held is not None:
+                return self.insert("dequantize", [held], Dequantize(), held.name)
         if array.dtype.kind in "iu":
             raise TinycError(f"input '{name}' is a constant of {array.dtype}; expected floats", self.where)
         return self.builder.add_const(name, array)
@@ -183,6 +224,25 @@ class Step:
             raise TinycError(f"constant '{name}' {what}", self.where)
         return array
 
+    def weight(self, index: int, move: Move, axis: int) -> Value:
+        """Constant weights or bias, their elements moved: integers with a scale per index of `axis`, or floats.
+
+        Integers with a zero point are shifted until it is 0; TinycError if they leave 8 bits then.
+        """
+        grid = self.builder.grids.get(self._name(index))
+        if grid is None:
+            return self.const(move(self.weights(index)), index)
+        if grid.dtype != "s32":
+            grid = grid.centred()
+        if grid.zero.any():
+            raise TinycError(
+                f"weights '{self.node.inputs[index]}' minus their zero point leave int8",
+                self.where,
+                "quantize the weights symmetrically (zero point 0), as int8",
+            )
+        value = self.builder.add_grid(self._name(index), grid.moved(move), axis)
+        return value or self.const(move(grid.reals()), index)
+
     def scalar(self, index: int, default: float) -> float:
         """A constant single number, `default` where the input is absent. May be infinite, never NaN."""
         if not self.has(index):
@@ -199,7 +259,14 @@ class Step:
         """A new constant made from input `index` of the node."""
         return self.builder.add_const(self.node.inputs[index], np.asarray(array, np.float32))
 
-    def insert(self, op: str, inputs: Sequence[Value | None], attrs: Any, suffix: str, tensor: str = "") -> Value:
+    def insert(
+        self,
+        op: str,
+        inputs: Sequence[Value | None],
+        attrs: Any,
+        suffix: str,
+        tensor: str = "",
+    ) -> Value:
         """Add a node and its new output `<output of the ONNX node>:<suffix>`, shaped as the operator says.
 
         `tensor`: the model's tensor whose elements it holds, if it does.
@@ -207,20 +274,48 @@ class Step:
         name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
         return self._add(op, inputs, attrs, name, tensor)
 
-    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any) -> None:
-        """Add the (last) node: it computes the first output of the ONNX node."""
-        self._add(op, inputs, attrs, self.node.outputs[0], self.node.outputs[0])
+    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None) -> None:
+        """Add the (last) node: it computes the first output of the ONNX node, in integers if `quant` is given."""
+        self._add(op, inputs, attrs, self.node.outputs[0], self.node.outputs[0], quant)
 
-    def _add(self, op: str, inputs: Sequence[Value | None], attrs: Any, name: str, tensor: str) -> Value:
+    def _add(
+        self,
+        op: str,
+        inputs: Sequence[Value | None],
+        attrs: Any,
+        name: str,
+        tensor: str,
+        quant: Quant | None = None,
+    ) -> Value:
+        self._check_integers(op, inputs)
         (type_,) = all_ops()[op].infer(attrs, *inputs)
         loc = Loc(self.where.file, self.where.node, tensor, self.where.op)
-        value = Value(name, type_.shape, type_.dtype, None, loc)
+        if op in MOVES and inputs and inputs[0] is not None:
+            quant = inputs[0].quant
+            if not self.builder.unsigned.isdisjoint(x.name for x in inputs if x):
+                self.builder.unsigned.add(name)
+        value = Value(name, type_.shape, type_.dtype, quant, loc)
+        check_value(value)
         if min(value.shape, default=1) < 1 or value.elements > MAX_ELEMENTS:
             raise TinycError(f"its output would have the shape {list(value.shape)}", self.where)
         names = tuple("" if x is None else x.name for x in inputs)
         self.builder.nodes.append(Node(name, op, names, (name,), attrs, (self.where,)))
         self.builder.values[name] = value
         return value
+
+    def _check_integers(self, op: str, inputs: Sequence[Value | None]) -> None:
+        """Float operators take floats: integers pass only through what moves them."""
+        computed = [x for x in inputs if x is not None and x.name not in self.builder.consts]
+        integers = [x for x in computed if x.dtype != "f32"]
+        if op in MOVES:
+            if len({x.quant for x in computed}) > 1:
+                raise TinycError(f"{op} of tensors with different scales or zero points", self.where)
+        elif integers and op not in ("quantize", "dequantize"):
+            raise TinycError(
+                f"{self.where.op} of integers ('{integers[0].name}') is not supported",
+                self.where,
+                "quantized models have it between DequantizeLinear and QuantizeLinear",
+            )
 
     def reshape(self, x: Value, shape: Shape, suffix: str) -> Value:
         """x under another shape; x itself where that changes nothing."""

@@ -1,0 +1,242 @@
+"""Quantized ONNX: QDQ and QOperator models become integer graphs that compute what ONNX Runtime does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.load.onnx_models import build, load, op, rand
+from tests.load.onnx_quantized import compared, convolutional, dense, quantize, run_unoptimized
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array
+from tinyc.numerics import Numerics
+from tinyc.passes import normalize
+from tinyc.reference import run_int
+
+quantization = pytest.importorskip("onnxruntime.quantization", reason="needs onnxruntime.quantization")
+QDQ, QOPERATOR = quantization.QuantFormat.QDQ, quantization.QuantFormat.QOperator
+S8, U8, S4 = (quantization.QuantType[name] for name in ("QInt8", "QUInt8", "QInt4"))
+SETTINGS = [
+    (QDQ, S8, S8, True),
+    (QDQ, U8, S8, False),
+    (QDQ, S8, S4, True),
+    (QOPERATOR, S8, S8, True),
+    (QOPERATOR, U8, S8, False),
+]
+INTEGER_CNN = {"conv2d", "depthwise_conv2d", "add", "mul", "max_pool2d", "concat", "requantize", "lookup", "mean"}
+
+
+@pytest.mark.parametrize(("style", "activations", "weights", "per_channel"), SETTINGS)
+def test_dense_network_equals_onnxruntime(
+    tmp_path: Path, style: Any, activations: Any, weights: Any, per_channel: bool
+) -> None:
+    if style is QOPERATOR and weights is S4:
+        pytest.skip("QOperator has no 4-bit weights")
+    model = quantize(
+        dense(), tmp_path, quant_format=style, activation_type=activations, weight_type=weights, per_channel=per_channel
+    )
+    graph = normalize(load(model, tmp_path))
+    assert [node.op for node in graph.nodes] == ["fully_connected", "add", "mul", "fully_connected", "add"]
+    count, differing, _ = compared(graph, model)
+    assert (count, differing) == (216, 0)
+
+
+@pytest.mark.parametrize(("style", "activations", "weights", "per_channel"), SETTINGS)
+def test_convolutional_network_is_integers_throughout(
+    tmp_path: Path, style: Any, activations: Any, weights: Any, per_channel: bool
+) -> None:
+    """Equal to ONNX Runtime but behind the average pool of QDQ models: its float sums put exact halves anywhere."""
+    model = quantize(
+        convolutional(),
+        tmp_path,
+        quant_format=style,
+        activation_type=activations,
+        weight_type=weights,
+        per_channel=per_channel,
+    )
+    graph = normalize(load(model, tmp_path))
+    ops = [node.op for node in graph.nodes]
+    assert set(ops) - {"transpose", "reshape", "fully_connected", "softmax"} <= INTEGER_CNN
+    assert ops.count("transpose") == 1  # of the input
+    assert all(graph.values[name].dtype in ("s8", "s4", "s32") for node in graph.nodes for name in node.inputs if name)
+    _, differing, largest = compared(graph, model)
+    assert largest <= 1
+    assert differing <= (8 if style is QDQ else 0)
+
+
+def unary(
+    name: str, x: tuple[float, int], y: tuple[float, int], kind: type = np.int8, **attributes: Any
+) -> onnx.ModelProto:
+    """Integers in, integers out: x -> DequantizeLinear -> the operator -> QuantizeLinear -> y."""
+    nodes = [
+        op("DequantizeLinear", "x sx zx", "a"),
+        op(name, "a", "b", **attributes),
+        op("QuantizeLinear", "b sy zy", "y"),
+    ]
+    constants = {"sx": np.float32(x[0]), "zx": kind(x[1]), "sy": np.float32(y[0]), "zy": kind(y[1])}
+    elem = TensorProto.UINT8 if kind is np.uint8 else TensorProto.INT8
+    return build(nodes, {"x": [1, 256]}, ["y"], constants, elem_type=elem)
+
+
+def every_byte(kind: type) -> Array:
+    return np.arange(256, dtype=np.uint8).view(kind).reshape(1, 256)
+
+
+@pytest.mark.parametrize(
+    "name", ["Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "HardSigmoid", "Relu", "Neg", "Identity"]
+)
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_functions_of_a_byte_equal_onnxruntime(tmp_path: Path, name: str, kind: type) -> None:
+    zero = 128 if kind is np.uint8 else 0
+    model = unary(name, (0.031, zero + 7), (0.0231, zero - 11), kind)
+    graph = load(model, tmp_path)
+    x = every_byte(kind)
+    assert graph.values["x"].dtype == graph.values["y"].dtype == ("u8" if kind is np.uint8 else "s8")
+    found = run_int(normalize(graph), {"x": x}, Numerics.ONNX)["y"]
+    np.testing.assert_array_equal(found, run_unoptimized(model, {"x": x}))
+
+
+def test_a_chain_of_float_operators_is_one_table(tmp_path: Path) -> None:
+    nodes = [
+        op("DequantizeLinear", "x s z", "a"),
+        op("Sigmoid", "a", "b"),
+        op("Mul", "a b", "c"),
+        op("Add", "c k", "d"),
+        op("QuantizeLinear", "d s z", "y"),
+    ]
+    constants = {"s": np.float32(0.05), "z": np.int8(-3), "k": np.float32(0.25)}
+    model = build(nodes, {"x": [1, 256]}, ["y"], constants, elem_type=TensorProto.INT8)
+    graph = normalize(load(model, tmp_path))
+    assert [node.op for node in graph.nodes] == ["lookup"]
+    x = every_byte(np.int8)
+    np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
+
+
+def weights_model(weights: Array, scale: Array, zero: Array, **attributes: Any) -> onnx.ModelProto:
+    """A matrix product whose weights go through DequantizeLinear and Transpose."""
+    nodes = [
+        op("DequantizeLinear", "x sx zx", "a"),
+        op("DequantizeLinear", "w sw zw", "wf", **attributes),
+        op("Transpose", "wf", "wt", perm=[1, 0]),
+        op("MatMul", "a wt", "m"),
+        op("QuantizeLinear", "m sy zy", "y"),
+    ]
+    constants = {"sx": np.float32(0.02), "zx": np.int8(4), "w": weights, "sw": scale, "zw": zero}
+    constants |= {"sy": np.float32(0.05), "zy": np.int8(-1)}
+    return build(
+        nodes, {"x": [1, weights.shape[1]]}, ["y"], constants, opset=21, ir_version=10, elem_type=TensorProto.INT8
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "zero", "held"),
+    [(np.int8, 0, "s8"), (np.int8, 3, "s8"), (np.uint8, 130, "s8")],
+)
+def test_weights_stay_the_integers_that_they_are(tmp_path: Path, kind: type, zero: int, held: str) -> None:
+    rng = np.random.default_rng(0)
+    real = rng.integers(-120, 121, (5, 9))
+    scale = rng.uniform(0.01, 0.02, 5).astype(np.float32)
+    model = weights_model((real + zero).astype(kind), scale, np.full(5, zero, kind), axis=0)
+    graph = normalize(load(model, tmp_path))
+    (node,) = graph.nodes
+    w = graph.values[node.inputs[1]]
+    assert (w.dtype, w.shape) == (held, (5, 9))
+    assert w.quant is not None
+    assert w.quant.axis == 0
+    np.testing.assert_array_equal(graph.consts[w.name], real)
+    x = rng.integers(-128, 128, (1, 9)).astype(np.int8)
+    np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
+
+
+@pytest.mark.parametrize(("number", "least"), [(TensorProto.INT4, -8), (TensorProto.UINT4, 0)])
+def test_four_bit_weights(tmp_path: Path, number: int, least: int) -> None:
+    rng = np.random.default_rng(1)
+    ints = rng.integers(least, least + 16, (5, 9))
+    zero = least + 8
+    model = weights_model(ints.astype(np.int8), np.float32([0.03]), np.int8([0]))
+    packed = np.append(ints.ravel() & 15, 0).astype(np.uint8)
+    for tensor in model.graph.initializer:
+        if tensor.name == "w":
+            tensor.CopyFrom(
+                helper.make_tensor("w", number, [5, 9], (packed[0::2] | packed[1::2] << 4).tobytes(), raw=True)
+            )
+        if tensor.name in ("sw", "zw"):
+            del tensor.dims[:]
+        if tensor.name == "zw":
+            tensor.CopyFrom(helper.make_tensor("zw", number, [], bytes([zero & 15]), raw=True))
+    graph = normalize(load(model, tmp_path))
+    w = graph.nodes[0].inputs[1]
+    assert graph.values[w].dtype == "s4"
+    np.testing.assert_array_equal(graph.consts[w], ints - zero)
+    x = rng.integers(-128, 128, (1, 9)).astype(np.int8)
+    np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
+
+
+def test_fake_quantized_weights_of_training(tmp_path: Path) -> None:
+    """QuantizeLinear and DequantizeLinear on float weights, as quantization-aware training exports them."""
+    w = rand(3, 4, 6)
+    nodes = [
+        op("QuantizeLinear", "x sx zx", "q"),
+        op("DequantizeLinear", "q sx zx", "a"),
+        op("QuantizeLinear", "w sw zw", "wq", axis=0),
+        op("DequantizeLinear", "wq sw zw", "wf", axis=0),
+        op("Gemm", "a wf b", "m", transB=1),
+        op("QuantizeLinear", "m sy zy", "yq"),
+        op("DequantizeLinear", "yq sy zy", "y"),
+    ]
+    constants = {
+        "sx": np.float32(0.03),
+        "zx": np.int8(1),
+        "w": w,
+        "b": rand(4, 4),
+        "sy": np.float32(0.07),
+        "zy": np.int8(2),
+    }
+    constants |= {"sw": (np.abs(w).max(axis=1) / 127).astype(np.float32), "zw": np.zeros(4, np.int8)}
+    graph = normalize(load(build(nodes, {"x": [1, 6]}, ["y"], constants), tmp_path))
+    assert [node.op for node in graph.nodes] == ["fully_connected"]
+    assert {graph.values[name].dtype for name in (*graph.inputs, *graph.outputs)} == {"s8"}
+
+
+def test_softmax_without_quantization_behind_it_gets_its_own(tmp_path: Path) -> None:
+    nodes = [op("DequantizeLinear", "x s z", "a"), op("Softmax", "a", "y")]
+    model = build(nodes, {"x": [1, 6]}, ["y"], {"s": np.float32(0.1), "z": np.int8(0)}, elem_type=TensorProto.INT8)
+    graph = load(model, tmp_path)
+    assert [node.op for node in graph.nodes] == ["softmax"]
+    assert graph.values["y"].quant is not None
+    assert graph.values["y"].quant.per_tensor == (1 / 256, -128)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "message"),
+    [
+        ([op("QuantizeLinear", "x s z", "q"), op("DequantizeLinear", "q s z", "a"), op("Conv", "a w", "y")],
+         {"w": rand(1, 4, 3, 1, 1)}, "conv2d stays in float"),
+        ([op("DynamicQuantizeLinear", "x", "q s2 z2"), op("DequantizeLinear", "q s z", "y")], {}, "not supported"),
+        ([op("QuantizeLinear", "x s3 z3", "q"), op("DequantizeLinear", "q s3 z3", "y")],
+         {"s3": np.float32([1, 2, 3]), "z3": np.int8([0, 0, 0])}, "3 scales of computed values"),
+        ([op("QuantizeLinear", "x s z", "q"), op("DequantizeLinear", "q s3 z", "y")],
+         {"s3": np.float32(0.7)}, "another scale"),
+        ([op("QuantizeLinear", "x s z", "q"), op("Add", "q q", "y")], {}, "Add of integers"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_models_that_cannot_be_taken(
+    tmp_path: Path, nodes: list[Any], constants: dict[str, Any], message: str
+) -> None:
+    held = {"s": np.float32(0.1), "z": np.int8(0), **constants}
+    with pytest.raises(TinycError, match=message) as caught:
+        load(build(nodes, {"x": [1, 3, 5, 5]}, ["y"], held), tmp_path)
+    assert caught.value.hint or "scales" in message
+
+
+def test_weights_with_a_zero_point_beyond_int8(tmp_path: Path) -> None:
+    weights = np.array([[0, 255, 3]], np.uint8)
+    model = weights_model(weights, np.float32([0.1]), np.uint8([3]), axis=0)
+    with pytest.raises(TinycError, match="leave int8") as caught:
+        load(model, tmp_path)
+    assert "symmetric" in caught.value.hint

@@ -1,0 +1,73 @@
+"""Constants that a model holds as integers: they stay integers through every transpose and reshape on the way.
+
+A Grid carries, element by element, the scale and zero point that its integers are meant with, so whatever
+moves the integers moves those along, and which axis they belong to is read off at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Quant
+
+Move = Callable[[Array], Array]
+# Element type -> the type that holds it here, and how much is taken from its numbers.
+HELD: Mapping[type, tuple[DType, int]] = MappingProxyType(
+    {
+        np.int8: ("s8", 0),
+        np.uint8: ("s8", 128),
+        np.int16: ("s16", 0),
+        np.uint16: ("s16", 32768),
+        np.int32: ("s32", 0),
+    }
+)
+SHIFT: Mapping[DType, int] = MappingProxyType({"s8": 128, "s16": 32768})  # of unsigned tensors held so
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """reals = scale * (ints - zero), all three of one shape; `dtype` is that of the integers (signed)."""
+
+    ints: npt.NDArray[np.int64]
+    scale: npt.NDArray[np.float32]
+    zero: npt.NDArray[np.int64]
+    dtype: DType
+
+    def moved(self, move: Move) -> Grid:
+        """After a function that only moves elements."""
+        return Grid(move(self.ints), move(self.scale), move(self.zero), self.dtype)
+
+    def reals(self) -> npt.NDArray[np.float32]:
+        """DequantizeLinear: the difference is exact, the product is rounded to float32."""
+        return np.asarray((self.ints - self.zero).astype(np.float32) * self.scale, np.float32)
+
+    def centred(self) -> Grid:
+        """The same reals with zero point 0; in 8 bits where 4 are too few. Unchanged if they need more than 8."""
+        ints = self.ints - self.zero
+        for dtype in (self.dtype, "s8"):
+            lo, hi = INT_RANGE[dtype]
+            if ints.size and ints.min() >= lo and ints.max() <= hi:
+                return Grid(ints, self.scale, np.zeros_like(self.zero), dtype)
+        return self
+
+    def array(self) -> Array:
+        """The integers in their own type."""
+        return self.ints.astype(NUMPY_DTYPE[self.dtype])
+
+    def quant(self, axis: int | None = None) -> Quant | None:
+        """One scale, or one per index of `axis`; None if they differ along another axis (blocks)."""
+        if self.ints.size == 0:
+            return None
+        along = [k for k in range(self.ints.ndim) if k != axis] if axis is not None else list(range(self.ints.ndim))
+        first = tuple(slice(0, 1) if k in along else slice(None) for k in range(self.ints.ndim))
+        scale, zero = self.scale[first], self.zero[first]
+        if not ((self.scale == scale).all() and (self.zero == zero).all()):
+            return None
+        if (scale == scale.flat[0]).all() and (zero == zero.flat[0]).all():
+            return Quant((float(scale.flat[0]),), (int(zero.flat[0]),))
+        return Quant(tuple(map(float, scale.ravel())), tuple(map(int, zero.ravel())), axis)

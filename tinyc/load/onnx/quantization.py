@@ -1,0 +1,124 @@
+"""QuantizeLinear and DequantizeLinear. uint8 is held as int8, integers and zero points less by 128; uint16 alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Quant
+from tinyc.load.onnx.grids import HELD, SHIFT, Grid
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.quantize import Quantize
+
+_TYPES = {2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}  # by TensorProto's number
+
+_FOUR_BITS = {21: 8, 22: 0}  # UINT4, INT4
+
+
+def _parameters(s: Step) -> tuple[Array, Array | None]:
+    """(scale, zero point or None): constants, finite and of one shape."""
+    scale = s.weights(1)
+    zero = s.constant(2) if s.has(2) else None
+    if s.has(2) and zero is None:
+        raise TinycError("its zero point is computed", s.where, "only static quantization is supported")
+    if scale.size == 0 or not (scale > 0).all():
+        raise TinycError("its scale is not positive", s.where, "the model is damaged")
+    if zero is not None and (zero.dtype.kind not in "iu" or zero.size != scale.size):
+        raise TinycError(f"zero point {zero.dtype}{list(zero.shape)} does not fit scale {list(scale.shape)}", s.where)
+    return scale, zero
+
+
+def _per_tensor(s: Step, scale: Array, zero: Array | None) -> tuple[float, int]:
+    if scale.size != 1:
+        raise TinycError(f"{scale.size} scales of computed values; only constants have more than one", s.where)
+    return float(scale.reshape(())), 0 if zero is None else int(zero.reshape(()))
+
+
+@imports("QuantizeLinear")
+def quantize_linear(s: Step) -> None:
+    """To 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
+    quantized when the model is loaded."""
+    scale, zero = _parameters(s)
+    kind = zero.dtype.type if zero is not None else _TYPES.get(s.node.int_("output_dtype", 0) or 2)
+    if kind not in _TYPES.values() or kind is None:
+        what = zero.dtype if zero is not None else "an unknown type"
+        raise TinycError(f"quantization to {what} is not supported, only to 8 and 16 bits", s.where)
+    array = s.constant(0)
+    if array is not None:
+        real = s.weights(0)
+        along = [_along(s, a, real) for a in (scale, np.zeros_like(scale) if zero is None else zero)]
+        steps = np.rint(real / along[0]).astype(np.float64) + along[1]
+        limits = np.iinfo(kind)
+        s.builder.fold(s.node.outputs[0], np.clip(steps, limits.min, limits.max).astype(kind))
+        return
+    held, moved = HELD[kind]
+    one, at = _per_tensor(s, scale, zero)
+    if moved:
+        s.builder.unsigned.add(s.node.outputs[0])
+    s.emit("quantize", [s.value(0)], Quantize(held), Quant((one,), (at - moved,)))
+
+
+@imports("DequantizeLinear")
+def dequantize_linear(s: Step) -> None:
+    """Of computed int8, uint8 and int16; of constant integers of 4 to 32 bits, with one scale, one per index of
+    an axis, or one per block."""
+    scale, zero = _parameters(s)
+    array = s.constant(0)
+    if array is not None:
+        grid = _grid(s, array, scale, zero)
+        s.builder.grids[s.node.outputs[0]] = grid
+        s.builder.fold(s.node.outputs[0], grid.reals())
+        return
+    x = s.value(0)
+    one, at = _per_tensor(s, scale, zero)
+    moved = SHIFT.get(x.dtype, 0) if x.name in s.builder.unsigned else 0
+    if x.quant is None or not _same(x.quant.per_tensor, (one, at - moved)):
+        raise TinycError(
+            f"'{x.name}' was quantized with another scale or zero point than it is read with",
+            s.where,
+            "the model is damaged, or was put together by hand",
+        )
+    s.emit("dequantize", [x], Dequantize())
+
+
+def _same(a: tuple[float, int], b: tuple[float, int]) -> bool:
+    return a[1] == b[1] and abs(a[0] - b[0]) <= 1e-6 * abs(a[0])
+
+
+def _grid(s: Step, array: Array, scale: Array, zero: Array | None) -> Grid:
+    if array.dtype.kind not in "iu":
+        raise TinycError(f"its input is {array.dtype}, not an integer", s.where)
+    if array.dtype.type not in HELD:
+        raise TinycError(f"constants of {array.dtype} are not supported", s.where)
+    held, moved = HELD[array.dtype.type]
+    nibbles = _nibbles(s)
+    if nibbles is not None:
+        held, moved = "s4", nibbles
+    zeros = (np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)) - moved
+    full = [_along(s, a, array) for a in (scale, zeros)]
+    return Grid(array.astype(np.int64) - moved, full[0], full[1], held)
+
+
+def _nibbles(s: Step) -> int | None:
+    """What is taken from the numbers of a constant that the file holds in 4 bits; None if it does not."""
+    held = s.builder.file.initializers.get(s.node.inputs[0])
+    return None if held is None else _FOUR_BITS.get(int(held.data_type))
+
+
+def _along(s: Step, numbers: Array, x: Array) -> Array:
+    """One number per element of x: the only one, one per index of `axis`, or one per block along it."""
+    if numbers.size == 1:
+        return np.broadcast_to(numbers.reshape(()), x.shape)
+    axis = s.axis(s.node.int_("axis", 1), max(x.ndim, 1))
+    block = s.node.int_("block_size", 0)
+    if block > 0 and numbers.ndim == x.ndim:
+        wide = np.repeat(numbers, min(block, x.shape[axis]), axis=axis)
+        wide = wide[tuple(slice(0, size) for size in x.shape)]
+        if wide.shape == x.shape:
+            return wide
+    elif x.ndim and numbers.shape == (x.shape[axis],):
+        return np.broadcast_to(numbers.reshape([-1 if k == axis else 1 for k in range(x.ndim)]), x.shape)
+    raise TinycError(
+        f"scale or zero point {list(numbers.shape)} does not fit {list(x.shape)} along axis {axis}", s.where
+    )

@@ -1,0 +1,404 @@
+"""DequantizeLinear, float operator, QuantizeLinear -> the integer operator.
+
+Models that carry their quantization write it around float operators. Here each such island becomes the
+integers that it stands for: dequantize sinks below operators that only move elements, quantize rises above them, and
+what is left between the two is one operator, or a function of one byte, which becomes a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
+from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.ops import all_ops
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import Act, Fixed
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.lookup import Lookup, of_bytes
+from tinyc.ops.mean import Mean
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.tables import dequantize_linear, quantize_linear
+from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
+from tinyc.passes.fuse import fuse_clip
+from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+
+MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest")
+# Elementwise operators that a table can hold; with two inputs only if one is a number, or both come from one byte.
+_ELEMENTWISE = frozenset({"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "add", "sub", "mul"})
+_BINARY = frozenset({"add", "sub", "mul"})
+_INTEGER = frozenset({*WEIGHTED, *_BINARY, "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"})
+_MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
+_NONE = Act()
+
+
+def _source(view: View, name: str) -> str | None:
+    """The integers behind a float value; None if it is computed in float."""
+    node = view.producer(name, "dequantize")
+    return node.inputs[0] if node else None
+
+
+@rule(*MOVES)
+def sink_dequantize(view: View, node: Node) -> Rewrite | None:
+    """move(dequantize(x)) -> dequantize(move(x)); several inputs must share one quantization."""
+    if not node.inputs or getattr(node.attrs, "act", _NONE) != _NONE:
+        return None
+    sources = [_source(view, name) for name in node.inputs]
+    if any(name is None or view.is_const(name) for name in sources):
+        return None
+    inputs = [name for name in sources if name]
+    x, y = view.value(inputs[0]), view.value(node.outputs[0])
+    if len({view.value(name).quant for name in inputs}) > 1:
+        return None
+    draft = Draft(view, node)
+    moved = draft.add(node.op, inputs, node.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "moved")
+    return draft.finish("dequantize", [moved], _dequantize(view, node.inputs[0]).attrs)
+
+
+def _dequantize(view: View, name: str) -> Node:
+    node = view.producer(name, "dequantize")
+    assert node is not None
+    return node
+
+
+@rule("quantize")
+def raise_quantize(view: View, node: Node) -> Rewrite | None:
+    """quantize(move(x)) -> move(quantize(x)): rounding keeps the order, so a maximum may come after it."""
+    before = view.producer(node.inputs[0], *MOVES)
+    if before is None or not view.sole_use(node.inputs[0]) or getattr(before.attrs, "act", _NONE) != _NONE:
+        return None
+    if any(view.is_const(name) for name in before.inputs):
+        return None
+    draft, y = Draft(view, node), view.value(node.outputs[0])
+    inputs = []
+    for name in before.inputs:
+        x = view.value(name)
+        inputs.append(draft.add("quantize", [name], node.attrs, replace(y, loc=x.loc), x.shape, "in"))
+    return draft.finish(before.op, inputs, before.attrs, before.origin + node.origin)
+
+
+@rule("quantize")
+def requantize_directly(view: View, node: Node) -> Rewrite | None:
+    """quantize(dequantize(x)) -> x, or x requantized."""
+    source = _source(view, node.inputs[0])
+    if source is None or view.is_const(source):
+        return None
+    x, y = view.value(source), view.value(node.outputs[0])
+    if (x.dtype, x.quant) == (y.dtype, y.quant):
+        return Rewrite(same=(y.name, x.name))
+    return Draft(view, node).finish("requantize", [source], Requantize(y.dtype))
+
+
+@rule("quantize")
+def table_of_island(view: View, node: Node) -> Rewrite | None:
+    """Elementwise operators between one dequantize and quantize, all of 8 bits -> the table of what they do."""
+    island = _island(view, node.inputs[0])
+    y = view.value(node.outputs[0])
+    if island is None or y.dtype != "s8":
+        return None
+    nodes, source = island
+    x = view.value(source)
+    if [n.op for n in nodes] == ["clip"] or x.dtype != "s8" or x.shape != y.shape or x.quant is None:
+        return None
+    every = np.arange(-128, 128, dtype=np.int64)
+    known: dict[str, Array] = {name: dequantize_linear(every, x) for name in _reals_of(view, nodes, source)}
+    for step in nodes:
+        arrays = [view.const(name).reshape(()) if view.is_const(name) else known[name] for name in step.inputs]
+        (known[step.outputs[0]],) = all_ops()[step.op].float_ref(step.attrs, *arrays)
+    table = quantize_linear(known[node.inputs[0]], y)
+    draft = Draft(view, node)
+    like = replace(y, name=f"{y.name}:table", loc=None)
+    lut = draft.const(of_bytes(table).astype(np.int8), like)
+    origin = tuple(loc for step in nodes for loc in step.origin) + node.origin
+    return draft.finish("lookup", [source, lut], Lookup(), origin)
+
+
+def _island(view: View, name: str) -> tuple[list[Node], str] | None:
+    """(elementwise nodes that make the value, in run order, the one integer value behind them all)."""
+    nodes: dict[str, Node] = {}
+    sources: set[str] = set()
+
+    def visit(value: str) -> bool:
+        if value in nodes or view.is_const(value):
+            return not view.is_const(value) or view.value(value).elements == 1
+        source = _source(view, value)
+        if source is not None:
+            sources.add(source)
+            return not view.is_const(source)
+        node = view.producer(value)
+        if node is None or node.op not in _ELEMENTWISE or len(nodes) > 32 or not view.is_float(node):
+            return False
+        if not all(visit(other) for other in node.inputs):
+            return False
+        nodes[value] = node
+        return True
+
+    if not visit(name) or len(sources) != 1 or not nodes:
+        return None
+    return list(nodes.values()), sources.pop()
+
+
+def _reals_of(view: View, nodes: Sequence[Node], source: str) -> set[str]:
+    """The float values that are the source dequantized."""
+    return {name for node in nodes for name in node.inputs if _source(view, name) == source}
+
+
+@rule("add")
+def add_into_bias(view: View, node: Node) -> Rewrite | None:
+    """A weighted layer in float, add of a constant per output -> the layer with that constant in its bias."""
+    for name, other in (node.inputs, node.inputs[::-1]):
+        layer = view.producer(name, *WEIGHTED)
+        if layer is None or not view.sole_use(name) or layer.attrs.act != _NONE:
+            continue
+        y = view.value(name)
+        offset = _real_const(view, other)
+        if y.dtype != "f32" or y.shape != view.value(node.outputs[0]).shape or offset is None:
+            continue
+        if offset.size not in (1, y.shape[-1]) or (offset.size > 1 and offset.shape[-1] != offset.size):
+            continue
+        out_c = view.value(layer.inputs[1]).shape[OUT_AXIS[layer.op]]
+        bias = np.broadcast_to(offset.astype(np.float64).reshape(-1), (out_c,))
+        if len(layer.inputs) > 2 and layer.inputs[2]:
+            before = _real_const(view, layer.inputs[2])
+            if before is None:
+                return None
+            bias = bias + before
+        draft = Draft(view, node)
+        like = Value(f"{node.outputs[0]}:bias", (out_c,), "f32")
+        b = draft.const(bias.astype(np.float32), like)
+        attrs = replace(layer.attrs, act=node.attrs.act)
+        return draft.finish(layer.op, [*layer.inputs[:2], b], attrs, layer.origin + node.origin)
+    return None
+
+
+def _real_const(view: View, name: str) -> Array | None:
+    """The reals of a constant, held as floats or behind a dequantize; None if the value is computed."""
+    held = _source(view, name) or name
+    if not view.is_const(held):
+        return None
+    quant = view.value(held).quant
+    return view.const(held) if quant is None else quant.dequantize(view.const(held))
+
+
+@rule("quantize")
+def mean_instead_of_pool(view: View, node: Node) -> Rewrite | None:
+    """quantize(avg_pool2d) over whole images -> of mean; without padding -> of a depthwise layer of ones.
+
+    Both divide the exact sum once, by the scales and the number of taps together.
+    """
+    pool = view.producer(node.inputs[0], "avg_pool2d")
+    if pool is None or not view.sole_use(node.inputs[0]) or pool.attrs.act != _NONE or not view.is_float(pool):
+        return None
+    a: AvgPool2D = pool.attrs
+    x, real = view.value(pool.inputs[0]), view.value(node.inputs[0])
+    taps = a.kernel.h * a.kernel.w
+    draft = Draft(view, node)
+    if tuple(a.kernel) == x.shape[1:3] and real.shape[1:3] == (1, 1) and not any(a.pad):
+        mean = draft.add("mean", pool.inputs, Mean((1, 2), keep_dims=True), real, real.shape, "mean")
+    elif (not any(a.pad) or a.count_pad) and taps <= _MOST_TAPS:
+        one = Quant((float(np.float32(1) / np.float32(taps)),), (0,))
+        w = Value(f"{real.name}:ones", (*a.kernel, x.shape[3]), "s8", one)
+        ones = draft.const(np.ones(w.shape, np.int8), w)
+        attrs = DepthwiseConv2D(a.stride, a.pad, a.dilation)
+        mean = draft.add("depthwise_conv2d", [pool.inputs[0], ones], attrs, real, real.shape, "sums")
+    else:
+        return None
+    return draft.finish("quantize", [mean], node.attrs, pool.origin + node.origin)
+
+
+@rule("quantize")
+def integer_operator(view: View, node: Node) -> Rewrite | None:
+    """quantize(f(dequantize(x), ...)) -> f of integers."""
+    f = view.producer(node.inputs[0])
+    if f is None or f.op not in _INTEGER or not view.sole_use(node.inputs[0]):
+        return None
+    y, draft = view.value(node.outputs[0]), Draft(view, node)
+    inputs = _integer_inputs(view, draft, f)
+    if inputs is None:
+        return None
+    origin = f.origin + node.origin
+    x = view.value(inputs[0])
+    if f.op in ("avg_pool2d", "max_pool2d", "resize_bilinear") and (x.dtype, x.quant) != (y.dtype, y.quant):
+        pooled = draft.add(f.op, inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
+        return draft.finish("requantize", [pooled], Requantize(y.dtype), origin)
+    if f.op not in WEIGHTED and any(draft.value(name).dtype != y.dtype for name in inputs):
+        return None
+    return draft.finish(f.op, inputs, f.attrs, origin)
+
+
+def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
+    """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
+    if f.op in WEIGHTED:
+        return _weighted_inputs(view, draft, f)
+    found, is_computed = [], False
+    for name in f.inputs:
+        source = _source(view, name)
+        if source is None and view.is_const(name) and f.op in _BINARY:
+            source = _symmetric(draft, name, view.const(name), None)
+        if source is None:
+            return None
+        is_computed |= not view.is_const(name) and not view.is_const(source)
+        found.append(source)
+    return found if is_computed else None
+
+
+def _weighted_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
+    """x, weights with one scale per output channel, bias in the scale of the accumulator."""
+    x, w = _source(view, f.inputs[0]), _source(view, f.inputs[1]) or f.inputs[1]
+    if x is None or view.is_const(x) or not view.is_const(w):
+        return None
+    if view.value(w).dtype == "f32":
+        w = _symmetric(draft, w, view.const(w), OUT_AXIS[f.op])
+    x_quant, w_quant = view.value(x).quant, draft.value(w).quant
+    if x_quant is None or w_quant is None or any(w_quant.zero):
+        return None
+    if len(f.inputs) < 3 or not f.inputs[2]:
+        return [x, w]
+    bias = _bias(view, f.inputs[2], x_quant, w_quant, f)
+    scale = tuple(x_quant.scale[0] * s for s in w_quant.scale)
+    like = Value(
+        f"{f.inputs[2]}:s32", bias.shape, "s32", Quant(scale, (0,) * len(scale), 0 if len(scale) > 1 else None)
+    )
+    return [x, w, draft.const(bias, like)]
+
+
+def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
+    """The bias in steps of x.scale * w.scale, int32; as it is where the file has it so."""
+    step = np.float64(x.scale[0]) * np.asarray(w.scale, np.float64)
+    held = view.value(name)
+    real = _real_const(view, name)
+    if real is None:
+        raise TinycError(f"bias '{name}' is computed", f.where)
+    if held.quant is not None and view.is_const(name) and held.dtype == "s32":
+        own = np.asarray(held.quant.scale, np.float64)
+        if np.allclose(own, np.broadcast_to(step, own.shape) if own.size > 1 else step, rtol=1e-5, atol=0):
+            return view.const(name)
+        real = own * (view.const(name).astype(np.float64) - np.asarray(held.quant.zero))
+    steps = np.rint(real.astype(np.float64) / step)
+    lo, hi = INT_RANGE["s32"]
+    if not (np.isfinite(steps).all() and steps.min() >= lo and steps.max() <= hi):
+        raise TinycError(f"bias '{name}' is too large for its layer's scales", f.where)
+    return steps.astype(np.int32)
+
+
+def _symmetric(draft: Draft, name: str, array: Array, axis: int | None) -> str:
+    """A float constant as int8 with zero point 0, one scale per index of `axis`: the largest becomes 127."""
+    others = tuple(k for k in range(array.ndim) if k != axis) if axis is not None else None
+    largest = np.abs(array.astype(np.float64)).max(axis=others)
+    scale = np.atleast_1d(np.where(largest > 0, largest, 1.0) / 127)
+    shape = [-1 if k == axis else 1 for k in range(array.ndim)] if axis is not None else []
+    steps = np.rint(array / scale.reshape(shape))
+    kept = axis if len(scale) > 1 else None
+    like = Value(f"{name}:s8", array.shape, "s8", Quant(tuple(map(float, scale)), (0,) * len(scale), kept))
+    return draft.const(steps.astype(np.int8), like)
+
+
+@rule("softmax", "sigmoid", "tanh")
+def quantize_last(view: View, node: Node) -> Rewrite | None:
+    """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
+    y = view.value(node.outputs[0])
+    (fixed,) = all_ops()[node.op].quant_out
+    source = _source(view, node.inputs[0])
+    if not view.is_output(y.name) or source is None or not isinstance(fixed, Fixed) or view.consumers(y.name):
+        return None
+    x = view.value(source)
+    if x.dtype != "s8":
+        return None
+    draft = Draft(view, node)
+    like = replace(y, dtype="s8", quant=Quant((fixed.scale,), (fixed.zero,)))
+    inner = draft.add(node.op, [source], node.attrs, like, y.shape, "s8")
+    return draft.finish("dequantize", [inner], _dequantize(view, node.inputs[0]).attrs)
+
+
+_RULES = (
+    drop_identity,
+    merge_reshapes,
+    merge_transposes,
+    fuse_clip,
+    add_into_bias,
+    sink_dequantize,
+    requantize_directly,
+    raise_quantize,
+    table_of_island,
+    mean_instead_of_pool,
+    integer_operator,
+    quantize_last,
+)
+
+
+def join_quantization(graph: Graph) -> Graph:
+    """The graph with every float operator between dequantize and quantize as the integer operator it stands for."""
+    if not any(node.op in ("quantize", "dequantize") for node in graph.nodes):
+        return graph
+    return rewrite(graph, _RULES)
+
+
+def integers_only(graph: Graph) -> Graph:
+    """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float.
+
+    An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
+    """
+    graph = _integer_outputs(_integer_inputs_of_model(join_quantization(graph)))
+    moving = (*MOVES, "dequantize", "quantize")  # looked at last: what stays in float between them says more
+    for node in sorted(graph.nodes, key=lambda node: node.op in moving):
+        floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
+        if floats:
+            raise TinycError(
+                f"{node.op} stays in float: '{floats[0]}' is not quantized",
+                node.where,
+                "every operator needs a DequantizeLinear before each input and a QuantizeLinear behind its output; "
+                "quantize the whole model, or give the float model and let tinyc quantize it",
+            )
+    return graph
+
+
+def _integer_inputs_of_model(graph: Graph) -> Graph:
+    consumers = graph.consumers()
+    for name in graph.inputs:
+        readers = consumers.get(name, ())
+        made = {graph.values[node.outputs[0]] for node in readers if node.op == "quantize"}
+        kinds = {(value.dtype, value.quant) for value in made}
+        if name in graph.outputs or len(kinds) != 1 or any(node.op != "quantize" for node in readers):
+            continue
+        if any(value.name in graph.outputs for value in made):
+            continue
+        (dtype, quant) = kinds.pop()
+        same = {value.name: name for value in made}
+        kept = tuple(node for node in graph.nodes if node not in readers)
+        nodes = tuple(replace(node, inputs=tuple(same.get(n, n) for n in node.inputs)) for node in kept)
+        values = {n: value for n, value in graph.values.items() if n not in same}
+        values[name] = replace(values[name], dtype=dtype, quant=quant)
+        graph = replace(graph, nodes=nodes, values=values)
+    return graph
+
+
+def _integer_outputs(graph: Graph) -> Graph:
+    producer = graph.producer()
+    for name in graph.outputs:
+        last = producer.get(name)
+        if last is None or last.op != "dequantize":
+            continue
+        source = last.inputs[0]
+        readers = graph.consumers()[source]
+        if source in graph.outputs or source in graph.inputs or source in graph.consts or readers != (last,):
+            continue
+        nodes = tuple(_renamed(node, source, name) for node in graph.nodes if node is not last)
+        values = {n: value for n, value in graph.values.items() if n != source}
+        held = graph.values[source]
+        values[name] = replace(held, name=name, loc=graph.values[name].loc)
+        graph = replace(graph, nodes=nodes, values=values)
+        producer = graph.producer()
+    return graph
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    return replace(
+        node,
+        name=new if node.name == old else node.name,
+        inputs=tuple(new if n == old else n for n in node.inputs),
+        outputs=tuple(new if n == old else n for n in node.outputs),
+    )
