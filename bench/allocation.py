@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.errors import TinycError
-from tinyc.plan.arena import greedy_by_size, height, place
+from tinyc.plan.arena import THOROUGH, greedy_by_size, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.instances import Instance, crowded, perfect, read_instance
 
@@ -70,7 +70,7 @@ def measure(instance: Instance) -> Result:
     """Place the buffers by each method. TinycError if OR-tools is missing."""
     layout, bound = instance.layout, instance.live_bytes
     began = time.perf_counter()
-    offsets = place(layout, bound)
+    offsets = place(layout, bound, THOROUGH)
     seconds = time.perf_counter() - began
     exact = None
     if len(layout.blocks) <= EXACT_UP_TO:

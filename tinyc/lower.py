@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
-from tinyc.kernels import Call, Const, In, Out, Special
+from tinyc.kernels import Call, Const, In, Out, RowForm, Special
 from tinyc.names import Names, identifier
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
@@ -16,13 +16,20 @@ from tinyc.select import Choice
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash."""
+    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash.
+
+    rows: where each row of a streamed tensor starts, if they do not lie one after another; offset is the lowest.
+    """
 
     value: Value
     offset: int | None
+    rows: tuple[int, ...] = ()
 
     @property
     def end(self) -> int:
+        """One past the last byte in use."""
+        if self.rows:
+            return max(self.rows) + self.value.size_bytes // len(self.rows)
         return (self.offset or 0) + self.value.size_bytes
 
 
@@ -35,8 +42,88 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
+class RowTable:
+    """Where the rows of a tensor (or the scratch of a step, row by row) lie in the arena.
+
+    table: offsets in units of `unit` bytes, a constant of the library; None: row r is at base + r * step.
+    """
+
+    base: int
+    step: int
+    unit: int = 1
+    table: Const | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """What a step is in a streamed group: a function that makes row r. inputs: by the number of the argument."""
+
+    form: RowForm
+    inputs: Mapping[int, RowTable]
+    output: RowTable
+    scratch: RowTable
+    accumulator: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Steps that run row by row. order: pairs (step, row), a constant of the library."""
+
+    steps: tuple[int, ...]
+    turns: int
+    order: Const
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """The model's only input, given row by row.
+
+    rows: where each row goes; LOST in its table: nowhere, nobody reads it. order: all turns of the library, as in
+    Stream. turns: how many of them have run when row r has been given.
+    """
+
+    count: int
+    row_bytes: int
+    rows: RowTable
+    loses_rows: bool
+    order: Const
+    turns: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Incremental:
+    """A library over a sliding window: each call takes `hop` new rows of the input, and keeps what later calls need.
+
+    window: rows that one output is computed of. places: where the new rows go. order, turns: of one call, as in Stream.
+    moves: triples (from, to, bytes) that make the rows of this call those of the past, in order. seen: where the
+    library counts the rows that it was given, an int32. extra_bytes: for that, and for rows that change places.
+    """
+
+    hop: int
+    window: int
+    row_bytes: int
+    places: RowTable
+    order: Const
+    turns: int
+    moves: Const | None
+    seen: int
+    extra_bytes: int
+
+    @property
+    def calls(self) -> int:
+        """How many calls give one window."""
+        return -(-self.window // self.hop)
+
+
+LOST = 0xFFFF  # in a table of rows: a row that has no place
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel call of the library, or with `call.rows` one loop of calls over the rows of an image."""
+    """One kernel call of the library, or with `call.rows` one loop of calls over the rows of an image.
+
+    row_step: the step belongs to a streamed group, and the call is for one row.
+    """
 
     index: int
     node: Node
@@ -49,6 +136,7 @@ class Step:
     const_bytes: int  # of the constants that this step is the first to use
     special: Special | None = None  # the function written for this layer
     bottom_up: bool = False
+    row_step: RowStep | None = None
 
     @property
     def title(self) -> str:
@@ -59,13 +147,34 @@ class Step:
     @property
     def function(self) -> str:
         """The C function that the step calls."""
+        if self.row_step is not None and self.row_step.form.function:
+            return self.row_step.form.function
         return self.special.name if self.special else self.choice.kernel.name
 
     @property
+    def scratch_bytes(self) -> int:
+        return self.row_step.form.scratch_bytes if self.row_step else self.choice.scratch_bytes
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Headers of runtime_c/ that it needs."""
+        own = self.special.includes if self.special else ()
+        if self.row_step is None:
+            return (*self.choice.kernel.headers, *own, *(("tc_rows.h",) if self.call.rows is not None else ()))
+        form = self.row_step.form
+        kernel = () if form.function else self.choice.kernel.headers
+        return (*kernel, *form.includes, *own, "tc_rows.h", "tc_row_table.h")
+
+    @property
     def live_bytes(self) -> int:
-        """Bytes of its inputs, outputs and scratch together."""
+        """Bytes of its inputs, outputs and scratch together; of a streamed step, those that one row takes."""
+        if self.row_step is not None:
+            form, rows = self.row_step.form, self.call.rows
+            assert rows is not None
+            window = rows.k_h * rows.in_row_bytes * len(self.row_step.inputs)
+            return window + rows.out_row_bytes + form.scratch_bytes + form.accumulator_bytes
         tensors = [place for place in (*self.inputs, *self.outputs) if place and place.offset is not None]
-        return sum(place.value.size_bytes for place in tensors) + self.choice.scratch_bytes
+        return sum(place.value.size_bytes for place in tensors) + self.scratch_bytes
 
     def place(self, arg: In | Out) -> Place:
         """Where an argument of the call lies; only tensors in the arena are passed as In."""
@@ -89,6 +198,13 @@ class Program:
     arena_lower_bound_bytes: int
     arena_align: int
     input_perms: Mapping[str, tuple[int, ...]]
+    streams: tuple[Stream, ...] = ()
+    row_input: RowInput | None = None
+    incremental: Incremental | None = None
+
+    def stream_of(self, step: int) -> Stream | None:
+        """The streamed group that the step belongs to."""
+        return next((stream for stream in self.streams if step in stream.steps), None)
 
     def symbol_of(self, const: Const) -> str:
         """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
@@ -108,10 +224,7 @@ class Program:
         """Kernel headers in use, in the order in which steps need them."""
         found: dict[str, None] = {}
         for step in self.steps:
-            found.update(dict.fromkeys(step.choice.kernel.headers))
-            found.update(dict.fromkeys(step.special.includes if step.special else ()))
-            if step.call.rows is not None:
-                found["tc_rows.h"] = None
+            found.update(dict.fromkeys(step.headers))
         return tuple(found)
 
 
@@ -129,7 +242,7 @@ def lower(
     model's own, see passes/inputs.py; the header says so.
     """
     prefix = identifier(name)
-    pool = _Pool(prefix)
+    pool = ConstPool(prefix)
     by_name = {node.name: node for node in graph.nodes}
     steps = []
     for index, step in enumerate(plan.steps):
@@ -160,7 +273,7 @@ def call_consts(call: Call) -> tuple[Const, ...]:
     return tuple(found)
 
 
-def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan, pool: _Pool) -> Step:
+def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan, pool: ConstPool) -> Step:
     kernel = choice.kernel
     call = kernel.lower(choice.site, choice.params)
     before = pool.total_bytes
@@ -198,7 +311,7 @@ def _holds(held: Const, wanted: Const) -> bool:
     return is_pad and wanted.data.size <= held.data.size and held.data[0] == wanted.data[0]
 
 
-class _Pool:
+class ConstPool:
     """Collects constants, one array per distinct content; rows of one zero point share the longest."""
 
     def __init__(self, prefix: str) -> None:

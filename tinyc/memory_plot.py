@@ -37,8 +37,9 @@ def plot_map(found: MemoryMap, path: Path, title: str) -> None:
         figure = Figure(figsize=(min(16.0, 4 + 0.45 * min(len(found.moments), 40)), 5.5), layout="constrained")
         axes = figure.subplots()
         ordered = sorted(found.tenants, key=lambda t: (t.born, t.at))
-        for number, tenant in enumerate(ordered):
-            color = TENSORS[number % len(TENSORS)] if tenant.kind == "tensor" else COLORS[tenant.kind]
+        names = list(dict.fromkeys(tenant.name for tenant in ordered))
+        for tenant in ordered:
+            color = TENSORS[names.index(tenant.name) % len(TENSORS)] if tenant.kind == "tensor" else COLORS[tenant.kind]
             _draw(axes, found, tenant, color)
         _hatch_handovers(axes, ordered)
         _frame(axes, found, title)

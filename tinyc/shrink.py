@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tinyc.ir.graph import Graph
-from tinyc.plan import Plan, plan_graph
+from tinyc.plan import THOROUGH, Plan, plan_graph
 from tinyc.select import Choice
 
 Memory = Literal["speed", "balanced", "min"]
-# How much longer an inference may take, in estimated instructions, for a smaller arena.
+# How much longer an inference may take, in estimated time (`Cost.time`), for a smaller arena.
 MEMORY_PRICE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.05, "min": 0.2}
 
 
@@ -27,14 +27,14 @@ def shrink(
     ram_bytes: int | None,
     flash_bytes: int | None = None,
 ) -> tuple[dict[str, Choice], Plan]:
-    """Choices and their plan, with an arena as small as `price` (a share of all instructions) buys.
+    """Choices and their plan, with an arena as small as `price` (a share of all time) buys.
 
     Above `ram_bytes` any price in time is paid. Constants and code stay within `flash_bytes`, None: within
     what `choices` take. found: all candidates of each node.
     """
     now, plan = dict(choices), plan_graph(graph, choices, slide=True)
     best = now, plan  # the first with its arena: fewer full steps alone are worth nothing in the end
-    ceiling = _instructions(now) * (1 + price)
+    ceiling = _time(now) * (1 + price)
     room = max(_flash(now), flash_bytes or 0)
     while True:
         over = ram_bytes is not None and plan.arena_bytes > ram_bytes
@@ -42,19 +42,27 @@ def shrink(
         for node in _fullest(plan):
             for other in found.get(node, ()):
                 changed = now | {node: other}
-                if other is now[node] or not (over or _instructions(changed) <= ceiling) or _flash(changed) > room:
+                if other is now[node] or not (over or _time(changed) <= ceiling) or _flash(changed) > room:
                     continue
                 replanned = plan_graph(graph, changed, slide=True)
-                tried.append((_fullness(replanned), _instructions(changed), len(tried), changed, replanned))
+                tried.append((_fullness(replanned), _time(changed), len(tried), changed, replanned))
         if not tried or min(tried)[0] >= _fullness(plan):
-            return best
+            return _polished(graph, *best)
         _, _, _, now, plan = min(tried)
         if plan.arena_bytes < best[1].arena_bytes:
             best = now, plan
 
 
-def _instructions(choices: Mapping[str, Choice]) -> int:
-    return sum(choice.cost.instructions for choice in choices.values())
+def _polished(graph: Graph, choices: dict[str, Choice], plan: Plan) -> tuple[dict[str, Choice], Plan]:
+    """The same choices, planned more thoroughly if their plan is above its bound."""
+    if not plan.gap_bytes:
+        return choices, plan
+    again = plan_graph(graph, choices, slide=True, work=THOROUGH)
+    return choices, again if again.arena_bytes < plan.arena_bytes else plan
+
+
+def _time(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.time for choice in choices.values())
 
 
 def _flash(choices: Mapping[str, Choice]) -> int:

@@ -15,7 +15,7 @@ from tinyc.plan import plan_graph, solve
 from tinyc.select import select
 from tinyc.selftest import small_graph
 
-STEPS = [("a", "conv2d"), ("b", "add"), ("c", "softmax")]
+STEPS = [("a", "conv2d", None), ("b", "add", None), ("c", "softmax", None)]
 TENANTS = [
     Tenant("x", "input", 0, 40, -1, 1),
     Tenant("t", "tensor", 20, 40, 0, 2),  # over the last 20 bytes of x
@@ -37,7 +37,7 @@ def test_every_cell_names_its_holder() -> None:
     assert [line.split()[2] for line in lines[1:4]] == ["AAbbBB####", "CCBBBB....", "CC....DD.."]
     assert lines[1].endswith("<- peak")
     assert "A cell is 10 bytes" in "\n".join(lines)
-    assert any(line.startswith("D  output        20  [60, 80)") for line in lines)
+    assert any(line.startswith("D  output          20  [60, 80)") for line in lines)
 
 
 @pytest.mark.parametrize("width", [1, 7, 64, 1000])
@@ -79,7 +79,7 @@ def test_a_plan_of_many_steps_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
     plan = solve(random_problem(3, 90))
     tenants = [Tenant(name, "tensor", at, 1, 0, 90) for name, at in plan.offsets.items()]
-    plot_map(make_map(plan.arena_bytes, 0, [(s.node, "op") for s in plan.steps], tenants), tmp_path / "m.svg", "")
+    plot_map(make_map(plan.arena_bytes, 0, [(s.node, "op", None) for s in plan.steps], tenants), tmp_path / "m.svg", "")
     assert "steps" in (tmp_path / "m.svg").read_text()
 
 

@@ -216,10 +216,10 @@ MLPERF = {"kws": (16000, 8640), "vww": (55296, 37248), "ic": (49152, 33792), "ad
 
 def mlperf_plan(models: Path, name: str, slide: bool, isa: frozenset[str] = frozenset()) -> Plan:
     loaded = load_model(models / "mlperf_tiny" / f"{name}_int8.tflite")
-    # The last kernel of these is the portable one, which needs no scratch.
+    # The portable kernels of these need no scratch.
     weighted = ("conv2d", "depthwise_conv2d", "fully_connected")
     nodes = [node for node in loaded.nodes if node.op in weighted and not isa]
-    portable = {node.name: all_ops()[node.op].kernels[-1].name for node in nodes}
+    portable = {node.name: f"tc_{node.op}_s8" for node in nodes}
     return plan_graph(loaded, select(loaded, isa, Numerics.TFLM, portable), slide=slide)
 
 

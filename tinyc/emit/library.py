@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from tinyc import __version__, paths
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernels import Arg, Const, In, Out, Params, Rows, Scratch
-from tinyc.lower import Place, Program, Step
+from tinyc.kernels import Accumulator, Arg, Const, In, Out, Params, RowIndex, Rows, Scratch
+from tinyc.lower import LOST, Place, Program, RowStep, RowTable, Step
 
 _CTYPE = {"f32": "float", "s4": "int8_t", "s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "s32": "int32_t"}
 _NUMPY_CTYPE = {
@@ -22,6 +22,7 @@ _NUMPY_CTYPE = {
     "uint16": "uint16_t",
     "int32": "int32_t",
     "uint32": "uint32_t",
+    "int64": "int64_t",
     "float32": "float",
 }
 _LINE = 110
@@ -81,7 +82,11 @@ class _StepText:
 def emit_library(program: Program, info: Info) -> dict[str, str]:
     """File name -> text of every file of the library. Same program and info, same bytes."""
     env = _environment()
+    given = program.row_input
     context = {
+        "lost": LOST,
+        "new_row": _row_at(program, program.incremental.places, "row") if program.incremental else "",
+        "input_row": _row_at(program, given.rows, "row") if given else "",
         "p": program,
         "P": program.name.upper(),
         "info": info,
@@ -120,7 +125,8 @@ def _included(text: str) -> list[str]:
 def _step_text(program: Program, step: Step) -> _StepText:
     struct = step.call.params
     fields = tuple((name, _field(program, v)) for name, v in struct.fields.items()) if struct else ()
-    body = tuple(f"    {line}".rstrip() for line in _body(program, step))
+    lines = _body(program, step) if step.row_step is None else _row_body(program, step, step.row_step)
+    body = tuple(f"    {line}".rstrip() for line in lines)
     return _StepText(step, tuple(_notes(step)), fields, body)
 
 
@@ -137,9 +143,97 @@ def _notes(step: Step) -> Iterator[str]:
     for label, places in (("x", inputs), ("y", step.outputs)):
         for place in places:
             yield f"{label} {dims(place.value.shape)} {place.value.dtype}{meaning(place.value)}   arena {span(place)}"
-    if step.choice.scratch_bytes:
-        yield f"scratch [{step.scratch_offset}, {step.scratch_offset + step.choice.scratch_bytes})"
+    if step.row_step is not None:
+        yield from _row_notes(step.row_step)
+    elif step.scratch_bytes:
+        yield f"scratch [{step.scratch_offset}, {step.scratch_offset + step.scratch_bytes})"
     yield f"{step.macs:,} MAC" if step.macs else "no MAC"
+
+
+def _row_notes(row: RowStep) -> Iterator[str]:
+    form = row.form
+    if form.accumulator_bytes:
+        yield f"sums [{row.accumulator}, {row.accumulator + form.accumulator_bytes}), from the first row to the last"
+    if form.scratch_bytes and row.scratch.table is None and row.scratch.step == 0:
+        yield f"scratch [{row.scratch.base}, {row.scratch.base + form.scratch_bytes})"
+    elif form.scratch_bytes:
+        yield f"scratch {form.scratch_bytes} bytes, elsewhere for each row"
+
+
+def _row_body(program: Program, step: Step, row: RowStep) -> Iterator[str]:
+    """One row of a streamed layer: pointers to the rows, the call, the hook."""
+    form, rows = row.form, step.call.rows
+    assert rows is not None  # of every row form
+    made = "0" if form.accumulator_bytes else "r"
+    (y,) = step.outputs
+    yield f"{_CTYPE[y.value.dtype]} *y = {cast(_CTYPE[y.value.dtype])}({_row_at(program, row.output, made)});"
+    names = {}
+    for index, table in sorted(row.inputs.items()):
+        place = step.inputs[index]
+        assert place is not None
+        local = "x" if len(row.inputs) == 1 else f"x{index}"
+        names[index] = local
+        if form.direct:
+            ctype = _CTYPE[place.value.dtype]
+            row_number = f"r + {-rows.pad_top}" if rows.pad_top else "r"
+            row_number = f"({row_number})" if rows.pad_top and table.table is None else row_number
+            yield f"const {ctype} *{local} = {const_cast(ctype)}({_row_at(program, table, row_number)});"
+        else:
+            yield f"const int8_t *{local}[{rows.k_h}];"
+    yield ""
+    if not form.direct:
+        for index, table in sorted(row.inputs.items()):
+            yield _find_rows(program, rows, table, names[index])
+    if form.accumulator_bytes == 0 and rows.out_h == 1:
+        yield "(void)r;"  # there is only one row
+    args = [_row_argument(program, step, row, arg, names) for arg in step.call.args]
+    yield f"{step.function}({', '.join(args)});"
+    if form.accumulator_bytes:
+        yield f"if (r == {rows.in_h - 1}) {{"
+        yield f"    {program.name.upper()}_AFTER_ROW({step.index}, y, {rows.out_row_bytes});"
+        yield "}"
+    else:
+        yield f"{program.name.upper()}_AFTER_ROW({step.index}, y, {rows.out_row_bytes});"
+
+
+def _row_at(program: Program, table: RowTable, row: str) -> str:
+    """The address of a row."""
+    if table.table is not None:
+        return f"arena + {table.unit} * {program.symbol_of(table.table)}[{row}]"
+    if table.step == 0 or row == "0":
+        return f"arena + {table.base}"
+    return f"arena + {table.base} {'-' if table.step < 0 else '+'} {row} * {abs(table.step)}"
+
+
+def _find_rows(program: Program, rows: Rows, table: RowTable, local: str) -> str:
+    """The pointers of a window, or of the one row."""
+    pad = program.symbol_of(rows.pad) if rows.pad is not None else "NULL"
+    first = "r" if rows.stride == 1 else f"r * {rows.stride}"
+    first += f" {'-' if rows.pad_top > 0 else '+'} {abs(rows.pad_top)}" if rows.pad_top else ""
+    if rows.k_h == 1 and rows.pad_top <= 0 and (rows.out_h - 1) * rows.stride - rows.pad_top < rows.in_h:
+        row = first if first == "r" or table.table is not None else f"({first})"
+        return f"{local}[0] = (const int8_t *)({_row_at(program, table, row)});"
+    window = f"{first}, {rows.dilation}, {rows.k_h}, {rows.in_h}"
+    if table.table is not None:
+        symbol = program.symbol_of(table.table)
+        return f"tc_row_table({local}, arena, {symbol}, {table.unit}, {window}, {pad});"
+    return f"tc_rows({local}, (const int8_t *)(arena + {table.base}), {window}, {table.step}, {pad});"
+
+
+def _row_argument(program: Program, step: Step, row: RowStep, arg: Arg, names: Mapping[int, str]) -> str:
+    match arg:
+        case In():
+            return names[arg.index]
+        case Out():
+            return "y"
+        case Scratch():
+            return _row_at(program, row.scratch, "r")
+        case Accumulator():
+            return f"arena + {row.accumulator}"
+        case RowIndex():
+            return "r"
+        case _:
+            return _argument(program, step, arg, "", "")
 
 
 def _body(program: Program, step: Step) -> Iterator[str]:
@@ -204,6 +298,8 @@ def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -
             return program.symbol_of(arg)
         case int():
             return c_int(arg)
+        case Accumulator() | RowIndex():
+            raise ValueError(f"{step.function}: an argument of a row form in a call for the whole tensor")
 
 
 def c_int(value: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tinyc.plan.arena import THOROUGH
 from tinyc.plan.planner import plan_graph, solve
 from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, Task, problem_of
 from tinyc.plan.validate import InvalidPlanError, validate
 
 __all__ = [
+    "THOROUGH",
     "Alias",
     "Buffer",
     "Choice",

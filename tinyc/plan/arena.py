@@ -18,6 +18,7 @@ from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.lifetimes import Block, Layout
 
 WORK = 3_000_000  # pairs of blocks looked at: a second or two
+THOROUGH = 10 * WORK
 TEMPERATURES = (0.06, 0.03, 0.01)  # a rise of this part of the height is accepted with probability 1/e
 
 

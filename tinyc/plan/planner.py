@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph
-from tinyc.plan.arena import height, place
+from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
@@ -22,6 +22,7 @@ def plan_graph(
     *,
     slide: bool = False,
     exact: bool = False,
+    work: int = WORK,
     align: int = 4,
     scratch_align: int = 16,
 ) -> Plan:
@@ -29,35 +30,36 @@ def plan_graph(
 
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
     kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run. With
-    `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound.
+    `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound. work: how
+    long to look for offsets, see `arena.place`; THOROUGH for the last plan of many.
     The plan has been validated. Raises TinycError if an output of the model is a constant, and if `exact`
     needs OR-tools and it is not installed.
     """
-    return solve(problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align), exact)
+    return solve(problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align), exact, work)
 
 
-def solve(problem: Problem, exact: bool = False) -> Plan:
+def solve(problem: Problem, exact: bool = False, work: int = WORK) -> Plan:
     """The smallest plan found: in the graph's own order unless another one gives a smaller arena."""
     best, given = best_order(problem), graph_order(problem)
-    plan = _plan(problem, best.tasks, exact)
+    plan = _plan(problem, best.tasks, exact, work)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
-        other = _plan(problem, given.tasks, exact)
+        other = _plan(problem, given.tasks, exact, work)
         plan = other if other.arena_bytes <= plan.arena_bytes else plan
     validate(problem, plan)
     least = lower_bound(problem, best.tasks)
     return replace(plan, optimal=best.optimal and plan.arena_bytes <= least)
 
 
-def _plan(problem: Problem, order: Sequence[int], exact: bool) -> Plan:
+def _plan(problem: Problem, order: Sequence[int], exact: bool, work: int) -> Plan:
     """The plan of one order: in place wherever that is allowed; where it wastes bytes, where it helps."""
     bound = lower_bound(problem, order)
     merged = layout(problem, order)
-    plan = _assemble(problem, order, merged, place(merged, bound), bound)
+    plan = _assemble(problem, order, merged, place(merged, bound, work), bound)
     if not plan.gap_bytes:
         return plan
     free = layout(problem, order, merge=False)
     if len(free.blocks) > len(merged.blocks):
-        other = _assemble(problem, order, free, place(free, bound), bound)
+        other = _assemble(problem, order, free, place(free, bound, work), bound)
         plan = other if other.arena_bytes < plan.arena_bytes else plan
     if not plan.gap_bytes or not exact:
         return plan

@@ -1,0 +1,85 @@
+"""Streamed models on the emulated cores: bytes, guards, counts by step, and what a difference is traced to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.networks import Network
+from tinyc.board import load_board
+from tinyc.errors import TinycError
+from tinyc.pipeline import Compiled, Options, Progress, compile_model, prove
+from tinyc.stream import StreamPlan
+
+MEMORY = "min"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Convolutions that shrink the image, a residual block, average, dense layer: streaming more than halves it."""
+    net = Network(5)
+    for build in (net.relu, net.depthwise, net.pointwise, net.relu, net.residual, net.strided):
+        if build == net.relu and net.shape == net.input_shape:
+            net.conv(8)
+        build()
+    net.head()
+    path = tmp_path_factory.mktemp("streamed") / "net.onnx"
+    path.write_bytes(net.model().SerializeToString())
+    return path
+
+
+def compiled(model: Path, options: Options) -> Compiled:
+    return compile_model(model, load_board(options.board), options, Progress())
+
+
+@pytest.mark.parametrize(("board", "rows"), [("cortex-m4", False), ("cortex-m0plus", True), ("host", False)])
+def test_streamed_models_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
+    options = Options(board=board, memory=MEMORY, input_rows=rows, samples=2)
+    built = compiled(model, options)
+    assert isinstance(built.plan, StreamPlan)
+    report = prove(built, load_board(board), options, Progress())
+    assert report.passed
+    assert report.verify.mismatches == 0
+    assert report.arena_bytes == built.plan.arena_bytes
+    if board != "host":
+        assert report.instructions is not None
+        assert report.overhead_instructions is not None
+        counted = [layer.instructions for layer in report.layers]
+        assert all(counted)
+        assert sum(n or 0 for n in counted) + report.overhead_instructions == report.instructions
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_wrong_row_is_traced_to_its_step(model: Path, rows: bool) -> None:
+    """A row of a streamed layer is damaged in the C text: that layer is the first to differ."""
+    options = Options(board="host", memory=MEMORY, input_rows=rows, samples=2)
+    built = compiled(model, options)
+    step = [step for step in built.program.steps if step.row_step is not None][-2]
+    name = f"{built.program.name}_step_{step.index}(uint8_t *arena, int32_t r)\n{{\n"
+    source = f"{built.program.name}.c"
+    text = built.files[source]
+    at = text.index(name) + len(name)
+    end = text.index(f"{built.program.name.upper()}_AFTER_ROW({step.index}", at)
+    wrong = text[:end] + "if (r == 1) y[0] = y[1] = (int8_t)(y[0] ^ 0x55);\n    " + text[end:]
+    report = prove(
+        replace(built, files={**built.files, source: wrong}),
+        load_board("host"),
+        options,
+        Progress(),
+    )
+    assert report.verify.first_difference is not None
+    assert report.verify.first_difference.startswith(f"step {step.index} ")
+
+
+def test_a_budget_that_cannot_be_met_says_what_is_missing(model: Path) -> None:
+    options = Options(board="cortex-m4", memory=MEMORY, ram_budget=1, samples=1)
+    built = compiled(model, options)
+    with pytest.raises(TinycError) as caught:
+        prove(built, load_board("cortex-m4"), options, Progress())
+    assert f"takes {built.plan.arena_bytes:,} bytes, the budget is 1: {built.plan.arena_bytes - 1:,} too few" in str(
+        caught.value.message
+    )
+    assert "--input-rows" in str(caught.value.hint)
+    assert caught.value.exit_code == 1

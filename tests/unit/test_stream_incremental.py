@@ -1,0 +1,148 @@
+"""Incremental libraries: after every call the output is that of the whole model on the last window."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.load.onnx_models import load
+from tests.ops.harness import HOST_ISA, WARNINGS
+from tests.unit.networks import Network
+from tests.unit.stream_cases import NUMERICS
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph
+from tinyc.lower_rows import lower_streamed
+from tinyc.passes import normalize
+from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.quantize import Calibration, quantize_model
+from tinyc.reference import prepare_int
+from tinyc.select import candidates
+from tinyc.stream import StreamPlan, plan_incremental, validate, without_time_padding
+
+
+@cache
+def network(strided: bool, padded: bool = False) -> Graph:
+    """Convolutions over time without padding (columns are padded), a residual, then the average of all moments."""
+    net = Network(3)
+    net.input_shape = net.shape = (1, 2, 18, 5)
+    rows = 1 if padded else 0
+
+    def conv(out_c: int, k_h: int, stride: int = 1, groups: int = 1) -> None:
+        _, c, h, w = net.shape
+        weights = net.constant(out_c, c // groups, k_h, 3, scale=0.3)
+        net.add("Conv", net.x, weights, pads=[rows, 1, rows, 1], strides=[stride, 1], group=groups)
+        net.shape = (1, out_c, (h + 2 * rows - k_h) // stride + 1, w)
+
+    conv(6, 3)
+    net.relu()
+    conv(6, 4, groups=6)
+    net.pointwise()
+    net.relu()
+    before = net.x
+    c = net.shape[1]
+    net.add("Conv", net.x, net.constant(c, c, 1, 1))
+    net.add("Add", before, net.x)
+    conv(4, 3, 2 if strided else 1)
+    net.add("GlobalAveragePool", net.x)
+    net.add("Flatten", net.x)
+    net.add("Gemm", net.x, net.constant(3, 4), net.constant(3), transB=1)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = normalize(load(net.model(), Path(folder)))
+    inputs = {"x": np.random.default_rng(1).standard_normal((4, *graph.values["x"].shape)).astype(np.float32)}
+    data = Calibration(inputs, "synthetic", False)
+    return take_inputs_as_computed(normalize(quantize_model(graph, data))).graph
+
+
+def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> StreamPlan:
+    plan = plan_incremental(graph, candidates(graph, isa, NUMERICS), "speed", 0.2, None, None, hop)
+    assert plan is not None
+    validate(plan)
+    return plan
+
+
+class Streamed:
+    """The library of a plan, on an arena of noise."""
+
+    def __init__(self, graph: Graph, plan: StreamPlan, folder: Path) -> None:
+        program = lower_streamed(graph, plan, NUMERICS, "unit")
+        for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
+            (folder / name).write_text(text)
+        command = ["gcc", "-std=c99", "-O1", "-fPIC", "-shared", *WARNINGS, "unit.c", "-o", "unit.so"]
+        subprocess.run(command, cwd=folder, check=True, timeout=120)
+        self.library = ctypes.CDLL(str(folder / "unit.so"))
+        self.library.unit_output_0.restype = ctypes.c_void_p
+        self.bytes = program.arena_bytes
+        memory = np.random.default_rng(9).integers(0, 256, self.bytes + 16 + 64).astype(np.uint8)
+        start = -memory.ctypes.data % 16
+        self.arena, self.behind = memory[start : start + self.bytes], memory[start + self.bytes :]
+        self.guard = self.behind.copy()
+        self.size = graph.values[graph.outputs[0]].elements
+        self.library.unit_reset(ctypes.c_void_p(self.arena.ctypes.data))
+
+    def push(self, rows: Array) -> Array | None:
+        """The output; None: not ready yet."""
+        given = np.ascontiguousarray(rows)
+        at = ctypes.c_void_p(self.arena.ctypes.data)
+        status = self.library.unit_push_rows(at, ctypes.c_void_p(given.ctypes.data))
+        assert status in (0, 3)
+        assert np.array_equal(self.behind, self.guard)
+        offset = self.library.unit_output_0(at) - self.arena.ctypes.data
+        return self.arena[offset : offset + self.size].view(np.int8).copy() if status == 0 else None
+
+
+def check_stream(graph: Graph, hop: int, folder: Path) -> None:
+    """Every output of a long stream against the whole window."""
+    name = graph.inputs[0]
+    shape = graph.values[name].shape
+    stream = np.random.default_rng(4).integers(-128, 128, (shape[1] + 7 * hop + hop, *shape[2:])).astype(np.int8)
+    run = prepare_int(graph, NUMERICS)
+    library = Streamed(graph, planned(graph, hop), folder)
+    for end in range(hop, len(stream) + 1, hop):
+        got = library.push(stream[end - hop : end])
+        assert (got is None) == (end < shape[1])
+        if got is not None:
+            window = stream[end - shape[1] : end].reshape(shape)
+            np.testing.assert_array_equal(got, run({name: window})[graph.outputs[0]].ravel())
+
+
+@pytest.mark.parametrize(("strided", "hop"), [(False, 1), (False, 3), (False, 11), (True, 2), (True, 4)])
+def test_every_output_is_that_of_the_last_window(strided: bool, hop: int, tmp_path: Path) -> None:
+    check_stream(network(strided), hop, tmp_path)
+
+
+def test_without_padding_it_is_the_model_over_a_longer_window(tmp_path: Path) -> None:
+    padded = network(False, padded=True)
+    graph = without_time_padding(padded)
+    assert graph.values["x"].shape[1] > padded.values["x"].shape[1]
+    check_stream(graph, 1, tmp_path)
+
+
+def test_a_call_computes_only_what_is_new() -> None:
+    plan = planned(network(False), 1)
+    walks = [layer.walk for layer in plan.problem.layers if layer.walk is not None]
+    assert walks
+    assert all(walk.turns == 1 for walk in walks)
+
+
+@pytest.mark.parametrize(
+    ("graph", "hop", "word"),
+    [
+        (network(False, padded=True), 1, "pads in time, 1 rows before and 1 after"),
+        (network(True), 3, "takes every 2th row, but a call gives it 3 new ones"),
+        (network(False), 12, "looks at 11 rows, but a call gives it 12 new ones"),
+    ],
+    ids=["padding", "stride", "hop"],
+)
+def test_the_layer_that_stops_it_is_named(graph: Graph, hop: int, word: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        planned(graph, hop)
+    assert word in caught.value.message
+    assert caught.value.where is not None
+    assert "--stream-unpadded" in str(caught.value.hint)

@@ -1,0 +1,79 @@
+"""The C text of streamed plans: built with all warnings and the sanitizers, its bytes are the reference's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS, run_program
+from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
+from tinyc.emit.library import Info, emit_library
+from tinyc.lower_rows import lower_streamed
+from tinyc.native import load_library
+from tinyc.reference import run_int
+from tinyc.run.host import fixed_addresses
+
+CORES = {"dsp": HOST_ISA, "plain": frozenset[str]()}
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("seed", [0, 3, 6, 9])
+def test_bytes_of_a_streamed_library(seed: int, core: str) -> None:
+    graph = integer_graph(seed)
+    plan = smallest_plan(graph, CORES[core])
+    assert plan is not None
+    inputs = [random_sample(graph, seed + n) for n in range(3)]
+    outputs = run_program(graph, lower_streamed(graph, plan, NUMERICS, "unit"), inputs)
+    for sample, got in zip(inputs, outputs, strict=True):
+        wanted = run_int(graph, sample, NUMERICS)
+        for name, array in zip(graph.outputs, got, strict=True):
+            np.testing.assert_array_equal(array, wanted[name])
+
+
+@pytest.mark.parametrize("seed", [0, 4, 9])
+def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
+    """Through Python, on arenas of noise: row after row, and several windows one after another."""
+    graph = integer_graph(seed)
+    plan = smallest_plan(graph, HOST_ISA, by_rows=True)
+    assert plan is not None
+    program = lower_streamed(graph, plan, NUMERICS, "unit")
+    for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
+        (tmp_path / name).write_text(text)
+    library = load_library(tmp_path)
+    samples = [random_sample(graph, seed + n)[graph.inputs[0]] for n in range(4)]
+    for sample in samples:
+        wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
+        for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
+            np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
+
+
+def test_rows_outside_the_input_are_refused(tmp_path: Path) -> None:
+    graph = integer_graph(0)
+    plan = smallest_plan(graph, by_rows=True)
+    assert plan is not None
+    assert plan.problem.by_rows
+    files = emit_library(lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
+    rows = plan.problem.tensors[graph.inputs[0]].rows
+    main = f"""
+#include <stdio.h>
+#include "unit.h"
+static unit_arena_t arena;
+static const int8_t row[UNIT_INPUT_0_ROW_SIZE];
+int main(void)
+{{
+    printf("%d %d %d %d", unit_push_row(&arena, -1, row), unit_push_row(&arena, {rows}, row),
+           unit_push_row(NULL, 0, row), unit_push_row(&arena, 0, row));
+    return 0;
+}}
+"""
+    for name, text in (files | {"main.c": main}).items():
+        (tmp_path / name).write_text(text)
+    command = ["gcc", "-std=c99", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    ran = subprocess.run(
+        [*fixed_addresses(), tmp_path / "unit"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout == "2 2 1 0"

@@ -1,0 +1,117 @@
+"""Streamed plans of random networks: valid, run row by row on one array of bytes, and small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
+from tinyc.ir.graph import Graph
+from tinyc.load import load_model
+from tinyc.numerics import Numerics
+from tinyc.passes import normalize
+from tinyc.passes.dead_channels import drop_dead_channels
+from tinyc.plan import InvalidPlanError
+from tinyc.select import candidates
+from tinyc.stream import StreamPlan, validate
+from tinyc.stream.cuts import cheapest, measure, weigh_all
+from tinyc.stream.forms import problem_of
+
+SEEDS = range(10)
+
+
+def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, StreamPlan]:
+    graph = integer_graph(seed)
+    plan = smallest_plan(graph, by_rows=by_rows)
+    if plan is None:
+        pytest.skip("no layer runs by rows")
+    return graph, plan
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None:
+    graph, plan = streamed(seed, by_rows)
+    validate(plan)
+    machine = Machine(graph, plan, NUMERICS, random_sample(graph, seed))
+    assert machine.run() == []
+    check_pieces(plan)
+
+
+def check_pieces(plan: StreamPlan) -> None:
+    """The rectangles are where the plan says, inside the arena, and in its turns."""
+    taken = {(p.what, p.row): p.offset for p in plan.pieces}
+    for name, offsets in plan.row_offsets.items():
+        for row, offset in enumerate(offsets):
+            assert taken.get((name, row), offset) == offset
+    assert max(p.offset + p.size for p in plan.pieces) <= plan.arena_bytes
+    assert all(0 <= p.born <= p.dies < len(plan.turns) for p in plan.pieces)
+
+
+def moved(plan: StreamPlan, name: str, row: int, at: int) -> StreamPlan:
+    offsets = plan.row_offsets[name]
+    return replace(plan, row_offsets={**plan.row_offsets, name: (*offsets[:row], at, *offsets[row + 1 :])})
+
+
+def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
+    """Plans with one mistake each."""
+    rows = [p for p in plan.pieces if p.what in plan.row_offsets and not plan.is_contiguous(p.what)]
+    for piece in rows[:: max(1, len(rows) // 12)]:
+        yield moved(plan, piece.what, piece.row, plan.arena_bytes)
+        alive = [p for p in plan.pieces if p.born < piece.born < p.dies and p.offset % plan.problem.unit == 0]
+        yield from (moved(plan, piece.what, piece.row, p.offset) for p in alive[:2])
+    for index, group in enumerate(plan.groups):
+        if not group.is_whole and len(group.turns) > 1:
+            for turns in (tuple(reversed(group.turns)), group.turns[:-1], group.turns[1:]):
+                other = replace(group, turns=turns)
+                yield replace(plan, groups=(*plan.groups[:index], other, *plan.groups[index + 1 :]))
+    yield replace(plan, groups=plan.groups[:-1])
+    yield replace(plan, lower_bound_bytes=plan.arena_bytes + 1)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 5])
+def test_the_validator_refuses_mistakes(seed: int) -> None:
+    _, plan = streamed(seed)
+    for mistake in broken(plan):
+        with pytest.raises(InvalidPlanError):
+            validate(mistake)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 7])
+def test_fewer_bytes_never_cost_less(seed: int) -> None:
+    """The cut is the cheapest within its bytes: more room cannot make it dearer."""
+    graph = integer_graph(seed)
+    problem = problem_of(graph, candidates(graph, frozenset(), NUMERICS))
+    options = weigh_all(problem, measure(problem), lambda form: form.time)
+    needs = sorted({o.need for c in options for choices in c.options for o in choices})
+    cuts = [cheapest(options, limit) for limit in needs]
+    weights = [cut.weight for cut in cuts if cut is not None]
+    assert weights == sorted(weights, reverse=True)
+    assert [cut is None for cut in cuts] == sorted((cut is None for cut in cuts), reverse=True)
+
+
+# Bytes of the arena on a core with DSP instructions: input resident, and by rows.
+PUBLISHED = {
+    "kws": (3_900, 3_600),
+    "ic": (10_700, 9_500),
+    "vww": (28_200, 10_900),
+    "ad": (768, 768),
+    "sww": (3_100, 2_700),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_published_models(name: str, by_rows: bool, models_dir: Path) -> None:
+    path = models_dir / "mlperf_tiny" / f"{name}_int8.tflite"
+    graph = drop_dead_channels(normalize(load_model(path)), Numerics.TFLM)
+    plan = smallest_plan(graph, frozenset({"dsp"}), Numerics.TFLM, by_rows=by_rows)
+    if plan is None:
+        assert name == "ad"
+        return
+    assert plan.arena_bytes <= PUBLISHED[name][by_rows]
+    assert Machine(graph, plan, Numerics.TFLM, random_sample(graph, 5)).run() == []

@@ -1,0 +1,126 @@
+"""How a model's arena is laid out: layer by layer, or streamed row by row, by what memory and time are worth.
+
+Layer by layer needs no tables of rows and has the faster kernels, so a streamed plan has to be smaller by more than a
+little, unless the smallest arena is wanted or nothing else fits the RAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph
+from tinyc.plan import Plan
+from tinyc.select import Choice, Optimize
+from tinyc.shrink import MEMORY_PRICE, Memory, shrink
+from tinyc.stream import Limits, StreamPlan, plan_incremental, plan_streamed
+
+# A streamed arena has to be smaller than this share of the one layer by layer.
+WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
+
+Planned = tuple[dict[str, Choice], Plan | StreamPlan]
+
+
+def plan_memory(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Choice],
+    optimize: Optimize,
+    memory: Memory,
+    ram_bytes: int | None,
+    flash_bytes: int | None,
+    by_rows: bool = False,
+) -> Planned:
+    """The kernel of each node and the plan. A StreamPlan has its own forms of the kernels.
+
+    found: all candidates of each node. choices: the fastest of them that the flash allows. Above ram_bytes any
+    time is paid. flash_bytes: of constants and code, None: what `choices` take. by_rows: the input comes row by row;
+    TinycError if it cannot.
+    """
+    if by_rows:
+        return _by_rows(graph, found, choices, optimize, memory, ram_bytes, flash_bytes)
+    limits = _limits(choices, memory, ram_bytes, flash_bytes)
+    changed, plan = shrink(graph, found, choices, MEMORY_PRICE[memory], ram_bytes, flash_bytes)
+    fits = ram_bytes is None or plan.arena_bytes <= ram_bytes
+    if fits and memory == "speed":
+        return changed, plan
+    streamed = plan_streamed(graph, found, optimize, limits)
+    if streamed is None or not _is_better(streamed, plan, _time(changed), memory, limits):
+        return changed, plan
+    return _choices(streamed), streamed
+
+
+def _by_rows(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Choice],
+    optimize: Optimize,
+    memory: Memory,
+    ram_bytes: int | None,
+    flash_bytes: int | None,
+) -> Planned:
+    first = graph.values[graph.inputs[0]]
+    hint = "leave out --input-rows"
+    if len(graph.inputs) != 1:
+        raise TinycError(
+            f"only a model with one input can take it row by row; this one has {len(graph.inputs)}", hint=hint
+        )
+    limits = _limits(choices, memory, ram_bytes, flash_bytes)
+    streamed = plan_streamed(graph, found, optimize, limits, by_rows=True)
+    if streamed is None:  # at no more time than that
+        streamed = plan_streamed(
+            graph, found, optimize, replace(limits, instructions=float("inf"), time=float("inf")), by_rows=True
+        )
+    if streamed is None or streamed.problem.tensors[first.name].rows == 1:
+        message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
+        raise TinycError(message, first.loc, hint)
+    return _choices(streamed), streamed
+
+
+def plan_window(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Choice],
+    optimize: Optimize,
+    memory: Memory,
+    ram_bytes: int | None,
+    flash_bytes: int | None,
+    hop: int,
+) -> StreamPlan:
+    """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
+    flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
+    plan = plan_incremental(graph, found, optimize, MEMORY_PRICE[memory], flash, ram_bytes, hop)
+    if plan is None:
+        raise TinycError(
+            "no kernels for an incremental library fit the flash", hint="--optimize size, or a larger board"
+        )
+    return plan
+
+
+def _choices(plan: StreamPlan) -> dict[str, Choice]:
+    return {layer.node: form.choice for layer, form in zip(plan.problem.layers, plan.forms, strict=True)}
+
+
+def _limits(choices: Mapping[str, Choice], memory: Memory, ram_bytes: int | None, flash_bytes: int | None) -> Limits:
+    """What streaming may cost: a share of the instructions, and as much again of the cycles."""
+    price = MEMORY_PRICE[memory]
+    flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
+    instructions = sum(choice.cost.instructions for choice in choices.values())
+    return Limits(instructions * (1 + price), _time(choices) * (1 + 2 * price), flash, ram_bytes)
+
+
+def _time(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.time for choice in choices.values())
+
+
+def _is_better(streamed: StreamPlan, plan: Plan, time: int, memory: Memory, limits: Limits) -> bool:
+    """Whether to stream rather than take `plan`, which takes `time`."""
+    new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
+    if ram is not None and (new > ram) != (old > ram):
+        return new <= ram
+    if ram is not None and old > ram:
+        return new < old
+    if time > limits.time:
+        return streamed.time < time
+    return streamed.time <= limits.time and new < WORTHWHILE[memory] * old

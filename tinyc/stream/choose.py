@@ -1,0 +1,127 @@
+"""The streamed plan of a model: as small as the time that may be spent buys, or fast within a number of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tinyc.ir.graph import Graph
+from tinyc.select import PRICE, Optimize
+from tinyc.stream.cuts import Candidate, Cut, Weigh, cheapest, measure, smallest, weigh_all
+from tinyc.stream.forms import Found, problem_of
+from tinyc.stream.incremental import incremental_problem
+from tinyc.stream.pool import FULL_WORK, plan_of
+from tinyc.stream.problem import Problem, StreamPlan
+from tinyc.stream.validate import validate
+
+UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
+_UNLIMITED = 2**40  # bytes
+_TRIES = 4  # placements that miss the limit
+_SCRATCH_PRICE = 100  # instructions per byte
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a plan may take, of all layers together: instructions, time (Cost.time), flash bytes; and bytes of arena
+    above which any instructions and time are paid. None: no limit."""
+
+    instructions: float
+    time: float
+    flash_bytes: int | None
+    ram_bytes: int | None
+
+    def allow(self, cut: Cut) -> bool:
+        return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
+
+    def fit_flash(self, cut: Cut) -> bool:
+        return self.flash_bytes is None or cut.flash_bytes <= self.flash_bytes
+
+
+def plan_streamed(
+    graph: Graph, found: Found, optimize: Optimize, limits: Limits, *, by_rows: bool = False
+) -> StreamPlan | None:
+    """The validated plan with the smallest arena within the limits; None if no layer runs by rows, or nothing fits.
+
+    found: every kernel that may run each node. by_rows: the inputs arrive row by row.
+    """
+    for unit in UNITS:
+        problem = problem_of(graph, found, by_rows=by_rows, unit=unit)
+        if not any(layer.walk for layer in problem.layers):
+            return None
+        plan = plan_problem(problem, optimize, limits)
+        if plan is None or plan.arena_bytes < unit * 2**16:
+            return plan
+    return None
+
+
+def plan_incremental(
+    graph: Graph,
+    found: Found,
+    optimize: Optimize,
+    price: float,
+    flash_bytes: int | None,
+    ram_bytes: int | None,
+    hop: int,
+) -> StreamPlan | None:
+    """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest.
+
+    None if no plan fits the flash. Raises TinycError naming the layer that cannot run incrementally.
+    """
+    problem = incremental_problem(graph, found, hop)
+    fastest = cheapest(weigh_all(problem, measure(problem), lambda form: form.time), _UNLIMITED)
+    if fastest is None:
+        return None
+    limits = Limits(fastest.instructions * (1 + price), fastest.time * (1 + 2 * price), flash_bytes, ram_bytes)
+    return plan_problem(problem, optimize, limits)
+
+
+def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:
+    """The smallest plan of those that several ways to choose among forms lead to."""
+    measured = measure(problem)
+    plans: list[StreamPlan] = []
+    ranked = [weigh_all(problem, measured, weigh) for weigh in _weights(optimize)]
+    for candidates in ranked:
+        found = smallest(candidates, limits.allow)
+        if found is not None and all(found[0] < plan.arena_bytes for plan in plans):
+            plans.append(plan_of(problem, found[1]))
+    if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
+        plans += _within(problem, ranked[0], limits, limits.ram_bytes)
+    best = min(plans, key=_rank, default=None)
+    for plan in sorted(plans, key=_rank):
+        if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < best.arena_bytes:
+            best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=_rank)
+    if best is not None:
+        validate(best)
+    return best
+
+
+def _rank(plan: StreamPlan) -> tuple[int, int]:
+    return plan.arena_bytes, plan.time
+
+
+def _weights(optimize: Optimize) -> Iterator[Weigh]:
+    """What may be minimized within a number of bytes: as `select` does; time alone; and time with little scratch, which
+    is easier to place."""
+    price = PRICE[optimize]
+    yield lambda form: form.flash_bytes if price is None else form.time + price * form.flash_bytes
+    yield lambda form: form.time
+    yield lambda form: form.time + _SCRATCH_PRICE * form.scratch_bytes
+
+
+def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[StreamPlan]:
+    """The cheapest plan whose arena, as placed, has at most `ram` bytes; if none has, those that come near."""
+    limit = ram
+    plans: list[StreamPlan] = []
+    for _ in range(_TRIES):
+        cut = cheapest(candidates, limit)
+        if cut is None:
+            fewest = smallest(candidates, limits.fit_flash)
+            return plans if fewest is None else [*plans, plan_of(problem, fewest[1])]
+        if not limits.fit_flash(cut):
+            return plans
+        plan = plan_of(problem, cut)
+        if plan.arena_bytes <= ram:
+            return [plan]
+        plans.append(plan)
+        limit -= plan.arena_bytes - ram
+    return plans

@@ -1,0 +1,223 @@
+"""How many bytes are alive in the turns of a group, and what each layer of it leaves for its own scratch.
+
+A group's bytes depend on where it begins and ends, not on how the layers before and after it are grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from tinyc.stream.problem import WHOLE, Form, Layer, Problem, Tensor, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Of each tensor: the layer that makes it (-1: a model input), the first and the last that read it.
+
+    last is the number of layers for outputs of the model. A tensor that nobody reads: first and last are its maker.
+    """
+
+    maker: Mapping[str, int]
+    first: Mapping[str, int]
+    last: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A layer in a group: live bytes in the fullest of its turns, without scratch.
+
+    inplace: the same where rows are made in place of one of these tensors.
+    """
+
+    bytes: int
+    inplace: Mapping[tuple[str, ...], int]
+
+    def need(self, form: Form) -> int:
+        """Live bytes with the form's scratch."""
+        return self.inplace.get(form.inplace, self.bytes) + form.scratch_bytes
+
+
+def uses_of(problem: Problem) -> Uses:
+    """Makers and readers of every tensor of the problem."""
+    maker = dict.fromkeys(problem.inputs, -1)
+    maker |= {name: i for i, layer in enumerate(problem.layers) for name in layer.writes}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for i, layer in enumerate(problem.layers):
+        for name in layer.reads:
+            first.setdefault(name, i)
+            last[name] = i
+    last |= dict.fromkeys(problem.outputs, len(problem.layers))
+    ends = {name: max(made, 0) for name, made in maker.items()}
+    return Uses(maker, ends | first, ends | last)
+
+
+def round_up(value: int, unit: int) -> int:
+    """The least multiple of `unit` that is not below `value`."""
+    return -(-value // unit) * unit
+
+
+def reads_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]]:
+    """The rows that a turn reads of each tensor."""
+    layer = problem.layers[turn[0]]
+    tensors = [problem.tensors[name] for name in layer.reads]
+    if turn[1] == WHOLE:
+        return [(tensor, range(tensor.rows)) for tensor in tensors]
+    assert layer.walk is not None
+    return [(tensor, layer.walk.needs[turn[1]]) for tensor in tensors]
+
+
+def writes_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]]:
+    """The rows that a turn makes of each tensor."""
+    layer = problem.layers[turn[0]]
+    tensors = [problem.tensors[name] for name in layer.writes]
+    if turn[1] == WHOLE:
+        return [(tensor, range(tensor.rows)) for tensor in tensors]
+    assert layer.walk is not None
+    made = layer.walk.made(turn[1])
+    return [] if made is None else [(tensor, (made,)) for tensor in tensors]
+
+
+Life = tuple[int, int]  # born, dies: turns, both included
+
+
+def lifetimes(problem: Problem, turns: Sequence[Turn], start: int, stop: int, uses: Uses) -> dict[str, list[Life]]:
+    """Of each row of each tensor that is alive in the turns of layers [start, stop): when, in turns from 0.
+
+    A row that is dead before the group, or that is never there, is (0, -1).
+    """
+    born: dict[str, list[int]] = {}
+    dies: dict[str, list[int]] = {}
+    end = len(turns) - 1
+    for name in problem.tensors:
+        found = _before_turns(problem, name, end, start, stop, uses)
+        if found is not None:
+            born[name], dies[name] = found
+    for number, turn in enumerate(turns):
+        for tensor, rows in reads_of(problem, turn):
+            if uses.last[tensor.name] < stop:
+                for row in rows:
+                    if not problem.stays(tensor.name, row):
+                        dies[tensor.name][row] = number
+            if problem.by_rows and tensor.name in problem.inputs and rows:
+                _arrive(born[tensor.name], max(rows), number)
+        for tensor, rows in writes_of(problem, turn):
+            for row in rows:
+                born[tensor.name][row] = number
+                dies[tensor.name][row] = max(dies[tensor.name][row], number)
+    return {name: [_life(*life) for life in zip(born[name], dies[name], strict=True)] for name in born}
+
+
+def _before_turns(
+    problem: Problem, name: str, end: int, start: int, stop: int, uses: Uses
+) -> tuple[list[int], list[int]] | None:
+    """(born, dies) of a tensor's rows as far as they do not depend on the turns 0 .. end; end + 1 and -1: not known yet.
+
+    None: the tensor has nothing to do with the layers [start, stop).
+    """
+    rows, maker, last = problem.tensors[name].rows, uses.maker[name], uses.last[name]
+    arrives = problem.by_rows and name in problem.inputs
+    there = maker < start and not (arrives and uses.first[name] >= start)
+    made = start <= maker < stop or (arrives and start <= uses.first[name] < stop)
+    kept = problem.kept.get(name, 0)
+    if not made and not (there and last >= start) and not kept:
+        return None
+    born = [0 if there or row < kept else end + 1 for row in range(rows)]
+    used_later = (there or made) and last >= stop
+    dies = [end if used_later else -1] * rows
+    for row in range(rows):
+        if row < kept and maker >= stop:  # of the call before: to be read later in this one
+            dies[row] = end
+        elif maker < stop and problem.stays(name, row):
+            dies[row] = end
+    return born, dies
+
+
+def _arrive(born: list[int], row: int, number: int) -> None:
+    """Rows come in order: those up to `row` are there by this turn."""
+    for r in range(row, -1, -1):
+        if born[r] <= number:
+            return
+        born[r] = number
+
+
+def _life(born: int, dies: int) -> Life:
+    return (born, dies) if born <= dies else (0, -1)
+
+
+def dying_row(problem: Problem, turn: Turn, name: str, lives: Mapping[str, Sequence[Life]], number: int) -> int | None:
+    """The row of tensor `name` whose bytes the output row of the turn may take: the topmost that it reads, if
+    it dies here and has as many bytes."""
+    layer = problem.layers[turn[0]]
+    made = writes_of(problem, turn)
+    if layer.walk is None or turn[1] == WHOLE or not made or not layer.walk.needs[turn[1]]:
+        return None
+    row = layer.walk.needs[turn[1]][0]
+    same = problem.tensors[name].row_bytes == made[0][0].row_bytes
+    return row if same and lives[name][row][1] == number else None
+
+
+def is_inside(name: str, start: int, stop: int, uses: Uses) -> bool:
+    """Whether a tensor is made and used up within layers [start, stop)."""
+    return start <= uses.maker[name] and uses.last[name] < stop
+
+
+def loads_of(problem: Problem, turns: Sequence[Turn], start: int, stop: int, uses: Uses) -> tuple[Load, ...]:
+    """The load of each layer of the group."""
+    lives = lifetimes(problem, turns, start, stop, uses)
+    changes = [0] * (len(turns) + 1)
+    for name, rows in lives.items():
+        size = round_up(problem.tensors[name].row_bytes, problem.unit)
+        for born, dies in rows:
+            if born <= dies:
+                changes[born] += size
+                changes[dies + 1] -= size
+    for index in range(start, stop):
+        walk = problem.layers[index].walk
+        if walk is not None and walk.accumulates and turns[0][1] != WHOLE:
+            own = [number for number, turn in enumerate(turns) if turn[0] == index]
+            changes[own[0]] += round_up(walk.accumulator_bytes, problem.unit)
+            changes[own[-1] + 1] -= round_up(walk.accumulator_bytes, problem.unit)
+    live = list(accumulate(changes))
+    most = dict.fromkeys(range(start, stop), 0)
+    for number, turn in enumerate(turns):
+        most[turn[0]] = max(most[turn[0]], live[number])
+    if turns[0][1] == WHOLE:
+        return (_whole_load(problem, start, most[start], uses),)
+    return tuple(_row_load(problem, turns, i, most[i], live, lives, (start, stop), uses) for i in range(start, stop))
+
+
+def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
+    layer = problem.layers[index]
+    saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)
+    found = {form.inplace for form in layer.whole_forms}
+    dying = {name for name in layer.reads if uses.last[name] == index}
+    return Load(most, {names: most - saved * bool(dying.intersection(names)) for names in found})
+
+
+def _row_load(
+    problem: Problem,
+    turns: Sequence[Turn],
+    index: int,
+    most: int,
+    live: Sequence[int],
+    lives: Mapping[str, Sequence[Life]],
+    group: tuple[int, int],
+    uses: Uses,
+) -> Load:
+    layer: Layer = problem.layers[index]
+    found = {}
+    for names in {form.inplace for form in layer.row_forms if form.inplace}:
+        inside = [name for name in names if is_inside(name, *group, uses)]
+        if not inside or not is_inside(layer.writes[0], *group, uses):
+            continue
+        saved = round_up(problem.tensors[layer.writes[0]].row_bytes, problem.unit)
+        least = 0
+        for number, turn in enumerate(turns):
+            if turn[0] == index:
+                dying = any(dying_row(problem, turn, name, lives, number) is not None for name in inside)
+                least = max(least, live[number] - saved * dying)
+        found[names] = least
+    return Load(most, found)

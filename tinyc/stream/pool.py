@@ -1,0 +1,224 @@
+"""Addresses: every row is a block of its own, placed where the blocks alive with it leave room.
+
+The rows of a contiguous tensor are members of one block, each with its own lifetime; so is a row that is made in place
+of another. What places them is the planner's own `arena.place`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tinyc.plan.arena import height, place
+from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.stream.cuts import Cut
+from tinyc.stream.live import dying_row, is_inside, lifetimes, round_up, uses_of
+from tinyc.stream.problem import WHOLE, Form, Group, Piece, Problem, StreamPlan, Turn
+
+WORK = 300_000  # of `place`, where several plans are compared
+FULL_WORK = 2_000_000  # for the one that is taken
+
+Key = tuple[str, int]  # (tensor, row), ("scratch of <node>", turn), ("accumulator of <node>", 0)
+
+
+@dataclass
+class _Pool:
+    """Blocks under construction: the members of each, and which block and offset every key has."""
+
+    members: list[list[Member]] = field(default_factory=list)
+    aligns: list[int] = field(default_factory=list)
+    where: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (block, offset in it)
+
+    def add(self, key: Key, size: int, born: int, dies: int, align: int) -> None:
+        """A block of its own, alive in turns born .. dies."""
+        self.members.append([])
+        self.aligns.append(align)
+        self.put(key, len(self.members) - 1, 0, size, born, dies)
+
+    def put(self, key: Key, block: int, at: int, size: int, born: int, dies: int) -> None:
+        """Bytes [at, at + size) of a block. Those of a row that is never alive are not kept."""
+        self.where[key] = (block, at)
+        if born <= dies:
+            self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies + 1))
+
+
+def plan_of(problem: Problem, cut: Cut, work: int = WORK) -> StreamPlan:
+    """The plan of a cut: an address for every row and all scratch. Not yet validated."""
+    turns = tuple(turn for group in cut.groups for turn in group.turns)
+    uses = uses_of(problem)
+    lives = lifetimes(problem, turns, 0, len(problem.layers), uses)
+    hosts = dict(_in_place(problem, cut, lives))
+    pool = _Pool()
+    _add_tensors(pool, problem, cut, lives, hosts)
+    _add_scratch(pool, problem, cut.forms, turns)
+    used = [i for i, members in enumerate(pool.members) if members]
+    blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i]) for i in used)
+    layout = Layout(blocks, conflicts(blocks, {}))
+    bound = _lower_bound(blocks, len(turns), problem.unit)
+    starts = place(layout, bound + bound // 256, work)  # closer is not worth the search
+    offsets = dict.fromkeys(range(len(pool.members)), 0) | dict(zip(used, starts, strict=True))
+    at = {key: offsets[block] + inside for key, (block, inside) in pool.where.items()}
+    return StreamPlan(
+        problem=problem,
+        groups=cut.groups,
+        forms=cut.forms,
+        row_offsets={
+            name: tuple(at[name, row] for row in range(tensor.rows)) for name, tensor in problem.tensors.items()
+        },
+        scratch_offsets=_scratch_offsets(problem, cut.forms, turns, at),
+        accumulator_offsets={
+            problem.layers[turn[0]].node: at[key] for turn in turns if (key := _accumulator(problem, turn)) in at
+        },
+        pieces=tuple(_pieces(problem, cut.forms, turns, lives, at)),
+        arena_bytes=round_up(height(layout, starts), problem.unit),
+        lower_bound_bytes=bound,
+        arena_align=16,
+    )
+
+
+def _scratch(problem: Problem, layer: int) -> str:
+    return f"scratch of {problem.layers[layer].node}"
+
+
+def _accumulator(problem: Problem, turn: Turn) -> Key:
+    return f"accumulator of {problem.layers[turn[0]].node}", 0
+
+
+def is_contiguous(problem: Problem, groups: Sequence[Group], name: str) -> bool:
+    """Whether the rows of a tensor must lie one after another: for the caller, or for a whole call."""
+    whole = [problem.layers[group.start] for group in groups if group.is_whole]
+    return (
+        problem.is_resident(name)
+        or name in problem.outputs
+        or any(name in layer.reads + layer.writes for layer in whole)
+    )
+
+
+def _in_place(problem: Problem, cut: Cut, lives: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[tuple[Key, Key]]:
+    """(row, the row or tensor in whose place it is made); whole tensors by their row 0."""
+    uses = uses_of(problem)
+    number = 0
+    for group in cut.groups:
+        for turn in group.turns:
+            layer, form = problem.layers[turn[0]], cut.forms[turn[0]]
+            for name in form.inplace:
+                if turn[1] == WHOLE:
+                    if uses.last[name] == turn[0]:
+                        yield (layer.writes[0], 0), (name, 0)
+                        break
+                elif all(is_inside(tensor, group.start, group.stop, uses) for tensor in (name, layer.writes[0])):
+                    row = dying_row(problem, turn, name, lives, number)
+                    if row is not None:
+                        assert layer.walk is not None
+                        yield (layer.writes[0], layer.walk.made(turn[1]) or 0), (name, row)
+                        break
+            number += 1
+
+
+def _add_tensors(
+    pool: _Pool,
+    problem: Problem,
+    cut: Cut,
+    lives: Mapping[str, Sequence[tuple[int, int]]],
+    hosts: Mapping[Key, Key],
+) -> None:
+    """Makers before readers, so that the host of a row is there before the row."""
+    maker = uses_of(problem).maker
+    pending: list[tuple[int, str, int]] = []
+    for name in sorted(problem.tensors, key=lambda tensor: maker[tensor]):
+        if is_contiguous(problem, cut.groups, name):
+            _add_contiguous(pool, problem, name, lives, hosts.get((name, 0)))
+        else:
+            pending += [(lives[name][row][0], name, row) for row in range(problem.tensors[name].rows)]
+    for _, name, row in sorted(pending, key=lambda one: one[0]):
+        host = hosts.get((name, row))
+        size = problem.tensors[name].row_bytes
+        if host is not None:
+            block, at = pool.where[host]
+            pool.put((name, row), block, at, size, *lives[name][row])
+        else:
+            pool.add((name, row), size, *lives[name][row], problem.unit)
+
+
+def _add_contiguous(
+    pool: _Pool, problem: Problem, name: str, lives: Mapping[str, Sequence[tuple[int, int]]], host: Key | None
+) -> None:
+    tensor = problem.tensors[name]
+    if host is None:
+        pool.members.append([])
+        pool.aligns.append(problem.unit)
+    block, at = pool.where[host] if host else (len(pool.members) - 1, 0)
+    for row in range(tensor.rows):
+        pool.put((name, row), block, at + row * tensor.row_bytes, tensor.row_bytes, *lives[name][row])
+
+
+def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Sequence[Turn]) -> None:
+    spans: dict[int, list[int]] = {}
+    for number, (index, row) in enumerate(turns):
+        if forms[index].scratch_bytes:
+            key = (_scratch(problem, index), max(row, 0))
+            pool.add(key, forms[index].scratch_bytes, number, number, problem.scratch_unit)
+        if row != WHOLE:
+            spans.setdefault(index, []).append(number)
+    for index, numbers in spans.items():
+        walk = problem.layers[index].walk
+        if walk is not None and walk.accumulates:
+            key = _accumulator(problem, (index, 0))
+            pool.add(key, walk.accumulator_bytes, numbers[0], numbers[-1], problem.unit)
+
+
+def _scratch_offsets(
+    problem: Problem, forms: Sequence[Form], turns: Sequence[Turn], at: Mapping[Key, int]
+) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for index, row in turns:
+        if forms[index].scratch_bytes:
+            node = problem.layers[index].node
+            found[node] = (*found.get(node, ()), at[_scratch(problem, index), max(row, 0)])
+    return found
+
+
+def _lower_bound(blocks: Sequence[Block], turns: int, unit: int) -> int:
+    """Most live bytes in any turn: bytes that two members of a block share count once. Every start is a multiple of
+    `unit`; the topmost block of a turn may end between."""
+    live, slack = [0] * turns, 0
+    for block in blocks:
+        for turn in range(block.born, block.dies):
+            size = _union((m.at, m.at + m.size) for m in block.members if m.born <= turn < m.dies)
+            live[turn] += round_up(size, unit)
+            slack = max(slack, round_up(size, unit) - size)
+    return max(live, default=0) - slack
+
+
+def _union(intervals: Iterable[tuple[int, int]]) -> int:
+    """Bytes that the intervals cover together."""
+    total = end = 0
+    for low, high in sorted(intervals):
+        total += max(0, high - max(low, end))
+        end = max(end, high)
+    return total
+
+
+def _pieces(
+    problem: Problem,
+    forms: Sequence[Form],
+    turns: Sequence[Turn],
+    lives: Mapping[str, Sequence[tuple[int, int]]],
+    at: Mapping[Key, int],
+) -> Iterator[Piece]:
+    for name, tensor in problem.tensors.items():
+        for row, (born, dies) in enumerate(lives[name]):
+            if born <= dies:
+                yield Piece(name, row, at[name, row], tensor.row_bytes, born, dies)
+    spans: dict[Key, tuple[int, int, int]] = {}
+    for number, turn in enumerate(turns):
+        index, row = turn
+        if forms[index].scratch_bytes:
+            key = (_scratch(problem, index), max(row, 0))
+            yield Piece(*key, at[key], forms[index].scratch_bytes, number, number)
+        walk = problem.layers[index].walk
+        key = _accumulator(problem, turn)
+        if row != WHOLE and walk is not None and key in at:
+            spans[key] = (spans.get(key, (number,))[0], number, walk.accumulator_bytes)
+    for key, (born, dies, size) in spans.items():
+        yield Piece(*key, at[key], size, born, dies)
