@@ -11,6 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from tinyc import paths
+from tinyc.board_parts import (
+    Flashing,
+    FlashTiming,
+    SetupStep,
+    Uart,
+    read_flash_timing,
+    read_flashing,
+    read_setup,
+    read_uart,
+)
+from tinyc.board_table import Table
 from tinyc.errors import Loc, TinycError
 
 
@@ -42,20 +53,13 @@ class Unicorn:
 
 
 @dataclass(frozen=True, slots=True)
-class Uart:
-    """The board's UART: its register model and base address."""
-
-    kind: str
-    base: int
-
-
-@dataclass(frozen=True, slots=True)
 class Board:
     """A target. `memory` is None where the operating system gives it (host).
 
-    isa: features that kernels ask for (`dsp`, `fpu`, `mve`). clock_hz: typical clock, for times in
+    isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`). clock_hz: typical clock, for times in
     reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup and io name the
-    harness files in templates/firmware. file: where the description came from.
+    harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup, flashing: for firmware on the board itself; flash_timing: for its
+    cycles. file: where the description came from.
     """
 
     name: str
@@ -67,7 +71,11 @@ class Board:
     startup: str
     io: str
     cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    boot2: str = ""
     uart: Uart | None = None
+    setup: tuple[SetupStep, ...] = ()
+    flashing: Flashing | None = None
+    flash_timing: FlashTiming | None = None
     qemu: Qemu | None = None
     unicorn: Unicorn | None = None
     file: str = ""
@@ -91,6 +99,7 @@ class Board:
 STARTUPS = ("cortex-m", "riscv", "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
+BOOT2S = ("rp2040",)
 
 
 def list_boards() -> tuple[Board, ...]:
@@ -129,115 +138,33 @@ def _read(file: Path) -> Board:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file))) from error
-    return _board(_Table(table, "", text, str(file)))
+    return _board(Table(table, "", text, str(file)))
 
 
-class _Table:
-    """A TOML table that is read key by key; every complaint names file, line and key."""
-
-    def __init__(self, data: Mapping[str, Any], section: str, text: str, file: str) -> None:
-        self._data = dict(data)
-        self._section = section
-        self._text = text
-        self.file = file
-        self._read: set[str] = set()
-
-    def string(self, key: str, default: str | None = None) -> str:
-        value = self._value(key, default)
-        if not isinstance(value, str) or not value:
-            raise self.error(key, f"must be a text, not {_shown(value)}")
-        return value
-
-    def integer(self, key: str, default: int | None = None, least: int = 0) -> int:
-        value = self._value(key, default)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise self.error(key, f"must be a whole number, not {_shown(value)}")
-        if not least <= value < 1 << 32:
-            raise self.error(key, f"must be from {least} to 2^32 - 1, not {value}")
-        return value
-
-    def strings(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        value = self._value(key, default)
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise self.error(key, f"must be a list of texts, not {_shown(value)}")
-        return tuple(value)
-
-    def choice(self, key: str, choices: tuple[str, ...]) -> str:
-        value = self.string(key)
-        if value not in choices:
-            raise self.error(key, f"is '{value}'; it must be one of: {', '.join(choices)}")
-        return value
-
-    def table(self, key: str) -> _Table | None:
-        if key not in self._data:
-            return None
-        value = self._value(key, None)
-        path = f"{self._section}.{key}" if self._section else key
-        if not isinstance(value, dict):
-            raise self.error(key, f"must be a table, [{path}]")
-        return _Table(value, path, self._text, self.file)
-
-    def has(self, key: str) -> bool:
-        return key in self._data
-
-    def finish(self) -> None:
-        """Refuse keys that nobody asked for: a misspelt key would be ignored silently."""
-        for key in self._data:
-            if key not in self._read:
-                close = difflib.get_close_matches(key, self._read, n=1)
-                guess = f"; did you mean '{close[0]}'?" if close else ""
-                raise self.error(key, f"is not a key of a board file{guess}")
-
-    def error(self, key: str, what: str) -> TinycError:
-        name = f"{self._section}.{key}" if self._section else key
-        line = self._line(key)
-        where = f"{self.file}:{line}" if line else self.file
-        hint = "docs/boards.md describes the keys of a board file"
-        return TinycError(f"'{name}' {what}", Loc(where), hint)
-
-    def _value(self, key: str, default: Any) -> Any:
-        self._read.add(key)
-        if key not in self._data and default is None:
-            raise self.error(key, "is missing")
-        return self._data.get(key, default)
-
-    def _line(self, key: str) -> int | None:
-        """Line of the key, or of its table's header when the key is missing; None when neither is found."""
-        header = None
-        section = ""
-        for number, line in enumerate(self._text.splitlines(), 1):
-            if opened := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
-                section = opened[1].replace(" ", "")
-                if section == f"{self._section}.{key}".lstrip("."):
-                    return number
-                header = number if section == self._section else header
-            elif section == self._section and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
-                return number
-        return header
-
-
-def _shown(value: Any) -> str:
-    return "empty" if value == "" else f"{value!r}"
-
-
-def _board(table: _Table) -> Board:
+def _board(table: Table) -> Board:
     firmware = table.table("firmware")
     if firmware is None:
         raise table.error("firmware", "is missing")
     startup = firmware.choice("startup", STARTUPS)
     io = firmware.choice("io", IOS)
+    boot2 = firmware.choice("boot2", BOOT2S) if firmware.has("boot2") else ""
     firmware.finish()
+    clock_hz = table.integer("clock_hz", 0)
     board = Board(
         name=table.string("name"),
         description=table.string("description"),
         core=table.string("core"),
         isa=frozenset(table.strings("isa")),
-        clock_hz=table.integer("clock_hz", 0),
+        clock_hz=clock_hz,
         memory=_memory(table, startup),
         startup=startup,
         io=io,
+        boot2=boot2,
         cflags=_cflags(table, startup),
-        uart=_uart(table),
+        uart=read_uart(table, clock_hz),
+        setup=read_setup(table),
+        flashing=read_flashing(table),
+        flash_timing=read_flash_timing(table),
         file=table.file,
         **_emulators(table),
     )
@@ -245,7 +172,7 @@ def _board(table: _Table) -> Board:
     return board
 
 
-def _memory(table: _Table, startup: str) -> Memory | None:
+def _memory(table: Table, startup: str) -> Memory | None:
     memory = table.table("memory")
     if memory is None:
         if startup != "host":
@@ -276,7 +203,7 @@ def _overlap(memory: Memory) -> bool:
     )
 
 
-def _cflags(table: _Table, startup: str) -> Mapping[str, tuple[str, ...]]:
+def _cflags(table: Table, startup: str) -> Mapping[str, tuple[str, ...]]:
     cflags = table.table("cflags")
     if cflags is None:
         if startup != "host":
@@ -289,16 +216,7 @@ def _cflags(table: _Table, startup: str) -> Mapping[str, tuple[str, ...]]:
     return result
 
 
-def _uart(table: _Table) -> Uart | None:
-    uart = table.table("uart")
-    if uart is None:
-        return None
-    result = Uart(uart.string("kind"), uart.integer("base"))
-    uart.finish()
-    return result
-
-
-def _emulators(table: _Table) -> dict[str, Any]:
+def _emulators(table: Table) -> dict[str, Any]:
     emulator = table.table("emulator")
     if emulator is None:
         return {}

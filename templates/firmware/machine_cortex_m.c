@@ -20,13 +20,17 @@ extern const uint32_t tc_stack_bottom[], tc_stack_top[];
 void tc_machine_open(void);
 void tc_machine_fault(const uint32_t *frame, uint32_t exc_return);
 
+#ifndef TC_WITHOUT_PROTECTION
+
+enum { FLASH, RAM, PERIPHERALS }; /* regions; the last one is device memory */
+
 #if __ARM_ARCH >= 8
 
 static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int writable)
 {
     MPU_RNR = region;
     MPU_RBAR = origin | (writable ? 1u : 4u); /* not shared; AP: read and write, or read only; XN */
-    MPU_RASR = ((origin + bytes - 1u) & ~31u) | 1u;
+    MPU_RASR = ((origin + bytes - 1u) & ~31u) | (region == PERIPHERALS ? 1u << 1 : 0u) | 1u;
 }
 
 #else
@@ -40,7 +44,37 @@ static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int writab
     used = (bytes + eighth - 1) / eighth;
     MPU_RNR = region;
     MPU_RBAR = origin;
-    MPU_RASR = (writable ? 1u << 28 | 3u << 24 : 6u << 24) | 1u << 17 | ((0xFFu << used) & 0xFFu) << 8 | (log2 - 1) << 1 | 1u;
+    MPU_RASR = (writable ? 1u << 28 | 3u << 24 : 6u << 24) | (region == PERIPHERALS ? 1u << 16 : 1u << 17) |
+               ((0xFFu << used) & 0xFFu) << 8 | (log2 - 1) << 1 | 1u;
+}
+
+#endif
+
+#endif
+
+#ifdef TC_CACHES
+
+#define REGISTER_ICIALLU REGISTER(0xE000EF50)
+#define REGISTER_DCISW REGISTER(0xE000EF60)
+#define REGISTER_CCSIDR REGISTER(0xE000ED80)
+#define REGISTER_CSSELR REGISTER(0xE000ED84)
+
+/* Both caches of a Cortex-M7, emptied first (Armv7-M Architecture Reference Manual, B2.2). Lines have 32 bytes. */
+static void caches_on(void)
+{
+    uint32_t size, sets, ways, way_shift = 32;
+    REGISTER_CSSELR = 0;
+    __asm__ volatile("dsb" ::: "memory");
+    size = REGISTER_CCSIDR;
+    sets = size >> 13 & 0x7FFFu;
+    ways = size >> 3 & 0x3FFu;
+    for (uint32_t w = ways; w != 0; w >>= 1) way_shift--;
+    for (uint32_t set = 0; set <= sets; set++)
+        for (uint32_t way = 0; way <= ways; way++) REGISTER_DCISW = (way_shift < 32 ? way << way_shift : 0) | set << 5;
+    REGISTER_ICIALLU = 0;
+    __asm__ volatile("dsb\n\tisb" ::: "memory");
+    CCR |= 3u << 16;
+    __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
 #endif
@@ -51,14 +85,22 @@ void tc_machine_open(void)
 #if __ARM_ARCH >= 7
     CCR |= 1u << 4; /* a division by zero faults */
 #endif
+#ifdef TC_CACHES
+    caches_on();
+#endif
+#ifndef TC_WITHOUT_PROTECTION
     if ((MPU_TYPE >> 8 & 0xFFu) < 2) return;
 #if __ARM_ARCH >= 8
-    MPU_MAIR0 = 0xFF; /* normal memory, write-back */
+    MPU_MAIR0 = 0x00FF; /* 0: normal memory, write-back; 1: device memory */
 #endif
-    protect(0, TC_FLASH_ORIGIN, TC_FLASH_BYTES, 0);
-    protect(1, TC_RAM_ORIGIN, TC_RAM_BYTES, 1);
+    protect(FLASH, TC_FLASH_ORIGIN, TC_FLASH_BYTES, 0);
+    protect(RAM, TC_RAM_ORIGIN, TC_RAM_BYTES, 1);
+#ifdef TC_PERIPHERALS
+    protect(PERIPHERALS, 0x40000000u, 0x20000000u, 1);
+#endif
     MPU_CTRL = 1;
     __asm__ volatile("dsb\n\tisb" ::: "memory");
+#endif
 }
 
 /* frame: r0-r3, r12, lr, pc, xpsr as the core pushed them; not readable after a stack overflow. */

@@ -10,13 +10,8 @@
 enum { REQUEST_INFO = 1, REQUEST_RUN = 2, REQUEST_END = 3 };
 enum { REPLY_INFO = 0x81, REPLY_RESULT = 0x82, REPLY_STEP = 0x83, REPLY_ERROR = 0x84, REPLY_FAULT = 0x85, REPLY_END = 0x86 };
 enum { ERROR_CRC = 1, ERROR_TYPE = 2, ERROR_LENGTH = 3, ERROR_VERSION = 4 };
+enum { INFO_STARTED = 2 }; /* flag: sent unasked */
 enum { GUARD_BELOW = 1, GUARD_ABOVE = 2 };
-
-#ifdef TC_DUMP_STEPS
-#define INFO_FLAGS 1u
-#else
-#define INFO_FLAGS 0u
-#endif
 
 typedef struct {
     uint8_t version, type;
@@ -25,13 +20,6 @@ typedef struct {
 
 static const uint32_t input_bytes[] = {TC_INPUT_BYTES};
 static const uint32_t output_bytes[] = {TC_OUTPUT_BYTES};
-
-/* Also read from the ELF file, so that inputs can be checked before anything runs. */
-extern const uint32_t tc_firmware_info[];
-const uint32_t tc_firmware_info[] = {
-    INFO_FLAGS, TC_ARENA_BYTES, TC_ARENA_ALIGN, TC_INPUT_COUNT, TC_OUTPUT_COUNT, TC_STEP_COUNT,
-    TC_INPUT_BYTES, TC_OUTPUT_BYTES,
-};
 
 static uint32_t inference;
 
@@ -94,10 +82,17 @@ static void end_reply(void)
     tc_port_write(b, 4);
 }
 
+/* In pieces of TC_RECEIVE_BYTES: a line without a buffer loses bytes while a checksum is computed over many. */
 static int receive(void *data, uint32_t bytes)
 {
-    if (bytes > 0 && !tc_port_read(data, bytes)) return 0;
-    received_crc = crc_update(received_crc, data, bytes);
+    uint8_t *p = data;
+    while (bytes > 0) {
+        uint32_t piece = bytes < TC_RECEIVE_BYTES ? bytes : TC_RECEIVE_BYTES;
+        if (!tc_port_read(p, piece)) return 0;
+        received_crc = crc_update(received_crc, p, piece);
+        p += piece;
+        bytes -= piece;
+    }
     return 1;
 }
 
@@ -127,13 +122,14 @@ static void send_error(uint32_t code, uint32_t detail)
     end_reply();
 }
 
-static void send_info(void)
+static void send_info(uint32_t flags)
 {
     const char *version = tc_model_version();
-    uint32_t words = sizeof tc_firmware_info / 4, text = 0;
+    uint32_t words = 6 + TC_INPUT_COUNT + TC_OUTPUT_COUNT, text = 0;
     while (version[text] != 0) text++;
     begin_reply(REPLY_INFO, words * 4 + text);
-    for (uint32_t i = 0; i < words; i++) send_u32(tc_firmware_info[i]);
+    send_u32(tc_firmware_info[0] | flags);
+    for (uint32_t i = 1; i < words; i++) send_u32(tc_firmware_info[i]);
     send(version, text);
     end_reply();
 }
@@ -157,8 +153,8 @@ static uint32_t next_random(uint32_t *state)
     return *state;
 }
 
-/* The arena and its guards hold a different pattern before every inference, so that a byte that is read
- * before it is written, or written outside, shows. */
+/* The arena, but for the inputs in it, and its guards hold a different pattern before every inference, so that a byte
+ * that is read before it is written, or written outside, shows. */
 static void fill(uint8_t *p, uint32_t bytes, uint32_t seed)
 {
     uint32_t state = seed * 2654435761u + 1u;
@@ -174,9 +170,28 @@ static int holds(const uint8_t *p, uint32_t bytes, uint32_t seed)
     return 1;
 }
 
+/* Where the first input at or behind `from` begins, and *end where it ends; `limit` and `limit` when there is none. */
+static uint32_t next_input(uint8_t *arena, uint32_t from, uint32_t limit, uint32_t *end)
+{
+    uint32_t start = limit;
+    *end = limit;
+    for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
+        uint32_t at = (uint32_t)((uint8_t *)tc_input(arena, i) - arena);
+        if (at < from || at >= start) continue;
+        start = at;
+        *end = at + input_bytes[i];
+    }
+    return start;
+}
+
 static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
 {
-    fill(arena, TC_ARENA_BYTES, 4 * seed + 1);
+    uint32_t from = 0, end, start;
+    do {
+        start = next_input(arena, from, TC_ARENA_BYTES, &end);
+        fill(arena + from, start - from, 4 * (seed + from) + 1);
+        from = end;
+    } while (from < TC_ARENA_BYTES);
     if (!guarded) return;
     fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2);
     fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3);
@@ -200,15 +215,15 @@ static uint32_t sum(const uint32_t *values, uint32_t count)
     return total;
 }
 
-static void send_result(const uint8_t *arena, int status, uint32_t guards, uint32_t stack_bytes)
+static void send_result(const uint8_t *arena, int status, uint32_t guards, const tc_measured_t *measured)
 {
     begin_reply(REPLY_RESULT, 24 + sum(output_bytes, TC_OUTPUT_COUNT));
     send_u32(inference);
     send_u32((uint32_t)status);
     send_u32(guards);
-    send_u32(stack_bytes);
-    send_u32(TC_NOT_MEASURED); /* cycles, low word then high word */
-    send_u32(TC_NOT_MEASURED);
+    send_u32(measured->stack_bytes);
+    send_u32((uint32_t)measured->cycles);
+    send_u32((uint32_t)(measured->cycles >> 32));
     for (uint32_t i = 0; i < TC_OUTPUT_COUNT; i++) send(tc_output(arena, i), output_bytes[i]);
     end_reply();
 }
@@ -218,14 +233,13 @@ static int serve_run(uint32_t length)
 {
     int guarded = 0;
     uint8_t *arena = tc_port_arena(&guarded);
-    uint32_t stack_bytes = TC_NOT_MEASURED;
+    tc_measured_t measured = {TC_NOT_MEASURED, TC_CYCLES_NOT_MEASURED};
     uint32_t expected = sum(input_bytes, TC_INPUT_COUNT);
     int status;
     if (length != expected) {
         send_error(ERROR_LENGTH, expected);
         return 1;
     }
-    prepare_arena(arena, guarded, inference);
     for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
         if (!receive(tc_input(arena, i), input_bytes[i])) return 0;
     }
@@ -233,8 +247,9 @@ static int serve_run(uint32_t length)
         send_error(ERROR_CRC, inference);
         return 1;
     }
-    status = tc_port_run(arena, &stack_bytes);
-    send_result(arena, status, damaged_guards(arena, guarded, inference), stack_bytes);
+    prepare_arena(arena, guarded, inference);
+    status = tc_port_run(arena, &measured);
+    send_result(arena, status, damaged_guards(arena, guarded, inference), &measured);
     inference++;
     return 1;
 }
@@ -245,14 +260,25 @@ static const tc_step_t steps[] = {TC_STEPS};
 void tc_after_step(unsigned step, const void *arena);
 void tc_after_step(unsigned step, const void *arena)
 {
-    for (uint32_t i = 0; i < TC_STEP_COUNT; i++) {
-        if (steps[i].number != step) continue;
+    for (uint32_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (steps[i].bytes == 0 || steps[i].number != step) continue;
         begin_reply(REPLY_STEP, 8 + steps[i].bytes);
         send_u32(inference);
         send_u32(step);
         send((const uint8_t *)arena + steps[i].offset, steps[i].bytes);
         end_reply();
     }
+}
+
+/* One frame per row of a step that runs row by row, in order. */
+void tc_after_row(unsigned step, const void *row, uint32_t bytes);
+void tc_after_row(unsigned step, const void *row, uint32_t bytes)
+{
+    begin_reply(REPLY_STEP, 8 + bytes);
+    send_u32(inference);
+    send_u32(step);
+    send(row, bytes);
+    end_reply();
 }
 #endif
 
@@ -273,7 +299,7 @@ static int serve(void)
     } else if (!receive_crc_ok()) {
         send_error(ERROR_CRC, inference);
     } else if (h.type == REQUEST_INFO) {
-        send_info();
+        send_info(0);
     } else if (h.type == REQUEST_END) {
         begin_reply(REPLY_END, 0);
         end_reply();
@@ -287,7 +313,7 @@ static int serve(void)
 int main(void)
 {
     tc_port_open();
-    send_info();
+    send_info(INFO_STARTED);
     while (serve()) {
     }
     tc_port_exit(0);

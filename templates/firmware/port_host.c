@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 void tc_port_open(void) {}
 
@@ -16,6 +17,11 @@ int tc_port_read(void *data, uint32_t bytes)
 void tc_port_write(const void *data, uint32_t bytes)
 {
     if (fwrite(data, 1, bytes, stdout) != bytes) exit(4);
+}
+
+void tc_port_flush(void)
+{
+    fflush(stdout);
 }
 
 void tc_port_exit(int code)
@@ -45,10 +51,17 @@ uint8_t *tc_port_arena(int *guarded)
     return arena;
 }
 
-int tc_port_run(void *arena, uint32_t *stack_bytes)
+int tc_port_run(void *arena, tc_measured_t *measured)
 {
     int status = tc_model_run(arena);
-    *stack_bytes = TC_NOT_MEASURED;
+    (void)measured;
     fflush(stdout);
     return status;
+}
+
+uint64_t tc_port_microseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }

@@ -37,6 +37,8 @@ void tc_port_write(const void *data, uint32_t bytes)
     if (tc_semihosting(SYS_WRITE, arguments) != 0) tc_port_exit(4);
 }
 
+void tc_port_flush(void) {}
+
 void tc_port_exit(int code)
 {
     const uintptr_t arguments[2] = {APPLICATION_EXIT, (uintptr_t)code};
@@ -53,7 +55,7 @@ uint8_t *tc_port_arena(int *guarded)
     return memory + GUARD;
 }
 
-int tc_port_run(void *arena, uint32_t *stack_bytes)
+int tc_port_run(void *arena, tc_measured_t *measured)
 {
-    return tc_run_measured(arena, stack_bytes);
+    return tc_run_measured(arena, &measured->stack_bytes);
 }

@@ -1,5 +1,5 @@
 /* Start-up for Armv6-M to Armv8.1-M: vectors, FPU, memory set-up, faults, and the measured call of the
- * model. TC_MODEL_RUN is the model's run function. */
+ * model. TC_MODEL_RUN is the model's run function, or one that calls it. */
     .syntax unified
     .thumb
 
@@ -8,9 +8,12 @@
 tc_vectors:
     .word tc_stack_top
     .word Reset_Handler
-    .rept 14
+    .rept 13
     .word tc_fault_entry
     .endr
+    .word tc_systick            /* of timer_cortex_m.c, where that is linked */
+    .weak   tc_systick
+    .thumb_set tc_systick, tc_fault_entry
 
     .text
     .balign 4
@@ -26,6 +29,12 @@ Reset_Handler:
     str     r1, [r0]
     dsb
     isb
+#endif
+#if __ARM_ARCH >= 7
+    /* VTOR: a bootloader, or memory that appears at address 0 too, may have left it elsewhere. */
+    ldr     r0, =0xE000ED08
+    ldr     r1, =tc_vectors
+    str     r1, [r0]
 #endif
     ldr     r0, =tc_data_load
     ldr     r1, =tc_data_start

@@ -4,6 +4,7 @@
  *
  * A configuration file has one item per line:
  *     run START END      the model's run function: counting begins when START is entered
+ *     inner START END    a function of the model that the run function calls, counted as part of it
  *     return ADDRESS     where it returns to: counting ends
  *     step ADDRESS       where a step's function begins: what is executed from there on belongs to it, until
  *                        the run function or another step is entered
@@ -57,7 +58,7 @@ typedef struct block {
 } block_t;
 
 static struct {
-    uint64_t run_start, run_end, run_return, limit;
+    uint64_t run_start, run_end, inner_start, inner_end, run_return, limit;
     uint64_t *steps; /* start addresses; slot k is steps[k - 1] */
     int slots, riscv;
     char report[4096];
@@ -95,6 +96,9 @@ static int configure(const char *path)
         if (sscanf(line, "run %llx %llx", &a, &b) == 2) {
             config.run_start = a;
             config.run_end = b;
+        } else if (sscanf(line, "inner %llx %llx", &a, &b) == 2) {
+            config.inner_start = a;
+            config.inner_end = b;
         } else if (sscanf(line, "return %llx", &a) == 1) {
             config.run_return = a;
         } else if (sscanf(line, "step %llx", &a) == 1) {
@@ -120,6 +124,7 @@ static void set_role(block_t *b)
     b->role = ROLE_NONE;
     if (b->address == config.run_start) b->role = ROLE_ENTRY;
     else if (b->address > config.run_start && b->address < config.run_end) b->role = ROLE_RUN;
+    else if (b->address >= config.inner_start && b->address < config.inner_end) b->role = ROLE_RUN;
     else if (b->address == config.run_return) b->role = ROLE_RETURN;
     for (int slot = 1; slot < config.slots; slot++) {
         if (b->address == config.steps[slot - 1]) {

@@ -23,6 +23,11 @@ KERNEL = {
     "depthwise_conv2d": "tc_depthwise_conv2d_3x3_s8_scalar",
     "fully_connected": "tc_fully_connected_s8_scalar",
 }
+INT4_KERNEL = {
+    "conv2d": "tc_conv2d_s8_w4_scalar",
+    "depthwise_conv2d": "tc_depthwise_conv2d_3x3_s8_w4_scalar",
+    "fully_connected": "tc_fully_connected_s8_w4_scalar",
+}
 
 
 def conv(x, w, attrs=None, **more) -> Layer:
@@ -60,6 +65,14 @@ def test_equals_the_reference(name: str, board: str) -> None:
     layer = LAYERS[name]
     numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], numerics, board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_int4_equals_the_reference(name: str, board: str) -> None:
+    layer = replace(LAYERS[name], bits=4, weights="least")
+    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    check_on_core(graph_of(layer), samples(layer)[:2], INT4_KERNEL[layer.op], numerics, board_name=board)
 
 
 @pytest.mark.parametrize("board", BOARDS)

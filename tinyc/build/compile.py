@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def compile_library(
     if dump_steps:
         output.parent.mkdir(parents=True, exist_ok=True)
         header = output.with_name("after_step.h")
-        header.write_text(_render("after_step.h.j2", prefix=model.upper()))
+        header.write_text(render("after_step.h.j2", prefix=model.upper()))
         flags += ["-include", str(header)]
     toolchain.run([*flags, "-c", source, "-o", output], f"compiling {source.name}")
     return output
@@ -125,18 +126,54 @@ def compile_firmware(
         dump_steps=dump_steps,
         sanitize=sanitize,
     )
-    _write_glue(library_dir, model, board, out_dir, dump_steps)
+    defines = {"TC_MODEL_RUN": f"{model}_run"}
+    if dump_steps:
+        defines["TC_DUMP_STEPS"] = "1"
+    if sanitize:
+        defines["TC_SANITIZE"] = "1"
+    harness = Harness(("main.c", f"port_{board.io}.c"), defines)
+    elf, info = link_firmware(library_dir, model, board, toolchain, library, out_dir, harness, sanitize=sanitize)
+    return Firmware(elf, model, board, toolchain, library, info, dump_steps, sanitize)
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """What is linked around a library to make firmware: sources of templates/firmware, macros, and sources that were
+    written into the output folder. Start-up code, memory functions and the model's glue are always there."""
+
+    sources: tuple[str, ...]
+    defines: Mapping[str, str]
+    generated: tuple[Path, ...] = ()
+
+
+def link_firmware(
+    library_dir: Path,
+    model: str,
+    board: Board,
+    toolchain: Toolchain,
+    library: Path,
+    out_dir: Path,
+    harness: Harness,
+    *,
+    sanitize: bool = False,
+) -> tuple[Path, FirmwareInfo]:
+    """Links the library's object with a harness to `<out_dir>/<model>.elf`; also what the firmware says of the model.
+
+    Raises TinycError when it does not fit the board, or has an instruction that the board's core has not.
+    """
+    _write_glue(library_dir, model, out_dir, "TC_DUMP_STEPS" in harness.defines)
     elf = out_dir / f"{model}.elf"
-    defines = _defines(model, board, dump_steps, sanitize)
+    defines = [f"-D{name}={value}" for name, value in {**_memory_defines(board), **harness.defines}.items()]
     include = [f"-I{library_dir}", f"-I{out_dir}", f"-I{paths.templates_dir() / 'firmware'}"]
     flags = [*_flags(toolchain, "balanced", sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
+    sources = [*_sources(board, harness), *harness.generated, *_whole_input(library_dir, model, out_dir)]
     toolchain.run(
-        [*flags, *_harness_sources(board), library, *_link_flags(toolchain, board, out_dir), "-o", elf],
+        [*flags, *sources, library, *_link_flags(toolchain, board, out_dir), "-o", elf],
         f"building the firmware of {model} for {board.name}",
     )
     linked = read_elf(elf)
     check_legal(linked, board)
-    return Firmware(elf, model, board, toolchain, library, read_info(linked), dump_steps, sanitize)
+    return elf, read_info(linked)
 
 
 def read_info(elf: Elf) -> FirmwareInfo:
@@ -154,37 +191,32 @@ def _flags(toolchain: Toolchain, optimize: Optimize, sanitize: bool) -> list[str
     return [*flags, *SANITIZE_FLAGS] if sanitize else [*flags, *WARNING_FLAGS]
 
 
-def _harness_sources(board: Board) -> list[Path]:
-    folder = paths.templates_dir() / "firmware"
-    names = ["main.c", f"port_{board.io}.c"]
+def _sources(board: Board, harness: Harness) -> list[Path]:
+    names = [*harness.sources, "info.c"]
     if not board.is_host:
         startup = board.startup.replace("-", "_")
         names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c"]
-    return [folder / name for name in names]
+    return [paths.templates_dir() / "firmware" / name for name in names]
 
 
-def _defines(model: str, board: Board, dump_steps: bool, sanitize: bool) -> list[str]:
-    defines = {"TC_MODEL_RUN": f"{model}_run"}
-    if board.memory is not None:
-        defines |= {
-            "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
-            "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
-            "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
-            "TC_RAM_BYTES": f"{board.memory.ram_bytes}u",
-        }
-    if dump_steps:
-        defines["TC_DUMP_STEPS"] = "1"
-    if sanitize:
-        defines["TC_SANITIZE"] = "1"
-    return [f"-D{name}={value}" for name, value in defines.items()]
+def _memory_defines(board: Board) -> dict[str, str]:
+    if board.memory is None:
+        return {}
+    return {
+        "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
+        "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
+        "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
+        "TC_RAM_BYTES": f"{board.memory.ram_bytes}u",
+    }
 
 
 def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str]:
     if board.is_host:
         return []
     script = out_dir / "firmware.ld"
-    script.write_text(_render("firmware.ld.j2", board=board.name, memory=board.memory))
+    script.write_text(render("firmware.ld.j2", board=board.name, memory=board.memory))
     flags = ["-nostartfiles", f"-Wl,-T,{script}", "-Wl,--gc-sections", "-Wl,-e,Reset_Handler"]
+    flags.append("-Wl,-u,tc_firmware_info")  # read from the ELF file, whether or not the firmware sends it
     return flags + runtime_flags(toolchain)
 
 
@@ -193,12 +225,12 @@ def runtime_flags(toolchain: Toolchain) -> list[str]:
     return [] if toolchain.family == "zig" else ["-nostdlib", "-lgcc"]
 
 
-def _write_glue(library_dir: Path, model: str, board: Board, out_dir: Path, dump_steps: bool) -> None:
+def _write_glue(library_dir: Path, model: str, out_dir: Path, dump_steps: bool) -> None:
     header = library_dir / f"{model}.h"
     prefix = model.upper()
-    inputs = _macro(header, f"{prefix}_INPUT_COUNT")
-    outputs = _macro(header, f"{prefix}_OUTPUT_COUNT")
-    text = _render(
+    inputs = macro(header, f"{prefix}_INPUT_COUNT")
+    outputs = macro(header, f"{prefix}_OUTPUT_COUNT")
+    text = render(
         "model_glue.h.j2",
         model=model,
         prefix=prefix,
@@ -206,13 +238,41 @@ def _write_glue(library_dir: Path, model: str, board: Board, out_dir: Path, dump
         outputs=outputs,
         input_bytes=[f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
         output_bytes=[f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
-        steps=range(_macro(header, f"{prefix}_STEP_COUNT")),
+        steps=_dumped_steps(header, prefix),
+        row_input=_row_type(header, model),
         dump_steps=dump_steps,
     )
     (out_dir / "model_glue.h").write_text(text)
 
 
-def _macro(header: Path, name: str) -> int:
+def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
+    """For a library that takes rows: the source file that gives it the harness's whole input, row by row."""
+    ctype = _row_type(library_dir / f"{model}.h", model)
+    if not ctype:
+        return []
+    source = out_dir / "whole_input.c"
+    incremental = f"int {model}_push_rows(" in _read_text(library_dir / f"{model}.h")
+    text = render("whole_input.c.j2", model=model, prefix=model.upper(), ctype=ctype, incremental=incremental)
+    source.write_text(text)
+    return [source]
+
+
+def _row_type(header: Path, model: str) -> str:
+    """The C type of the rows that the library takes; "" if it takes its inputs as a whole."""
+    push = rf"^int {model}_push_rows?\(void \*arena,(?: int32_t row,)? const (\w+) \*data\);$"
+    found = re.search(push, _read_text(header), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _dumped_steps(header: Path, prefix: str) -> list[int]:
+    """The steps whose output lies in the arena as a whole, by the library's header."""
+    return [
+        int(n) for n in re.findall(rf"^#define {prefix}_STEP_(\d+)_OUTPUT_OFFSET ", _read_text(header), re.MULTILINE)
+    ]
+
+
+def macro(header: Path, name: str) -> int:
+    """The number that the library's header defines under a name."""
     found = re.search(rf"^#define {name} (\d+)$", _read_text(header), re.MULTILINE)
     if found is None:
         raise TinycError(f"the library's header does not define {name}", Loc(str(header)))
@@ -226,7 +286,8 @@ def _read_text(path: Path) -> str:
         raise TinycError(f"cannot read the library: {error.strerror}", Loc(str(path))) from error
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """The text of a template of templates/firmware."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(paths.templates_dir() / "firmware"),
         undefined=jinja2.StrictUndefined,

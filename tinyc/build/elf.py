@@ -117,6 +117,16 @@ def read_elf(path: Path) -> Elf:
         raise TinycError(f"{path} is not an ELF file: {error}") from error
 
 
+def section_bytes(path: Path, name: str) -> bytes:
+    """The bytes of one section of an ELF file, which may be an object file. Raises TinycError when it has none."""
+    with path.open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(name)
+        if section is None:
+            raise TinycError(f"{path.name} has no section {name}")
+        data: bytes = section.data()
+        return data
+
+
 def _symbols(elf: Any) -> list[Symbol]:
     thumb = elf["e_machine"] == "EM_ARM"
     found = []

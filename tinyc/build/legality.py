@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 
 from tinyc.board import Board
-from tinyc.build.disassembly import UNKNOWN, Instruction, disassemble
+from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import Elf
 from tinyc.errors import TinycError
+from tinyc.timing.instruction import UNKNOWN, Instruction
 
 # What a core has beyond Armv7-M: Armv8-M instructions, the FPU's fifth version, Armv8.1-M. DSP, MVE and FPU are
 # options of a core, so they come from the board.
@@ -34,9 +35,11 @@ _NAMES = {
     "fpu64": "a double-precision floating-point unit",
     "fpv5": "floating point of Armv8",
     "v8m": "Armv8-M",
-    "v8.1m": "Armv8.1-M or MVE",
+    "v8.1m": "Armv8.1-M",
+    "mve": "Helium (MVE)",
 }
 
+_SMALL_LANES = frozenset({"8", "16", "s8", "u8", "s16", "u16"})  # of VMOV: the FPU has 32 bits only
 _PARALLEL = r"(s|q|sh|u|uq|uh)(add8|add16|sub8|sub16|asx|sax)"
 _PRODUCTS = r"sml[as]l?dx?|smu[as]dx?|sm(la|lal|ul)[bt][bt]|sm(la|ul)w[bt]|smm(la|ls|ul)r?|umaal"
 _DSP = re.compile(rf"{_PARALLEL}|{_PRODUCTS}|qd?(add|sub)|sel|[su]sat16|[su]xta(b|b16|h)|[su]xtb16|usada?8|pkh(bt|tb)")
@@ -71,6 +74,8 @@ def needed_feature(instruction: Instruction, there: frozenset[str]) -> str | Non
 def _features(instruction: Instruction) -> tuple[str, ...]:
     """What an instruction needs beyond Armv7-M."""
     name, _, types = instruction.mnemonic.partition(".")
+    if is_mve(instruction.code) or name == "vdup" or (name == "vmov" and types in _SMALL_LANES):
+        return ("v8.1m", "mve")
     if instruction.mnemonic == UNKNOWN:
         return ("v8.1m",)
     if _V8M.fullmatch(name):
@@ -81,6 +86,20 @@ def _features(instruction: Instruction) -> tuple[str, ...]:
         wide = ("fpu64",) if "f64" in types else ()
         return ("fpu", *wide, *(("fpv5",) if _FPV5.fullmatch(name) else ()))
     return ("dsp",) if _DSP.fullmatch(name) else ()
+
+
+def is_mve(code: bytes) -> bool:
+    """Whether these 2 or 4 bytes are in the places of MVE (Armv8-M Architecture Reference Manual, C2.2): where the A
+    profile has Advanced SIMD, coprocessors 8, 14 and 15, loops and predicates that count lanes. Moves between a core
+    register and a lane, or all lanes, are among those of the FPU."""
+    if len(code) == 2:
+        return False
+    first, second = int.from_bytes(code[:2], "little"), int.from_bytes(code[2:], "little")
+    vector = first & 0xEF00 == 0xEF00
+    coprocessor = first & 0xEC00 == 0xEC00 and second >> 8 & 0xF in (8, 14, 15)
+    counted = first & 0xFFC0 == 0xF000 and second & 0xD001 == 0xC001  # VCTP, DLSTP, WLSTP, LETP
+    le = first in (0xF00F, 0xF02F)
+    return vector or coprocessor or (counted and not le)
 
 
 def is_armv6m(code: bytes) -> bool:

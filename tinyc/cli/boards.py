@@ -59,6 +59,12 @@ def _details(out: Output, board: Board) -> None:
         rows.add_row("flash", f"0x{memory.flash_origin:08x}, {memory.flash_bytes:,} bytes")
         stack = f"the first {memory.stack_bytes:,} are the stack"
         rows.add_row("RAM", f"0x{memory.ram_origin:08x}, {memory.ram_bytes:,} bytes, {stack}")
+    if board.uart is not None:
+        rows.add_row("uart", f"{board.uart.kind} at 0x{board.uart.base:08x}, {board.uart.baud:,} baud")
+    if board.flashing is not None:
+        rows.add_row("flashing", ", ".join(board.flashing.methods))
+    if board.flash_timing is not None:
+        rows.add_row("flash speed", f"{board.flash_timing.wait_states} wait states")
     for family, flags in board.cflags.items():
         rows.add_row(family, Text(" ".join(flags)))
     out.result("", Text(f"{board.name}: {board.file}"), rows)
@@ -94,6 +100,8 @@ def _facts(board: Board) -> dict[str, object]:
         "flash_bytes": board.flash_bytes,
         "ram_bytes": board.ram_bytes,
         "emulators": _machines(board),
+        "uart": board.uart.kind if board.uart is not None else None,
+        "flashing": list(board.flashing.methods) if board.flashing is not None else [],
     }
 
 

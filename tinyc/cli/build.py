@@ -2,75 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tinyc.cli.options import (
-    BoardName,
-    CalibrationFile,
-    ColorOption,
-    Emulator,
-    FlashBudget,
-    InputsFile,
-    Json,
-    MemoryFor,
-    MemoryOption,
-    Model,
-    ModelName,
-    NumericsName,
-    OptimizeFor,
-    RamBudget,
-    SampleCount,
-    ToolchainName,
-    Verbose,
-    make_options,
-)
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_report
-from tinyc.pipeline import build
+from tinyc.errors import TinycError
+from tinyc.onboard import RENODE
+from tinyc.pipeline import Options, build
+from tinyc.run.renode import run_renode
 
 
+class Harness(StrEnum):
+    """What the firmware for the board itself speaks over its UART."""
+
+    TINYC = "tinyc"
+    MLPERF = "mlperf"
+
+
+HarnessOption = Annotated[
+    Harness, typer.Option(help="What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.")
+]
+TaskOption = Annotated[
+    str | None, typer.Option(help="MLPerf Tiny's name of the model: kws01, vww01, ic01, ad01.", show_default="none")
+]
+
+
+@with_model_options()
 def command(
     model: Model,
-    board: BoardName = "cortex-m4",
+    options: Options,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
-    calibration: CalibrationFile = None,
-    inputs: InputsFile = None,
-    samples: SampleCount = 20,
-    name: ModelName = None,
-    numerics: NumericsName = None,
-    optimize: OptimizeFor = OptimizeFor.SPEED,
-    flash_budget: FlashBudget = None,
-    ram_budget: RamBudget = None,
-    memory: MemoryOption = MemoryFor.BALANCED,
-    toolchain: ToolchainName = None,
-    emulator: Emulator = None,
+    harness: HarnessOption = Harness.TINYC,
+    task: TaskOption = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
-        options = make_options(
-            board,
-            name,
-            numerics,
-            optimize,
-            calibration,
-            toolchain,
-            emulator,
-            inputs,
-            None,
-            flash_budget,
-            ram_budget,
-            memory,
-            samples,
-        )
-        report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
-        out_to.json(report.to_json() | {"folder": str(folder)})
+        asked = replace(options, harness=harness.value, task=task)
+        report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
+        problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
+        renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}
+        out_to.json(report.to_json() | {"folder": str(folder)} | renode)
         show_report(out_to, report, folder)
+        if problem is not None:
+            out_to.warn(f"{problem.message}\n  hint: {problem.hint}")
+            raise typer.Exit(problem.exit_code)
         if not report.passed:
             raise typer.Exit(1)
+
+
+def _renode_problem(folder: Path) -> TinycError | None:
+    """Runs renode-test; what is wrong, None if it passed."""
+    try:
+        run_renode(folder / RENODE)
+    except TinycError as error:
+        return error
+    return None

@@ -9,7 +9,7 @@ import traceback
 import typer
 
 from tinyc import __version__
-from tinyc.cli import bench, boards, build, doctor, inspect, plan, profile, verify
+from tinyc.cli import bench, boards, build, doctor, flash, inspect, monitor, plan, profile, quantize, run, verify
 from tinyc.errors import TinycError
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (build, inspect, plan, verify, profile, bench, boards, doctor):
+for module in (build, quantize, inspect, plan, verify, profile, flash, run, monitor, bench, boards, doctor):
     app.command(name=module.__name__.rsplit(".", 1)[-1])(module.command)
 
 

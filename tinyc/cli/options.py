@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tinyc.cli.output import Color
+from tinyc.cli.output import Color, guarded
 from tinyc.numerics import Numerics
 from tinyc.pipeline import Options
+from tinyc.quantize import Pictures, Recipe, Rounding
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
@@ -24,7 +28,7 @@ CalibrationFile = Annotated[
     typer.Option(
         "--calibration",
         "-c",
-        help="Inputs to find activation ranges with (.npz).",
+        help="Inputs to quantize with: .npz, .npy, a folder of arrays or pictures, or module:function.",
         show_default="MODEL.calib.npz",
     ),
 ]
@@ -37,7 +41,9 @@ ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", sh
 ToolchainName = Annotated[
     str | None, typer.Option(help="Compiler: arm-none-eabi-gcc, zig, gcc, clang.", show_default="first found")
 ]
-Emulator = Annotated[str | None, typer.Option(help="Machine: qemu, unicorn, host.", show_default="first found")]
+Emulator = Annotated[
+    str | None, typer.Option(help="Machine: qemu, unicorn, host; for build also renode.", show_default="first found")
+]
 NumericsName = Annotated[
     Numerics | None,
     typer.Option(
@@ -72,12 +78,176 @@ MemoryOption = Annotated[
 ]
 
 
+InputRows = Annotated[
+    bool, typer.Option("--input-rows", help="The library takes its input row by row, and never holds all of it.")
+]
+
+
+Incremental = Annotated[
+    int | None,
+    typer.Option(
+        "--incremental",
+        metavar="AXIS",
+        help="The library slides over this axis of its input, and computes only what is new.",
+        show_default="off",
+    ),
+]
+Hop = Annotated[int, typer.Option(min=1, help="New rows per call of an incremental library.")]
+StreamUnpadded = Annotated[
+    bool,
+    typer.Option("--stream-unpadded", help="Incremental, and nothing is padded in time: another function."),
+]
+
+
 class OptimizeFor(StrEnum):
     """What the compiler of the library optimizes for."""
 
     SPEED = "speed"
     BALANCED = "balanced"
     SIZE = "size"
+
+
+class Method(StrEnum):
+    """How activation ranges follow from what calibration saw."""
+
+    AUTO = "auto"
+    MINMAX = "minmax"
+    PERCENTILE = "percentile"
+    MSE = "mse"
+    ENTROPY = "entropy"
+
+
+class WeightBits(StrEnum):
+    """How wide weights are."""
+
+    INT8 = "int8"
+    INT4 = "int4"
+    AUTO = "auto"
+
+
+class WeightRounding(StrEnum):
+    """How weights become integers."""
+
+    AUTO = "auto"
+    NEAREST = "nearest"
+    LEARNED = "learned"
+
+
+class Toggle(StrEnum):
+    """Yes, no, or what measures better."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class PictureFit(StrEnum):
+    """How a picture gets the input's size."""
+
+    CROP = "crop"
+    STRETCH = "stretch"
+
+
+MethodOption = Annotated[
+    Method, typer.Option("--calibration-method", help="How to find activation ranges; auto measures output error.")
+]
+WeightsOption = Annotated[
+    WeightBits, typer.Option("--weights", help="Bits of weights; auto: per layer, for --flash-budget or --max-loss.")
+]
+MaxLoss = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=100,
+        help="With --weights auto: most decisions that may change against int8, in percent.",
+        show_default="1, without --flash-budget",
+    ),
+]
+RoundingOption = Annotated[
+    WeightRounding, typer.Option("--rounding", help="Weights to nearest, learned, or what measures better.")
+]
+EqualizeOption = Annotated[Toggle, typer.Option("--equalize", help="Give a tensor's channels similar ranges.")]
+AugmentOption = Annotated[
+    bool, typer.Option("--augment/--no-augment", help="Learn from varied calibration pictures too.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the variants; nothing else is random.")]
+PictureMean = Annotated[
+    str, typer.Option("--picture-mean", help="Of pictures: x = (pixel - mean) / std; one number or one per color.")
+]
+PictureStd = Annotated[str, typer.Option("--picture-std", help="See --picture-mean.")]
+PictureFitOption = Annotated[PictureFit, typer.Option("--picture-fit", help="Cut or stretch pictures to size.")]
+
+# How a float model is quantized.
+QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "calibration_method": (MethodOption, Method.AUTO),
+    "weights": (WeightsOption, WeightBits.INT8),
+    "max_loss": (MaxLoss, None),
+    "rounding": (RoundingOption, WeightRounding.AUTO),
+    "equalize": (EqualizeOption, Toggle.AUTO),
+    "augment": (AugmentOption, True),
+    "seed": (SeedOption, 0),
+    "picture_mean": (PictureMean, "0"),
+    "picture_std": (PictureStd, "1"),
+    "picture_fit": (PictureFitOption, PictureFit.CROP),
+}
+
+# The options of every command that compiles a model, in the order of --help, with their defaults.
+_MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "board": (BoardName, "cortex-m4"),
+    "calibration": (CalibrationFile, None),
+    "inputs": (InputsFile, None),
+    "samples": (SampleCount, 20),
+    "name": (ModelName, None),
+    "numerics": (NumericsName, None),
+    "optimize": (OptimizeFor, OptimizeFor.SPEED),
+    "flash_budget": (FlashBudget, None),
+    "ram_budget": (RamBudget, None),
+    "memory": (MemoryOption, MemoryFor.BALANCED),
+    "input_rows": (InputRows, False),
+    "incremental": (Incremental, None),
+    "hop": (Hop, 1),
+    "stream_unpadded": (StreamUnpadded, False),
+    "toolchain": (ToolchainName, None),
+    "emulator": (Emulator, None),
+    **QUANTIZE_OPTIONS,
+}
+
+
+def with_model_options(
+    without: tuple[str, ...] = (), **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the options of every command that compiles a model. It receives them as one argument,
+    `options: Options`, in whose place they stand in --help. without: names of those that it does not offer; defaults:
+    those that differ for this command."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        shared = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default), annotation=kind
+            )
+            for name, (kind, default) in _MODEL_OPTIONS.items()
+            if name not in without
+        ]
+        parameters: list[inspect.Parameter] = []
+        for parameter in own.parameters.values():
+            if parameter.name == "options":
+                parameters += shared
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def with_words(**words: Any) -> None:
+            chosen = {name: words.pop(name, default) for name, (_, default) in _MODEL_OPTIONS.items()}
+            with guarded(words["color"], words.get("json", False), words["verbose"]):
+                options = make_options(**chosen)
+            command(options=options, **words)
+
+        with_words.__dict__["__signature__"] = own.replace(parameters=parameters)
+        with_words.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_words
+
+    return decorate
 
 
 def make_options(
@@ -89,11 +259,15 @@ def make_options(
     toolchain: str | None,
     emulator: str | None,
     inputs: Path | None,
-    expect: str | None,
     flash_budget: int | None,
     ram_budget: int | None,
     memory: MemoryFor,
+    input_rows: bool,
+    incremental: int | None,
+    hop: int,
+    stream_unpadded: bool,
     samples: int,
+    **quantization: Any,
 ) -> Options:
     """The pipeline's Options from the command line's words."""
     return Options(
@@ -105,9 +279,64 @@ def make_options(
         toolchain=toolchain,
         emulator=emulator,
         inputs=inputs,
-        expect=expect,
         flash_budget=flash_budget,
         ram_budget=ram_budget,
         memory=memory.value,
+        input_rows=input_rows,
+        incremental=incremental,
+        hop=hop,
+        stream_unpadded=stream_unpadded,
         samples=samples,
+        recipe=make_recipe(**quantization),
+        pictures=make_pictures(**quantization),
     )
+
+
+_ROUNDING: dict[WeightRounding, Rounding | None] = {
+    WeightRounding.AUTO: None,
+    WeightRounding.NEAREST: "nearest",
+    WeightRounding.LEARNED: "learned",
+}
+
+
+def make_recipe(
+    calibration_method: Method,
+    weights: WeightBits,
+    max_loss: float | None,
+    rounding: WeightRounding,
+    equalize: Toggle,
+    augment: bool,
+    seed: int,
+    **_: Any,
+) -> Recipe | None:
+    """The recipe that the command line's words describe; None where they are all the defaults."""
+    asked = Recipe(
+        method=calibration_method.value,
+        equalize={Toggle.AUTO: None, Toggle.ON: True, Toggle.OFF: False}[equalize],
+        rounding=_ROUNDING[rounding],
+        weights=weights.value,
+        max_loss=max_loss,
+        augment=augment,
+        seed=seed,
+    )
+    if max_loss is not None and weights is not WeightBits.AUTO:
+        raise typer.BadParameter("it chooses bits per layer: give --weights auto with it", param_hint="--max-loss")
+    return None if asked == Recipe() else asked
+
+
+def make_pictures(picture_mean: str, picture_std: str, picture_fit: PictureFit, **_: Any) -> Pictures:
+    """How pictures become inputs. BadParameter for words that are no numbers, or a deviation of zero."""
+    mean, std = _numbers("--picture-mean", picture_mean), _numbers("--picture-std", picture_std)
+    if 0.0 in std:
+        raise typer.BadParameter("it is zero", param_hint="--picture-std")
+    return Pictures(mean, std, picture_fit.value)
+
+
+def _numbers(option: str, words: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(word) for word in words.split(","))
+    except ValueError as error:
+        raise typer.BadParameter(f"{words!r}: give numbers like 123.7,116.3,103.5", param_hint=option) from error
+    if len(found) not in (1, 3):
+        raise typer.BadParameter(f"{len(found)} numbers, expected 1 or 3", param_hint=option)
+    return found

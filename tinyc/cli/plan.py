@@ -9,26 +9,12 @@ import typer
 from rich.text import Text
 
 from tinyc.board import load_board
-from tinyc.cli.options import (
-    BoardName,
-    CalibrationFile,
-    ColorOption,
-    FlashBudget,
-    Json,
-    MemoryFor,
-    MemoryOption,
-    Model,
-    NumericsName,
-    OptimizeFor,
-    RamBudget,
-    Verbose,
-    make_options,
-)
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.running import run_stages
 from tinyc.memory_map import MemoryMap, map_of, map_text
 from tinyc.memory_plot import check_format, plot_map
-from tinyc.pipeline import compile_model
+from tinyc.pipeline import Options, compile_model
 
 PlotFile = Annotated[
     Path | None, typer.Option("--plot", help="Draw the map into this .svg, .png or .pdf file.", show_default=False)
@@ -36,17 +22,12 @@ PlotFile = Annotated[
 Width = Annotated[int, typer.Option(min=8, max=400, help="Cells of a line of the map.")]
 
 
+@with_model_options(without=("inputs", "samples", "name", "toolchain", "emulator"))
 def command(
     model: Model,
-    board: BoardName = "cortex-m4",
+    options: Options,
     plot: PlotFile = None,
     width: Width = 64,
-    calibration: CalibrationFile = None,
-    numerics: NumericsName = None,
-    optimize: OptimizeFor = OptimizeFor.SPEED,
-    flash_budget: FlashBudget = None,
-    ram_budget: RamBudget = None,
-    memory: MemoryOption = MemoryFor.BALANCED,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
@@ -55,25 +36,11 @@ def command(
     with guarded(color, json, verbose) as out:
         if plot is not None:
             check_format(plot)
-        options = make_options(
-            board=board,
-            name=None,
-            numerics=numerics,
-            optimize=optimize,
-            calibration=calibration,
-            toolchain=None,
-            emulator=None,
-            inputs=None,
-            expect=None,
-            flash_budget=flash_budget,
-            ram_budget=ram_budget,
-            memory=memory,
-            samples=0,
-        )
-        compiled = run_stages(out, lambda progress: compile_model(model, load_board(board), options, progress))
+        board = load_board(options.board)
+        compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
         found = map_of(compiled.graph, compiled.plan)
         if plot is not None:
-            plot_map(found, plot, f"{model.stem} on {board}: {found.arena_bytes:,} bytes of arena")
+            plot_map(found, plot, f"{model.stem} on {board.name}: {found.arena_bytes:,} bytes of arena")
         out.json(found.to_json())
         _show(out, found, width, plot)
 

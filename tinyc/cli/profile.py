@@ -10,32 +10,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from tinyc.cli.options import (
-    BoardName,
-    CalibrationFile,
-    ColorOption,
-    Emulator,
-    FlashBudget,
-    InputsFile,
-    Json,
-    MemoryFor,
-    MemoryOption,
-    Model,
-    ModelName,
-    NumericsName,
-    OptimizeFor,
-    RamBudget,
-    SampleCount,
-    ToolchainName,
-    Verbose,
-    make_options,
-)
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
 from tinyc.cycles import Cost, HotBlock, Profile, speedscope
+from tinyc.cycles.flamegraph import flamegraph
 from tinyc.errors import Loc, TinycError
-from tinyc.pipeline import profile_model
+from tinyc.pipeline import Options, profile_model
 from tinyc.run import OVERHEAD
 
 CODE_LINES = 32  # of a piece of hot code; unrolled loops have hundreds
@@ -43,53 +25,36 @@ CODE_LINES = 32  # of a piece of hot code; unrolled loops have hundreds
 SpeedscopeFile = Annotated[
     Path | None, typer.Option("--speedscope", help="Write a flame graph for speedscope.app (JSON).", show_default=False)
 ]
+FlameGraphFile = Annotated[
+    Path | None, typer.Option("--flamegraph", help="Draw a flame graph into this .svg file.", show_default=False)
+]
 ShowSource = Annotated[bool, typer.Option("--source", help="Show the dearest source lines and the hottest code.")]
 Most = Annotated[int, typer.Option("--top", min=1, help="How many functions, lines and pieces of code to show.")]
 
 
+@with_model_options(samples=1)
 def command(
     model: Model,
-    board: BoardName = "cortex-m4",
+    options: Options,
     speedscope_file: SpeedscopeFile = None,
+    flamegraph_file: FlameGraphFile = None,
     source: ShowSource = False,
     top: Most = 10,
-    inputs: InputsFile = None,
-    samples: SampleCount = 1,
-    calibration: CalibrationFile = None,
-    name: ModelName = None,
-    numerics: NumericsName = None,
-    optimize: OptimizeFor = OptimizeFor.SPEED,
-    flash_budget: FlashBudget = None,
-    ram_budget: RamBudget = None,
-    memory: MemoryOption = MemoryFor.BALANCED,
-    toolchain: ToolchainName = None,
-    emulator: Emulator = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
     with guarded(color, json, verbose) as out:
-        options = make_options(
-            board=board,
-            name=name,
-            numerics=numerics,
-            optimize=optimize,
-            calibration=calibration,
-            toolchain=toolchain,
-            emulator=emulator,
-            inputs=inputs,
-            expect=None,
-            flash_budget=flash_budget,
-            ram_budget=ram_budget,
-            memory=memory,
-            samples=samples,
-        )
         profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
         if speedscope_file is not None:
             _write(speedscope_file, json_format.dumps(speedscope(profile)))
+        if flamegraph_file is not None:
+            _write(flamegraph_file, flamegraph(profile))
         out.json(profile.to_json())
         _show(out, profile, top, speedscope_file)
+        if flamegraph_file is not None:
+            out.result(f"flame graph: {flamegraph_file}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -116,8 +81,9 @@ def _show(out: Output, profile: Profile, top: int, speedscope_file: Path | None)
 
 
 def _layers(profile: Profile) -> Table:
-    columns = ("step", "layer", "operator", "kernel", "MACs", *_COSTS)
-    rows = table("", *columns, right=("step", "MACs", *_COSTS))
+    waits = ("flash waits",) if profile.flash_waits is not None else ()
+    columns = ("step", "layer", "operator", "kernel", "MACs", *_COSTS, *waits)
+    rows = table("", *columns, right=("step", "MACs", *_COSTS, *waits))
     for layer in profile.layers:
         rows.add_row(
             str(layer.step) if layer.step != OVERHEAD else "",
@@ -126,8 +92,10 @@ def _layers(profile: Profile) -> Table:
             layer.kernel,
             f"{layer.macs:,}" if layer.macs else "-",
             *_cost(profile, layer.cost, layer.macs),
+            *([f"{layer.flash_waits:,}"] if layer.flash_waits is not None else []),
         )
-    rows.add_row("", "all", "", "", f"{profile.macs:,}", *_cost(profile, profile.cost, profile.macs))
+    total = [f"{profile.flash_waits:,}"] if profile.flash_waits is not None else []
+    rows.add_row("", "all", "", "", f"{profile.macs:,}", *_cost(profile, profile.cost, profile.macs), *total)
     return rows
 
 
@@ -183,5 +151,14 @@ def _total(profile: Profile) -> str:
     at = f", {milliseconds:.3f} ms at {profile.clock_hz / 1e6:g} MHz" if milliseconds is not None else ""
     return (
         f"{profile.cost.cycles:,} modelled cycles{at}: {profile.core}, memory without wait states; "
-        f"error: {profile.error}"
+        f"error: {profile.error}{_waits(profile)}"
     )
+
+
+def _waits(profile: Profile) -> str:
+    if profile.flash_waits is None or profile.cost.cycles is None:
+        return ""
+    waiting = Cost(profile.cost.instructions, profile.cost.cycles + profile.flash_waits)
+    milliseconds = profile.milliseconds(waiting)
+    at = f", {milliseconds:.3f} ms" if milliseconds is not None else ""
+    return f"\n{waiting.cycles:,} with flash of {profile.wait_states} wait states{at}: an estimate, docs/cycles.md"

@@ -16,7 +16,11 @@ def run_stages(out: Output, work: Callable[[Progress], Result]) -> Result:
     """What `work` returns; it is given a Progress that shows each stage."""
     with out.progress() as bar:
         task = bar.add_task("load", total=None)
-        progress = Progress(on_stage=lambda stage: bar.update(task, description=stage), on_warning=out.warn)
+        progress = Progress(
+            on_stage=lambda stage: bar.update(task, description=stage, total=None),
+            on_warning=out.warn,
+            on_share=lambda what, share: bar.update(task, description=what, total=1.0, completed=share),
+        )
         result = work(progress)
     out.note(timings_text(progress.seconds))
     return result

@@ -74,6 +74,14 @@ def _totals(report: Report) -> Table:
     total = flash.code_bytes + flash.const_bytes
     rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
     rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
+    if report.calls > 1:
+        each = f"{report.macs // report.calls:,} MACs each"
+        if report.instructions is not None:
+            each = f"{report.instructions // report.calls:,} instructions and {each}"
+        rows.add_row("incremental", f"{report.calls} calls for a window, {each}")
+    if report.groups:
+        parts = [f"{g.first} to {g.last}" if g.first < g.last else f"{g.first}" for g in report.groups]
+        rows.add_row("row by row", f"{'the input and ' if report.input_rows else ''}steps {', '.join(parts)}")
     if report.stack_bytes is not None:
         rows.add_row("stack", f"{report.stack_bytes:,} bytes, measured")
     if report.instructions is not None:

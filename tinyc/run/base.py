@@ -165,14 +165,15 @@ class Conversation:
     def feed(self, data: bytes) -> None:
         """Takes bytes from the firmware. Raises RunError when it reports a refused request."""
         for frame in self._reader.feed(data):
-            self._take(frame)
+            self.take(frame)
 
-    def _take(self, frame: protocol.Frame) -> None:
+    def take(self, frame: protocol.Frame) -> None:
+        """Takes one frame. Raises RunError when it is a refusal."""
         if frame.type == protocol.Reply.RESULT:
             self._add_result(protocol.parse_result(frame.payload))
         elif frame.type == protocol.Reply.STEP:
             inference, step = (int.from_bytes(frame.payload[at : at + 4], "little") for at in (0, 4))
-            self._steps[inference][step] = frame.payload[8:]
+            self._steps[inference][step] = self._steps[inference].get(step, b"") + frame.payload[8:]
         elif frame.type == protocol.Reply.FAULT:
             self.fault = protocol.parse_fault(frame.payload)
         elif frame.type == protocol.Reply.ERROR:

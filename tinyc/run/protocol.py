@@ -60,10 +60,12 @@ def requests(inputs: Sequence[Sequence[bytes]]) -> bytes:
 
 
 class FrameReader:
-    """Cuts a stream that arrives in pieces into frames."""
+    """Cuts a stream that arrives in pieces into frames. skip_noise: bytes that are no frame, as on a serial line, are
+    left out; else they are an error."""
 
-    def __init__(self) -> None:
+    def __init__(self, skip_noise: bool = False) -> None:
         self._pending = bytearray()
+        self._skip_noise = skip_noise
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete now. Raises TinycError when the stream is damaged."""
@@ -74,6 +76,18 @@ class FrameReader:
         return frames
 
     def _next(self) -> Frame | None:
+        if not self._skip_noise:
+            return self._parse()
+        while True:
+            start = self._pending.find(SYNC)
+            # The last byte may be the first one of a sync mark.
+            del self._pending[: start if start >= 0 else max(len(self._pending) - 1, 0)]
+            try:
+                return self._parse()
+            except TinycError:
+                del self._pending[0]
+
+    def _parse(self) -> Frame | None:
         if len(self._pending) < _HEADER.size:
             return None
         sync, version, type_, length = _HEADER.unpack_from(self._pending)
@@ -90,6 +104,30 @@ class FrameReader:
             raise TinycError("the firmware's answer is damaged: the checksum of a frame is wrong")
         del self._pending[:end]
         return Frame(type_, body[_HEADER.size - len(SYNC) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """An INFO frame: what the firmware says of its model. started: sent unasked, when the firmware begins."""
+
+    dumps_steps: bool
+    started: bool
+    arena_bytes: int
+    steps: int
+    input_bytes: tuple[int, ...]
+    output_bytes: tuple[int, ...]
+    version: str
+
+
+def parse_info(payload: bytes) -> Info:
+    """The fields of an INFO payload. Raises TinycError when it is too short for them."""
+    try:
+        flags, arena, _align, inputs, outputs, steps = struct.unpack_from("<6I", payload)
+        sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, 24)
+    except struct.error as error:
+        raise TinycError("the firmware's description of its model is cut short") from error
+    text = payload[24 + 4 * (inputs + outputs) :].decode("utf-8", "replace")
+    return Info(bool(flags & 1), bool(flags & 2), arena, steps, sizes[:inputs], sizes[inputs:], text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class TracePlan:
     step_count: int
     limit: int
     riscv: bool = False
+    inner: tuple[int, int] = (0, 0)  # [start, end) of the function that the run function calls for each row
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -85,6 +86,7 @@ class TracePlan:
         return "\n".join(
             [
                 f"run {self.run_start:x} {self.run_end:x}",
+                f"inner {self.inner[0]:x} {self.inner[1]:x}",
                 f"return {self.run_return:x}",
                 *(f"step {address:x}" for _, address in self.steps),
                 *(["isa riscv"] if self.riscv else []),
@@ -98,6 +100,7 @@ class TracePlan:
 def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
     """What to watch in this firmware. A step without a function does nothing: compilers drop empty ones."""
     run = elf.symbol(f"{firmware.model}_run")
+    inner = [s for s in elf.symbols if s.is_function and s.name in (f"{firmware.model}_push_row", f"{firmware.model}_push_rows")]
     return TracePlan(
         run_start=run.address,
         run_end=run.address + run.size,
@@ -106,6 +109,7 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
         step_count=firmware.info.steps,
         limit=limit,
         riscv=elf.machine == RISCV,
+        inner=(inner[0].address & ~1, (inner[0].address & ~1) + inner[0].size) if inner else (0, 0),
     )
 
 

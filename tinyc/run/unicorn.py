@@ -76,13 +76,13 @@ def find_unicorn(board: Board) -> UnicornTarget | None:
     if board.unicorn.cpu not in CPUS:
         raise TinycError(f"unicorn has no CPU '{board.unicorn.cpu}'", hint=f"it has: {', '.join(CPUS)}")
     try:
-        version = _module().__version__
+        version = load_unicorn().__version__
     except ImportError:
         return None
     return UnicornTarget(board.unicorn.cpu, board.memory, version)
 
 
-def _module(name: str = "unicorn") -> Any:
+def load_unicorn(name: str = "unicorn") -> Any:
     """unicorn or a part of it. Loaded when needed: it is not on every computer, and it has no types."""
     return importlib.import_module(name)
 
@@ -130,8 +130,8 @@ class UnicornTarget:
         elf = firmware.read_elf()
         plan = plan_trace(firmware, elf, instruction_limit)
         talk = Conversation(firmware, len(inputs), on_progress)
-        core = _Core(self.cpu, self.memory, elf)
-        files = _Semihosting(core, protocol.requests(inputs), talk)
+        core = Core(self.cpu, self.memory, elf)
+        files = Semihosting(core, protocol.requests(inputs), talk)
         tracer = _make_tracer(core, plan, self.native, watch)
         tracer.start()
         try:
@@ -159,12 +159,12 @@ class _Fault:
     address: int
 
 
-class _Core:
+class Core:
     """The emulated core with the firmware in its flash, until it exits or faults."""
 
     def __init__(self, cpu: str, memory: Memory, elf: Elf) -> None:
-        unicorn = self._uc = _module()
-        arm_const = self._arm = _module("unicorn.arm_const")
+        unicorn = self._uc = load_unicorn()
+        arm_const = self._arm = load_unicorn("unicorn.arm_const")
         self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu]))
         self.flash = _flash_image(memory, elf)
         self.flash_origin = memory.flash_origin
@@ -245,10 +245,10 @@ def _flash_image(memory: Memory, elf: Elf) -> bytes:
     return bytes(image)
 
 
-class _Semihosting:
+class Semihosting:
     """The two files that the firmware opens, and its exit. Any other file does not exist."""
 
-    def __init__(self, core: _Core, requests: bytes, talk: Conversation) -> None:
+    def __init__(self, core: Core, requests: bytes, talk: Conversation) -> None:
         self._core = core
         self._requests = requests
         self._position = 0
@@ -282,7 +282,7 @@ class _Tracer(Protocol):
     def finish(self) -> TraceReport: ...
 
 
-def _make_tracer(core: _Core, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
+def _make_tracer(core: Core, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
     library = build_trace_library(None) if native else None
     engine_library = _engine_library() if library is not None else None
     if library is None or engine_library is None:
@@ -293,7 +293,7 @@ def _make_tracer(core: _Core, plan: TracePlan, native: bool, watch: bool) -> _Tr
 def _engine_library() -> ctypes.CDLL | None:
     """unicorn's own shared library, for calls that its Python module does not offer."""
     try:
-        return ctypes.CDLL(_module("unicorn.unicorn_py3.unicorn").uclib._name)
+        return ctypes.CDLL(load_unicorn("unicorn.unicorn_py3.unicorn").uclib._name)
     except (ImportError, AttributeError, OSError):
         return None
 
@@ -303,7 +303,7 @@ class _NativeTracer:
 
     _one_at_a_time = threading.Lock()  # its state is one set of C variables
 
-    def __init__(self, core: _Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool) -> None:
+    def __init__(self, core: Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool) -> None:
         self._core = core
         self._plan = plan
         self._watch = watch
@@ -326,14 +326,14 @@ class _NativeTracer:
         )
         if opened != 1:
             raise TinycError("the instruction counter cannot read its configuration")
-        unicorn = _module()
+        unicorn = load_unicorn()
         self._add_hook(unicorn.UC_HOOK_BLOCK, self._trace.trace_block)
         if self._watch:
             self._add_hook(unicorn.UC_HOOK_CODE, self._trace.trace_instruction)
             self._add_hook(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._trace.trace_access)
 
     def _add_hook(self, kind: int, function: Any) -> None:
-        unicorn = _module()
+        unicorn = load_unicorn()
         hook = ctypes.c_size_t()
         status = self._engine_library.uc_hook_add(
             self._core.engine._uch,
@@ -370,7 +370,7 @@ def must_be_aligned(code: bytes) -> bool:
 class _PythonTracer:
     """The same counting in Python, for a computer without a C compiler."""
 
-    def __init__(self, core: _Core, plan: TracePlan, watch: bool) -> None:
+    def __init__(self, core: Core, plan: TracePlan, watch: bool) -> None:
         self._core = core
         self._plan = plan
         self._watch = watch
@@ -387,7 +387,7 @@ class _PythonTracer:
         self._previous: tuple[int, int, int] | None = None  # slot, last instruction, end of the block before
 
     def start(self) -> None:
-        unicorn = _module()
+        unicorn = load_unicorn()
         self._core.engine.hook_add(unicorn.UC_HOOK_BLOCK, self._on_block)
         if self._watch:
             self._core.engine.hook_add(unicorn.UC_HOOK_CODE, self._on_instruction)
@@ -446,7 +446,9 @@ class _PythonTracer:
                 self._slot = 0
         elif address == self._plan.run_return:
             self._slot = OUTSIDE
-        elif self._plan.run_start <= address < self._plan.run_end:
+        elif self._plan.run_start <= address < self._plan.run_end or (
+            self._plan.inner[0] <= address < self._plan.inner[1]
+        ):
             self._slot = 0
         else:
             self._slot = self._steps.get(address, self._slot)

@@ -3,19 +3,20 @@
  *   model      tiny.tflite  sha256 abababababababababababababababababababababababababababababababab
  *   board      cortex-m0plus
  *   numerics   tflm
- *   arena      32 bytes (lower bound of this order of steps: 32)
- *   constants  353 bytes
+ *   arena      112 bytes (lower bound of this order of steps: 112)
+ *   constants  429 bytes
  *   MACs       114
  *
  *   step  operator                        output                 arena               MACs  layer
- *      0  conv2d + relu                   [1,3,2,2]              [20, 32)               108  'layer/0' node 0 (CONV_2D)
+ *      0  conv2d + relu                   [1,3,2,2]              [100, 112)             108  'layer/0' node 0 (CONV_2D)
  *      1  mean                            [1,2]                  [4, 6)                   0  'layer/1' node 1 (MEAN)
  *      2  fully_connected                 [1,3]                  [0, 3)                   6  'layer/2' node 2 (FULLY_CONNECTED)
  *      3  softmax                         [1,3]                  [0, 3)                   0  'layer/3' node 3 (SOFTMAX)
  */
 #include "tiny.h"
 
-#include "tc_conv2d_s8.h"
+#include "tc_scalar.h"
+#include "tc_conv2d_s8_scalar.h"
 #include "tc_rows.h"
 #include "tc_mean_s8.h"
 #include "tc_fully_connected_s8.h"
@@ -27,19 +28,23 @@
 #endif
 
 /* step 0  conv2d + relu  'layer/0' node 0 (CONV_2D)
- *   x [1,5,4,1] s8  0.05 * (q + 3)   arena [0, 20)
- *   y [1,3,2,2] s8  0.07 * (q + 128)   arena [20, 32)
+ *   x [1,5,4,1] s8  0.05 * (q + 3)   arena [80, 100)
+ *   y [1,3,2,2] s8  0.07 * (q + 128)   arena [100, 112)
+ *   scratch [0, 80)
  *   108 MAC
  */
-static const tc_conv2d_s8_t tiny_p0 = {
+static const tc_conv2d_s8_scalar_t tiny_p0 = {
     .w = tiny_layer_0_w,
-    .bias = tiny_layer_0_bias,
-    .mult = tiny_layer_0_mult,
-    .shift = tiny_layer_0_shift,
-    .y_zero = -128,
-    .y_min = -128,
-    .y_max = 127,
-    .rounds = 2,
+    .out.bias = tiny_layer_0_bias,
+    .out.scale = tiny_layer_0_scale,
+    .out.out_c = 2,
+    .out.finish = 2,
+    .out.rounds = 2,
+    .out.y_zero = -128,
+    .out.y_min = -128,
+    .out.y_max = 127,
+    .out.clamp = 0,
+    .store = tc_scalar_pixels_2,
     .pad = tiny_pad_m3,
     .in_w = 4,
     .in_c = 1,
@@ -49,24 +54,24 @@ static const tc_conv2d_s8_t tiny_p0 = {
     .stride_w = 2,
     .pad_left = 1,
     .dilation_w = 1,
-    .out_c = 2,
-    .groups = 1,
+    .taps = 10,
+    .segment = 10,
 };
 
 static TC_NOINLINE void tiny_step_0(uint8_t *arena)
 {
-    const int8_t *x = (const int8_t *)(arena + 0);
-    int8_t *y = (int8_t *)(arena + 20);
+    const int8_t *x = (const int8_t *)(arena + 80);
+    int8_t *y = (int8_t *)(arena + 100);
     const int8_t *rows[3];
 
     for (int32_t r = 0; r < 3; r++) {
         tc_rows(rows, x, r * 2 - 1, 1, 3, 5, 4, tiny_pad_m3);
-        tc_conv2d_s8(&tiny_p0, rows, y + r * 4);
+        tc_conv2d_s8_scalar(&tiny_p0, rows, y + r * 4, arena + 0);
     }
 }
 
 /* step 1  mean  'layer/1' node 1 (MEAN)
- *   x [1,3,2,2] s8  0.07 * (q + 128)   arena [20, 32)
+ *   x [1,3,2,2] s8  0.07 * (q + 128)   arena [100, 112)
  *   y [1,2] s8  0.06 * (q + 120)   arena [4, 6)
  *   no MAC
  */
@@ -79,11 +84,12 @@ static const tc_mean_s8_t tiny_p1 = {
     .shift = -1,
     .y_zero = -120,
     .rounds = 2,
+    .zero_first = 0,
 };
 
 static TC_NOINLINE void tiny_step_1(uint8_t *arena)
 {
-    const int8_t *x = (const int8_t *)(arena + 20);
+    const int8_t *x = (const int8_t *)(arena + 100);
     int8_t *y = (int8_t *)(arena + 4);
     tc_mean_s8(&tiny_p1, x, y);
 }
@@ -153,7 +159,7 @@ int tiny_run(void *arena)
 
 int8_t *tiny_input_0(void *arena)
 {
-    return (int8_t *)((uint8_t *)arena + 0);
+    return (int8_t *)((uint8_t *)arena + 80);
 }
 
 const int8_t *tiny_output_0(const void *arena)

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Everything but the stack: inputs, outputs, activations, scratch. */
-#define TINY_ARENA_BYTES 32
+#define TINY_ARENA_BYTES 112
 #define TINY_ARENA_ALIGN 16
 
 #if defined(__GNUC__)
@@ -79,8 +79,9 @@ int tiny_run(void *arena);
 const char *tiny_version(void);
 
 /* For debuggers and test firmware: where step n leaves its (first) output in the arena. It lasts until a later
- * step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is defined. */
-#define TINY_STEP_0_OUTPUT_OFFSET 20
+ * step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is defined.
+ */
+#define TINY_STEP_0_OUTPUT_OFFSET 100
 #define TINY_STEP_0_OUTPUT_BYTES 12
 #define TINY_STEP_1_OUTPUT_OFFSET 4
 #define TINY_STEP_1_OUTPUT_BYTES 2

@@ -1,0 +1,373 @@
+/* Firmware that speaks the serial protocol of the MLPerf Tiny benchmark, so that the benchmark's own runner can drive a
+ * board (docs/mlperf.md). Commands end in '%', answers are lines, the last one of each answer is m-ready.
+ *
+ * Whatever comes in, each '%' is answered: a command that is too long, unknown, incomplete or wrong by a line e-[...].
+ */
+#include "mlperf_glue.h"
+#include "model_glue.h"
+#include "port.h"
+
+enum { COMMAND_BYTES = 80, TOKENS = 4, PRINT_COLUMNS = 8 };
+enum { DEFAULT_WARMUPS = 10 };
+enum { TOO_MANY = 1000000000 }; /* numbers from here on are refused */
+
+static uint8_t data[TC_MLPERF_DATA_BYTES]; /* what db loads */
+static uint32_t data_size, data_there;
+static uint8_t *arena;
+static int has_results;
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static void put(const char *text)
+{
+    uint32_t length = 0;
+    while (text[length] != 0) length++;
+    tc_port_write(text, length);
+}
+
+static void put_number(uint64_t value)
+{
+    char digits[21];
+    uint32_t at = 20;
+    digits[at] = 0;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    put(digits + at);
+}
+
+static void put_hex_byte(uint8_t byte)
+{
+    static const char digit[] = "0123456789abcdef";
+    char text[3];
+    text[0] = digit[byte >> 4];
+    text[1] = digit[byte & 15];
+    text[2] = 0;
+    put(text);
+}
+
+/* With three decimals, half away from zero; what has no place in 32 bits is shown at its limit. */
+static void put_real(float value)
+{
+    const float limit = 2000000.0f;
+    int negative = value < 0.0f;
+    float size = negative ? -value : value;
+    uint32_t thousandths = (uint32_t)((size < limit ? size : limit) * 1000.0f + 0.5f);
+    char fraction[5] = ".000";
+    uint32_t rest = thousandths % 1000;
+    for (int i = 3; i > 0; i--, rest /= 10) fraction[i] = (char)('0' + rest % 10);
+    if (negative && thousandths != 0) put("-");
+    put_number(thousandths / 1000);
+    put(fraction);
+}
+
+static void put_error(const char *what)
+{
+    put("e-[");
+    put(what);
+    put("]\r\n");
+}
+
+static int equal(const char *a, const char *b)
+{
+    while (*a != 0 && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+/* A whole number below TOO_MANY in decimal digits and nothing else. */
+static int parse_number(const char *text, uint32_t *value)
+{
+    uint32_t number = 0;
+    if (*text == 0) return 0;
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9') return 0;
+        number = number * 10 + (uint32_t)(*text - '0');
+        if (number >= TOO_MANY) return 0;
+    }
+    *value = number;
+    return 1;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+void tc_fault(const uint32_t words[TC_FAULT_WORDS])
+{
+    put("e-[Fault at 0x");
+    for (int shift = 24; shift >= 0; shift -= 8) put_hex_byte((uint8_t)(words[3] >> shift));
+    put("]\r\nm-ready\r\n");
+    tc_port_exit(3);
+}
+
+static float real_at(uint32_t index)
+{
+    union {
+        uint32_t bits;
+        float real;
+    } both;
+    const uint8_t *p = data + 4 * index;
+    both.bits = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return both.real;
+}
+
+/* The input has to be written before every run: the arena's bytes are used again. */
+static int infer_once(void)
+{
+    uint8_t *input = tc_input(arena, 0);
+#if TC_MLPERF_FLOAT_INPUT
+    for (uint32_t i = 0; i < TC_MLPERF_INPUT_ELEMENTS; i++) input[i] = (uint8_t)tc_mlperf_quantize(real_at(i));
+#else
+    for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) input[i] = (uint8_t)(data[i] ^ TC_MLPERF_FLIP);
+    (void)real_at;
+#endif
+    return tc_model_run(arena);
+}
+
+#if TC_MLPERF_MEAN_SQUARE
+static void put_results(void)
+{
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < TC_MLPERF_OUTPUT_ELEMENTS; i++) {
+        float difference = tc_mlperf_output(arena, i) - real_at(i);
+        sum += difference * difference;
+    }
+    put("m-results-[");
+    put_real(sum / (float)TC_MLPERF_OUTPUT_ELEMENTS);
+    put("]\r\n");
+}
+#else
+static void put_results(void)
+{
+    put("m-results-[");
+    for (uint32_t i = 0; i < TC_MLPERF_OUTPUT_ELEMENTS; i++) {
+        if (i > 0) put(",");
+        put_real(tc_mlperf_output(arena, i));
+    }
+    put("]\r\n");
+}
+#endif
+
+static void put_lap(void)
+{
+    put("m-lap-us-");
+    put_number(tc_port_microseconds());
+    put("\r\n");
+}
+
+static int repeat(uint32_t times)
+{
+    while (times-- > 0) {
+        if (infer_once() != 0) {
+            put_error("The model refused to run");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static void do_infer(char **token)
+{
+    uint32_t count = 1, warmups = DEFAULT_WARMUPS;
+    if (token[1] != 0 && (!parse_number(token[1], &count) || count == 0)) {
+        put_error("Inference iterations must be >0");
+    } else if (token[1] != 0 && token[2] != 0 && !parse_number(token[2], &warmups)) {
+        put_error("Inference warmup must be >=0");
+    } else if (data_size != TC_MLPERF_DATA_BYTES || data_there != data_size) {
+        put("e-[Load all ");
+        put_number(TC_MLPERF_DATA_BYTES);
+        put(" bytes of the input first]\r\n");
+    } else {
+        put("m-warmup-start-");
+        put_number(warmups);
+        put("\r\n");
+        if (!repeat(warmups)) return;
+        put("m-warmup-done\r\nm-infer-start-");
+        put_number(count);
+        put("\r\n");
+        put_lap();
+        if (!repeat(count)) return;
+        put_lap();
+        put("m-infer-done\r\n");
+        has_results = 1;
+        put_results();
+    }
+}
+
+static void do_results(void)
+{
+    if (has_results) {
+        put_results();
+    } else {
+        put_error("Infer first");
+    }
+}
+
+static void db_load(const char *size)
+{
+    uint32_t bytes;
+    if (size == 0) {
+        put_error("Command 'db load' requires the # of bytes");
+    } else if (!parse_number(size, &bytes) || bytes == 0) {
+        put_error("Command 'db load' must be >0 bytes");
+    } else if (bytes > TC_MLPERF_DATA_BYTES) {
+        put("e-[The input has ");
+        put_number(TC_MLPERF_DATA_BYTES);
+        put(" bytes]\r\n");
+    } else {
+        data_size = bytes;
+        data_there = 0;
+        has_results = 0;
+        put("m-[Expecting ");
+        put_number(bytes);
+        put(" bytes]\r\n");
+    }
+}
+
+static void db_print(char **token)
+{
+    uint32_t count = data_size, offset = 0;
+    if ((token[2] != 0 && !parse_number(token[2], &count)) ||
+        (token[2] != 0 && token[3] != 0 && !parse_number(token[3], &offset))) {
+        put_error("Command 'db print' takes the # of bytes and an offset");
+        return;
+    }
+    if (offset > data_size) offset = data_size;
+    if (count > data_size - offset) count = data_size - offset;
+    for (uint32_t i = 0; i < count; i++) {
+        put(i % PRINT_COLUMNS == 0 ? "m-buffer-" : "-");
+        put_hex_byte(data[offset + i]);
+        if ((i + 1) % PRINT_COLUMNS == 0 || i + 1 == count) put("\r\n");
+    }
+}
+
+/* All or nothing: a wrong digit leaves what was loaded before. */
+static void db_bytes(const char *text)
+{
+    uint32_t digits = 0;
+    for (; text[digits] != 0; digits++) {
+        if (hex_digit(text[digits]) < 0) {
+            put_error("Invalid hex digit");
+            return;
+        }
+    }
+    if (digits % 2 != 0) {
+        put_error("Insufficient number of hex digits");
+    } else if (data_there >= data_size) {
+        put_error("Use 'db load' first");
+    } else {
+        for (uint32_t i = 0; i < digits && data_there < data_size; i += 2)
+            data[data_there++] = (uint8_t)(hex_digit(text[i]) << 4 | hex_digit(text[i + 1]));
+        if (data_there == data_size) put("m-load-done\r\n");
+    }
+}
+
+static void do_db(char **token)
+{
+    if (token[1] == 0) {
+        put_error("Command 'db' requires a subcommand");
+    } else if (equal(token[1], "load")) {
+        db_load(token[2]);
+    } else if (equal(token[1], "print")) {
+        db_print(token);
+    } else {
+        db_bytes(token[1]);
+    }
+}
+
+static void do_help(void)
+{
+    put(TC_MLPERF_PROFILE "\r\n\r\n"
+        "help                : this list\r\n"
+        "name                : the device\r\n"
+        "profile             : the protocol and the model\r\n"
+        "timestamp           : microseconds since the start\r\n"
+        "db load N           : N bytes of input follow\r\n"
+        "db HH[HH]*          : these bytes, in hex\r\n"
+        "db print [N] [FROM] : the bytes that are there\r\n"
+        "infer [N=1] [W=10]  : W runs to warm up, then N that are timed\r\n"
+        "results             : outputs of the last run\r\n");
+}
+
+static void serve(char **token)
+{
+    if (token[0] == 0) {
+        put_error("Empty command");
+    } else if (equal(token[0], "name")) {
+        put("m-name-dut-[tinyc]\r\n");
+    } else if (equal(token[0], "profile")) {
+        put("m-profile-[" TC_MLPERF_PROFILE "]\r\nm-model-[" TC_MLPERF_MODEL "]\r\n");
+    } else if (equal(token[0], "timestamp")) {
+        put_lap();
+    } else if (equal(token[0], "help")) {
+        do_help();
+    } else if (equal(token[0], "db")) {
+        do_db(token);
+    } else if (equal(token[0], "infer")) {
+        do_infer(token);
+    } else if (equal(token[0], "results")) {
+        do_results();
+    } else {
+        put("e-[Unknown command: ");
+        put(token[0]);
+        put("]\r\n");
+    }
+    put("m-ready\r\n");
+}
+
+/* Cuts the command at its spaces; what is behind the last token is left out. */
+static void split(char *command, char **token)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < TOKENS; i++) token[i] = 0;
+    while (*command != 0 && count < TOKENS) {
+        while (*command == ' ') *command++ = 0;
+        if (*command == 0) return;
+        token[count++] = command;
+        while (*command != 0 && *command != ' ') command++;
+    }
+    if (*command == ' ') *command = 0;
+}
+
+int main(void)
+{
+    char command[COMMAND_BYTES + 1], *token[TOKENS];
+    uint32_t length = 0;
+    int guarded;
+    uint8_t byte;
+    tc_port_open();
+    arena = tc_port_arena(&guarded);
+    put("m-init-done\r\nm-ready\r\n");
+    tc_port_flush();
+    while (tc_port_read(&byte, 1)) {
+        if (byte == '%') {
+            if (length > COMMAND_BYTES) {
+                put_error("Command too long");
+                put("m-ready\r\n");
+            } else {
+                command[length] = 0;
+                split(command, token);
+                serve(token);
+            }
+            length = 0;
+            tc_port_flush();
+        } else if (byte >= ' ' && byte <= '~') {
+            if (length < COMMAND_BYTES) command[length] = (char)byte;
+            if (length <= COMMAND_BYTES) length++;
+        }
+    }
+    tc_port_exit(0);
+    return 0;
+}

@@ -1,0 +1,98 @@
+/* The harness on a board: requests and replies over a UART. After its end, or a fault, the board starts again. */
+#include "board_setup.h"
+#include "model_glue.h"
+#include "port.h"
+#include "timer.h"
+#include "uart.h"
+
+#define AIRCR (*(volatile uint32_t *)(uintptr_t)0xE000ED0C)
+#define RESET_REQUEST 0x05FA0004u
+
+#define CYCLES_OF_A_MICROSECOND (TC_CORE_HZ / 1000000u)
+
+int tc_run_measured(void *arena, uint32_t *stack_bytes); /* startup_*.S */
+int tc_timed_run(void *arena);                           /* which calls this */
+
+static uint64_t last_byte; /* cycles; 0: no request has begun */
+static uint32_t cycles;
+
+void tc_port_open(void)
+{
+    tc_board_setup();
+    tc_uart_open();
+    tc_timer_open();
+}
+
+uint64_t tc_port_microseconds(void)
+{
+    return tc_timer_cycles() / CYCLES_OF_A_MICROSECOND;
+}
+
+/* Waits for ever for a request, but not for the rest of one. */
+int tc_port_read(void *data, uint32_t bytes)
+{
+    uint8_t *p = data;
+    while (bytes > 0) {
+        while (!tc_uart_has_byte()) {
+#ifdef TC_REQUEST_SECONDS
+            if (last_byte != 0 && tc_timer_cycles() > last_byte + (uint64_t)TC_CORE_HZ * TC_REQUEST_SECONDS) return 0;
+#endif
+        }
+        *p++ = tc_uart_read();
+        bytes--;
+        last_byte = tc_timer_cycles() | 1;
+    }
+    return 1;
+}
+
+void tc_port_write(const void *data, uint32_t bytes)
+{
+    const uint8_t *p = data;
+    while (bytes-- > 0) tc_uart_write(*p++);
+    last_byte = 0;
+}
+
+void tc_port_flush(void)
+{
+    tc_uart_flush();
+}
+
+void tc_port_exit(int code)
+{
+    (void)code;
+    tc_uart_flush();
+#ifdef TC_STAYS_WHEN_DONE
+    for (;;) {
+    }
+#else
+    AIRCR = RESET_REQUEST;
+    for (;;) {
+    }
+#endif
+}
+
+uint8_t *tc_port_arena(int *guarded)
+{
+    enum { GUARD = (TC_GUARD_BYTES + TC_ARENA_ALIGN - 1) / TC_ARENA_ALIGN * TC_ARENA_ALIGN };
+    static uint8_t memory[GUARD + TC_ARENA_BYTES + GUARD] __attribute__((aligned(TC_ARENA_ALIGN)));
+    *guarded = 1;
+    return memory + GUARD;
+}
+
+int tc_timed_run(void *arena)
+{
+    uint32_t began = tc_timer_stamp();
+    int status = tc_model_run(arena);
+    cycles = tc_timer_stamp() - began;
+    return status;
+}
+
+/* The cost of taking the time is measured by taking it twice, and left out. */
+int tc_port_run(void *arena, tc_measured_t *measured)
+{
+    uint32_t began = tc_timer_stamp();
+    uint32_t empty = tc_timer_stamp() - began;
+    int status = tc_run_measured(arena, &measured->stack_bytes);
+    measured->cycles = cycles > empty ? cycles - empty : 0;
+    return status;
+}

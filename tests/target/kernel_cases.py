@@ -1,0 +1,199 @@
+"""Small layers that together make every kernel of every operator run, and the firmware that runs all at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from machines import target_for
+
+from tests.ops.harness import OneStepPlan
+from tests.ops.one_node import one_node, tensor
+from tests.ops.weighted import Layer
+from tests.ops.weighted import graph_of as weighted
+from tinyc.board import Board
+from tinyc.build.compile import compile_firmware
+from tinyc.build.toolchain import Toolchain
+from tinyc.emit.library import Info, emit_library
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
+from tinyc.lower import lower
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import RELU, RELU6, Padding, Pair, Site
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.lookup import Lookup
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.pad import Pad
+from tinyc.ops.quantize import Quantize
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
+from tinyc.reference import run_int
+from tinyc.run import RunResult
+from tinyc.select import refusals, select
+
+ONE = Padding(1, 1, 1, 1)
+Coverage = frozenset[tuple[str, str]]  # (operator, kernel)
+
+
+def _convolutions() -> Iterator[Graph]:
+    relu = {"y_zero": -128}
+    layers = [
+        Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
+        Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
+        Layer("conv2d", Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
+        Layer("conv2d", Conv2D(groups=2, pad=ONE), (1, 3, 5, 4), (6, 3, 2, 2)),
+        Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 5, 6, 9), (3, 3, 9), **relu),
+        Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE, act=RELU6), (1, 8, 7, 8), (3, 3, 8)),
+        Layer("depthwise_conv2d", DepthwiseConv2D(pad=Padding(2, 0, 2, 0)), (1, 9, 1, 4), (5, 1, 4)),
+        Layer("fully_connected", FullyConnected(act=RELU), (1, 37), (9, 37), **relu),
+        Layer("fully_connected", FullyConnected(act=RELU), (1, 40), (9, 40), **relu),
+        Layer("fully_connected", FullyConnected(), (3, 16), (7, 16)),
+    ]
+    for layer in layers:
+        yield weighted(layer)
+        yield weighted(replace(layer, bits=4))
+
+
+def _elementwise() -> Iterator[Graph]:
+    a, b = tensor("a", (1, 3, 5, 8), 0.02, 11), tensor("b", (1, 3, 5, 8), 0.03, -90)
+    same = tensor("b", (1, 3, 5, 8), 0.02, 11)
+    one = tensor("b", (1, 1, 1, 8), 0.03, -90)
+    for op, attrs in (("add", Add), ("sub", Sub)):
+        yield one_node(op, attrs(), [a, b], 0.04, -31)
+        yield one_node(op, attrs(RELU), [a, one], 0.04, -128)
+        yield one_node(op, attrs(), [a, same], 0.02, 11)
+        yield one_node(op, attrs(), [tensor("a", (1, 5), 0.0001, 3), tensor("b", (1, 5), 0.0001, 4)], 0.9, 5)
+        yield one_node(op, attrs(), [a, tensor("b", (1,), 0.03, 5)], 0.04, -3, {"b": np.array([77], np.int8)})
+    yield one_node("mul", Mul(), [a, b], 0.01, 10)
+    yield one_node("mul", Mul(), [a, tensor("b", (1,), 0.03, 5)], 0.01, 10, {"b": np.array([77], np.int8)})
+
+
+def _others() -> Iterator[Graph]:
+    x = tensor("x", (1, 7, 5, 9), 0.1, 7)
+    wide = tensor("x", (1, 7, 5, 9), 0.1, 0, "s16")
+    yield one_node("avg_pool2d", AvgPool2D(Pair(7, 5)), [x], 0.1, 7)
+    yield one_node("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2)), [x], 0.1, 7)
+    yield one_node("max_pool2d", MaxPool2D(Pair(3, 3), pad=ONE), [x], 0.1, 7)
+    yield one_node("mean", Mean((1, 2)), [x], 0.08, 3)
+    yield one_node("mean", Mean((3,)), [x], 0.08, 3)
+    yield one_node("clip", Clip(RELU6), [x], 0.1, -20)
+    yield one_node("hard_swish", HardSwish(), [x], 0.1, -20)
+    yield one_node("leaky_relu", LeakyRelu(0.1), [x], 0.1, -20)
+    yield one_node("sigmoid", Sigmoid(), [x], 1 / 256, -128)
+    yield one_node("tanh", Tanh(), [x], 1 / 128, 0)
+    table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+    yield one_node("lookup", Lookup(), [x, tensor("t", (256,), 0.1, 7)], 0.1, 7, {"t": table})
+    yield one_node("concat", Concat(3), [tensor("a", (1, 2, 3, 4), 0.1, 7), tensor("b", (1, 2, 3, 5), 0.1, 7)], 0.1, 7)
+    yield one_node("pad", Pad((0, 1, 2, 0), (0, 2, 1, 0)), [x], 0.1, 7)
+    yield one_node("transpose", Transpose((0, 2, 3, 1)), [x], 0.1, 7)
+    yield one_node("quantize", Quantize(), [tensor("x", (1, 37), dtype="f32")], 0.1, 7)
+    yield one_node("dequantize", Dequantize(), [x])
+    yield one_node("requantize", Requantize(), [x], 0.07, -9)
+    yield one_node("requantize", Requantize("s8"), [wide], 0.3, -9)
+    yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.1, 7)], 1 / 256, -128)
+
+
+def cases() -> list[Graph]:
+    """One-node graphs."""
+    return [*_convolutions(), *_elementwise(), *_others()]
+
+
+def samples_of(graph: Graph) -> Mapping[str, Array]:
+    """Random inputs over the whole range."""
+    rng = np.random.default_rng(5)
+    found = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        if value.dtype == "f32":
+            found[name] = rng.normal(0, 8, value.shape).astype(np.float32)
+        else:
+            info = np.iinfo(NUMPY_DTYPE[value.dtype])
+            found[name] = rng.integers(info.min, info.max + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
+    return found
+
+
+def kernels_for(isa: frozenset[str]) -> Coverage:
+    """Every kernel that a core with these features has the instructions for."""
+    return frozenset((op.name, kernel.name) for op in all_ops().values() for kernel in op.kernels if kernel.isa <= isa)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Many nodes side by side: each case once for every kernel that takes it, on inputs of its own."""
+
+    graph: Graph
+    prefer: Mapping[str, str]
+    inputs: Mapping[str, Array]
+
+    @property
+    def covered(self) -> Coverage:
+        return frozenset((node.op, self.prefer[node.name]) for node in self.graph.nodes)
+
+
+def together(isa: frozenset[str], numerics: Numerics) -> Together:
+    """All cases with all their kernels in one graph."""
+    nodes: list[Node] = []
+    values: dict[str, Value] = {}
+    consts: dict[str, Array] = {}
+    prefer: dict[str, str] = {}
+    inputs: dict[str, Array] = {}
+    for number, case in enumerate(cases()):
+        (node,) = case.nodes
+        site = Site(case, node, numerics)
+        takers = [kernel.name for kernel in all_ops()[node.op].kernels if not refusals(kernel, site, isa)]
+        if not takers:
+            continue
+        renamed = {name: f"c{number}_{name}" for name in case.values}
+        for name in (*case.inputs, *case.consts):
+            values[renamed[name]] = replace(case.values[name], name=renamed[name])
+        consts |= {renamed[name]: array for name, array in case.consts.items()}
+        inputs |= {renamed[name]: array for name, array in samples_of(case).items()}
+        for taker in takers:
+            y = f"c{number}_{taker}_y"
+            values[y] = replace(case.values["y"], name=y)
+            name = f"c{number}_{taker}"
+            nodes.append(Node(name, node.op, tuple(renamed[x] for x in node.inputs), (y,), node.attrs))
+            prefer[name] = taker
+    outputs = tuple(node.outputs[0] for node in nodes)
+    return Together(Graph("all", tuple(inputs), outputs, tuple(nodes), values, consts), prefer, inputs)
+
+
+def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Numerics) -> RunResult:
+    """Assert that every node gives the reference's bytes on the board's machine, and damages nothing; the run."""
+    graph = made.graph
+    choices = select(graph, board.isa, numerics, prefer=made.prefer)
+    plan = OneStepPlan(graph, max(choice.scratch_bytes for choice in choices.values()))
+    files = emit_library(lower(graph, choices, plan, numerics, "all"), Info("all", "0" * 64, board.name))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
+        ran = target_for(board.name, None).run(firmware, [[made.inputs[x].tobytes() for x in graph.inputs]])
+    wanted = run_int(graph, made.inputs, numerics)
+    differ = [
+        f"{node.op}: {made.prefer[node.name]} (case {node.name.split('_')[0]})"
+        for node, found in zip(graph.nodes, ran.outputs[0], strict=True)
+        if found != np.ascontiguousarray(wanted[node.outputs[0]]).tobytes()
+    ]
+    assert not differ, f"{board.name}, {compiler}: other bytes than the reference from {differ}"
+    assert not ran.damaged_guards
+    return ran

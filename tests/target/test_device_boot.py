@@ -1,0 +1,199 @@
+"""Firmware for real boards boots on a bare core with the board's registers watched: it sets up what the board's file
+says in that order, gives the UART the right baud rate, and says hello."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+
+from tinyc.board import Board, list_boards, load_board
+from tinyc.build.compile import compile_library
+from tinyc.build.device import build_device
+from tinyc.build.elf import Elf, read_elf
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.run.protocol import FrameReader, Info, Reply, parse_info
+from tinyc.run.unicorn import CPUS
+
+REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
+ALL = [board.name for board in list_boards() if board.uart is not None and board.unicorn is not None]
+BOARDS = [name if name in REAL else pytest.param(name, marks=pytest.mark.slow) for name in ALL]
+PAGE = 0x1000
+VTOR, CPACR, SYST_CSR = 0xE000ED08, 0xE000ED88, 0xE000E010
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Of a UART: state (offset, what it reads when a byte can be sent and none is there), sending, baud rate."""
+
+    state: tuple[tuple[int, int], ...]
+    send: int
+    divisor: tuple[int, ...]
+
+
+UARTS = {
+    "cmsdk": Registers(((0x04, 0),), 0x00, (0x10,)),
+    "stm32f4": Registers(((0x00, 0xC0),), 0x04, (0x08,)),
+    "stm32l4": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
+    "stm32-lpuart": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
+    "nrf": Registers(((0x11C, 1), (0x108, 0)), 0x51C, (0x524,)),
+    "pl011": Registers(((0x18, 0),), 0x00, (0x24, 0x28)),
+}
+
+
+def baud_of(kind: str, clock_hz: int, divisor: list[int]) -> float:
+    """By the formula of the UART's manual."""
+    if kind == "nrf":
+        return divisor[0] * 16e6 / 2**32
+    if kind == "pl011":
+        return clock_hz / (16 * (divisor[0] + divisor[1] / 64))
+    return clock_hz * (256 if kind == "stm32-lpuart" else 1) / divisor[0]
+
+
+@dataclass
+class Booted:
+    elf: Elf
+    info: Info
+    written: list[tuple[int, int]]
+    memory: dict[int, int] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def boot(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """boot(board, compiler) -> Booted; each once."""
+    return cache(lambda name, compiler: boot_once(load_board(name), compiler, tmp_path_factory.mktemp("boot")))
+
+
+def boot_once(board: Board, compiler: str, folder: Path) -> Booted:
+    pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
+    try:
+        toolchain = find_toolchain(board, compiler)
+    except TinycError as error:
+        pytest.skip(error.message)
+    library_dir = toy.write_library(folder / "library")
+    library = compile_library(library_dir, "toy", toolchain, "balanced", folder / "toy.o")
+    build_device(library_dir, "toy", board, toolchain, library, folder / "device")
+    return run_until_hello(board, read_elf(folder / "device" / "toy.elf"))
+
+
+def ready_bits(board: Board) -> dict[int, tuple[int, int]]:
+    """Of registers that are waited for: the bits, and what they are when everything is ready."""
+    found: dict[int, tuple[int, int]] = {}
+    for step in board.setup:
+        if step.op == "wait":
+            bits, value = found.get(step.address, (0, 0))
+            found[step.address] = bits | step.bits, value | step.value
+    return found
+
+
+def run_until_hello(board: Board, elf: Elf) -> Booted:
+    import unicorn  # noqa: PLC0415
+    from unicorn import arm_const  # noqa: PLC0415
+
+    assert board.memory is not None
+    assert board.uart is not None
+    assert board.unicorn is not None
+    registers = UARTS[board.uart.kind]
+    cpu = getattr(arm_const, CPUS[board.unicorn.cpu])
+    engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
+    engine.mem_map(board.memory.flash_origin, board.memory.flash_bytes)
+    engine.mem_map(board.memory.ram_origin, board.memory.ram_bytes)
+    system = {0xE0001000, 0xE000E000}
+    used = {step.address // PAGE * PAGE for step in board.setup} | {board.uart.base // PAGE * PAGE}
+    for page in system | used:
+        engine.mem_map(page, PAGE)
+    for segment in elf.segments:
+        engine.mem_write(segment.load, segment.data)
+    answers = {board.uart.base + offset: (0xFFFFFFFF, value) for offset, value in registers.state} | ready_bits(board)
+    written: list[tuple[int, int]] = []
+    reader = FrameReader()
+    hello: list[Info] = []
+
+    def on_read(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        if address in answers:
+            bits, ready = answers[address]
+            held = int.from_bytes(engine.mem_read(address, 4), "little")
+            engine.mem_write(address, (held & ~bits | ready).to_bytes(4, "little"))
+
+    def on_write(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        assert size == 4, "registers are words"
+        if address == board.uart.base + registers.send:  # type: ignore[union-attr]
+            for frame in reader.feed(bytes([value & 0xFF])):
+                assert frame.type == Reply.INFO
+                hello.append(parse_info(frame.payload))
+                engine.emu_stop()
+        else:
+            written.append((address, value & 0xFFFFFFFF))
+
+    for page in used:
+        engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=page, end=page + PAGE - 1)
+        engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, on_write, begin=page, end=page + PAGE - 1)
+    vectors = elf.symbol("tc_vectors").address
+    stack, entry = (int.from_bytes(engine.mem_read(vectors + at, 4), "little") for at in (0, 4))
+    engine.reg_write(arm_const.UC_ARM_REG_SP, stack)
+    engine.emu_start(entry | 1, 0xDFFFFFFE, count=5_000_000)
+    assert hello, "no hello"
+    core = {a: int.from_bytes(engine.mem_read(a, 4), "little") for a in (VTOR, CPACR, SYST_CSR)}
+    return Booted(elf, hello[0], written, core)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", BOARDS)
+def test_it_says_hello(boot: Any, name: str, compiler: str) -> None:
+    booted = boot(name, compiler)
+    assert booted.info.version == "toy 1"
+    assert booted.info.started
+    assert booted.info.input_bytes == (toy.A, toy.B)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_board_is_set_up_as_its_file_says(boot: Any, name: str) -> None:
+    board = load_board(name)
+    assert board.uart is not None
+    booted = boot(name, "gcc")
+    held: dict[int, int] = {}
+    expected = []
+    waited = ready_bits(board)
+    for step in board.setup:
+        if step.op == "wait":
+            continue
+        bits, ready = waited.get(step.address, (0, 0))
+        before = held.get(step.address, 0) & ~bits | ready
+        after = {"write": step.bits, "set": before | step.bits, "clear": before & ~step.bits}[step.op]
+        held[step.address] = after
+        expected.append((step.address, after))
+    assert booted.written[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_baud_rate_is_right(boot: Any, name: str) -> None:
+    uart = load_board(name).uart
+    assert uart is not None
+    written = dict(boot(name, "gcc").written)
+    divisor = [written[uart.base + offset] for offset in UARTS[uart.kind].divisor]
+    assert baud_of(uart.kind, uart.clock_hz, divisor) == pytest.approx(uart.baud, rel=0.01)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_core_is_set_up(boot: Any, name: str) -> None:
+    """Vector table, FPU, timer; the stack at the start of the RAM, so that an overflow leaves it."""
+    board = load_board(name)
+    assert board.memory is not None
+    booted = boot(name, "gcc")
+    vectors = booted.elf.symbol("tc_vectors").address
+    table = [int.from_bytes(booted.elf.read(vectors + 4 * i, 4), "little") for i in range(16)]
+    assert vectors % 128 == 0
+    assert table[0] == board.memory.ram_origin + board.memory.stack_bytes
+    assert table[1] == booted.elf.symbol("Reset_Handler").address | 1
+    assert set(table[2:15]) == {booted.elf.symbol("tc_fault_entry").address | 1}
+    assert table[15] == booted.elf.symbol("tc_systick").address | 1
+    assert all(entry & 1 for entry in table[1:])
+    if "thumb2" in board.isa:
+        assert booted.memory[VTOR] == vectors
+    assert booted.memory[CPACR] == (0xF << 20 if "fpu" in board.isa else 0)
+    assert booted.memory[SYST_CSR] == 7

@@ -1,0 +1,59 @@
+"""Every kernel on every core that has its instructions, under both compilers: bytes of the reference.
+
+One firmware per core, compiler and numerics holds all of them. By default three quite different cores run those of one
+numerics.
+"""
+
+from __future__ import annotations
+
+import pytest
+from kernel_cases import kernels_for, run_together, together
+from machines import target_for
+
+from tinyc.board import load_board
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.numerics import Numerics
+
+BOARDS = [
+    "host",
+    "cortex-m0plus",
+    "cortex-m3",
+    "cortex-m4",
+    "cortex-m7",
+    "cortex-m33",
+    "cortex-m55",
+    "riscv32imc",
+]
+QUICK = {("cortex-m0plus", "gcc"), ("cortex-m4", "zig"), ("riscv32imc", "gcc")}
+RUNS = [
+    pytest.param(
+        board,
+        family,
+        numerics,
+        marks=[] if (board, family) in QUICK and numerics is Numerics.TFLM else [pytest.mark.slow],
+    )
+    for board in BOARDS
+    for family in ("gcc", "zig")
+    for numerics in Numerics
+]
+
+
+@pytest.mark.parametrize(("board_name", "family", "numerics"), RUNS)
+def test_all_kernels(board_name: str, family: str, numerics: Numerics) -> None:
+    board = load_board(board_name)
+    target_for(board_name, None)
+    try:
+        compiler = find_toolchain(board, family)
+    except TinycError as error:
+        pytest.skip(error.message)
+    run_together(together(board.isa, numerics), board, compiler, numerics)
+
+
+@pytest.mark.parametrize("board_name", BOARDS)
+def test_none_is_left_out(board_name: str) -> None:
+    """Every kernel that the core has the instructions for is among those that `test_all_kernels` runs there."""
+    isa = load_board(board_name).isa
+    covered = frozenset[tuple[str, str]]().union(*(together(isa, numerics).covered for numerics in Numerics))
+    missing = sorted(kernels_for(isa) - covered)
+    assert not missing, f"no case of kernel_cases.py is for {missing}"

@@ -1,0 +1,295 @@
+"""The MLPerf Tiny firmware: on QEMU over its UART, and its parser as a process of this computer with sanitizers."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlperf_host import INPUT, OUTPUT, Host, dense, reference, write_library
+from serial_board import board_at_port
+
+from tinyc.board import load_board
+from tinyc.build.compile import Harness, compile_library, link_firmware
+from tinyc.build.device import build_device, write_mlperf_glue
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.line import Line
+from tinyc.run.host import fixed_addresses
+
+GRAPH = dense(70, 5)
+SQUARE = dense(9, 9)
+X = random.Random(7).randbytes(70)
+
+
+def device(folder: Path, board_name: str, task: str | None, graph=GRAPH, compiler: str = "gcc") -> Path:
+    """The ELF file."""
+    board = load_board(board_name)
+    try:
+        toolchain = find_toolchain(board, compiler)
+    except TinycError as error:
+        pytest.skip(error.message)
+    library_dir = write_library(folder / "library", graph, board_name)
+    library = compile_library(library_dir, "dense", toolchain, "balanced", folder / "dense.o")
+    build_device(library_dir, "dense", board, toolchain, library, folder / "device", "mlperf", task)
+    return folder / "device" / "dense.elf"
+
+
+def host_over(line: Line) -> Host:
+    return Host(line.write, lambda: line.read(4096, 20))
+
+
+def wake(line: Line) -> None:
+    """Asks until the firmware answers: what either side sends before the other listens is lost."""
+    said = b""
+    for _ in range(20):
+        line.write(b"%")
+        while more := line.read(4096, 0.5):
+            said += more
+        if said.endswith(b"m-ready\r\n"):
+            return
+    pytest.fail(f"the firmware does not answer: {said!r}")
+
+
+# --- on an emulated board ---
+
+
+@pytest.mark.parametrize(
+    "board_name",
+    ["stm32f4-discovery", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cortex-m4", "cortex-m0plus"))],
+)
+def test_a_benchmark_run(tmp_path: Path, board_name: str) -> None:
+    elf = device(tmp_path, board_name, "kws01")
+    with board_at_port(load_board(board_name), elf) as port, Line(port, 115_200) as line:
+        host = host_over(line)
+        wake(line)
+        assert host.ask("name") == ["m-name-dut-[tinyc]"]
+        assert host.ask("profile") == ["m-profile-[ULPMark for tinyML Firmware V0.0.1]", "m-model-[kws01]"]
+        host.load(X)
+        (first,) = host.ask("timestamp")
+        elapsed, results = host.infer(3, 2)
+        (last,) = host.ask("timestamp")
+        assert results == reference(GRAPH, X)
+        assert host.ask("results") == ["m-results-[" + ",".join(f"{r:.3f}" for r in results) + "]"]
+        times = [int(text.removeprefix("m-lap-us-")) for text in (first, last)]
+        assert 0 < elapsed <= times[1] - times[0]
+        other = bytes(reversed(X))
+        host.load(other)
+        assert host.infer(1, 0)[1] == reference(GRAPH, other)
+
+
+# --- as a process of this computer ---
+
+
+@cache
+def host_program(folder: Path, task: str | None, square: bool) -> Path:
+    board = load_board("host")
+    toolchain = find_toolchain(board)
+    graph = SQUARE if square else GRAPH
+    library_dir = write_library(folder / "library", graph, "host")
+    library = compile_library(library_dir, "dense", toolchain, "balanced", folder / "dense.o", sanitize=True)
+    write_mlperf_glue(library_dir, "dense", folder, task)
+    defines = {"TC_SANITIZE": "1"}
+    harness = Harness(("mlperf.c", "port_host.c"), defines)
+    elf, _ = link_firmware(library_dir, "dense", board, toolchain, library, folder, harness, sanitize=True)
+    return elf
+
+
+class Process:
+    """The firmware as a process; `host` talks to it."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen(
+            [*fixed_addresses(), str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
+        )
+        assert self._process.stdout is not None
+        stream = self._process.stdout
+        self.host = Host(self._write, lambda: self._read(stream.fileno()))
+        assert self.host.answer() == ["m-init-done"]
+
+    @staticmethod
+    def _read(descriptor: int) -> bytes:
+        ready, _, _ = select.select([descriptor], [], [], 20)
+        return os.read(descriptor, 4096) if ready else b""
+
+    def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def end(self) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        status = self._process.wait(30)
+        self._process.stdout.close()
+        return status
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mlperf")
+
+
+@pytest.fixture
+def host(folder: Path) -> Iterator[Host]:
+    process = Process(host_program(folder / "raw", None, False))
+    yield process.host
+    assert process.end() == 0
+
+
+def test_raw_input(host: Host) -> None:
+    assert host.ask("profile")[1] == "m-model-[dense]"
+    host.load(X)
+    assert host.infer(1, 0)[1] == reference(GRAPH, X)
+
+
+def test_pixels_become_signed(folder: Path) -> None:
+    process = Process(host_program(folder / "ic", "ic01", False))
+    process.host.load(X)
+    assert process.host.infer(1, 0)[1] == reference(GRAPH, bytes(b ^ 0x80 for b in X))
+    assert process.end() == 0
+
+
+def test_real_numbers_in_and_mean_square_out(folder: Path) -> None:
+    process = Process(host_program(folder / "ad", "ad01", True))
+    real = np.array([-80.0, -3.25, -0.25, 0.0, 0.25, 1.0, 7.3, 70.0, 1e9], np.float32)
+    process.host.load(real.astype("<f4").tobytes())
+    away = np.where(real < 0, np.float32(-0.5), np.float32(0.5))
+    limits = (-128 - INPUT.zero[0], 127 - INPUT.zero[0])
+    clipped = np.clip(real / np.float32(INPUT.scale[0]), *map(np.float32, limits))
+    q = ((clipped + away).astype(np.int32) + INPUT.zero[0]).astype(np.int8)
+    small = np.append(real[:-1], np.float32(0))  # an input whose square has no place in the answer
+    assert q[-1] == 127
+    process.host.load(small.astype("<f4").tobytes())
+    q[-1] = INPUT.zero[0]
+    outputs = np.array(reference(SQUARE, q.tobytes()), np.float32)
+    (result,) = process.host.infer(1, 1)[1]
+    assert result == pytest.approx(float(np.mean((outputs - small) ** 2)), rel=1e-6, abs=0.001)
+    assert OUTPUT.scale[0] > 0
+    assert process.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("", "e-[Empty command]"),
+        ("   ", "e-[Empty command]"),
+        ("frobnicate", "e-[Unknown command: frobnicate]"),
+        ("Name", "e-[Unknown command: Name]"),
+        ("db", "e-[Command 'db' requires a subcommand]"),
+        ("db load", "e-[Command 'db load' requires the # of bytes]"),
+        ("db load 0", "e-[Command 'db load' must be >0 bytes]"),
+        ("db load -1", "e-[Command 'db load' must be >0 bytes]"),
+        ("db load 7x", "e-[Command 'db load' must be >0 bytes]"),
+        ("db load 99999999999999999999", "e-[Command 'db load' must be >0 bytes]"),
+        ("db load 71", "e-[The input has 70 bytes]"),
+        ("db 00", "e-[Use 'db load' first]"),
+        ("db 0", "e-[Insufficient number of hex digits]"),
+        ("db 0g", "e-[Invalid hex digit]"),
+        ("infer 0", "e-[Inference iterations must be >0]"),
+        ("infer x", "e-[Inference iterations must be >0]"),
+        ("infer 1 -1", "e-[Inference warmup must be >=0]"),
+        ("infer 1 0", "e-[Load all 70 bytes of the input first]"),
+        ("results", "e-[Infer first]"),
+        ("db print x", "e-[Command 'db print' takes the # of bytes and an offset]"),
+        ("x" * 81, "e-[Command too long]"),
+        ("db " + "00" * 200, "e-[Command too long]"),
+    ],
+)
+def test_wrong_commands_are_answered(host: Host, command: str, answer: str) -> None:
+    assert host.ask(command) == [answer]
+    assert host.ask("name") == ["m-name-dut-[tinyc]"]
+
+
+def test_short_data_is_refused_until_it_is_all_there(host: Host) -> None:
+    host.ask("db load 70")
+    assert host.ask(f"db {X[:31].hex()}") == []
+    assert host.ask("infer 1 0") == ["e-[Load all 70 bytes of the input first]"]
+    assert host.ask(f"db {X[31:62].hex().upper()}") == []
+    assert host.ask(f"db {X[62:].hex()}ffff") == ["m-load-done"]  # what is too much is left out
+    assert host.ask("db ff") == ["e-[Use 'db load' first]"]
+    assert host.infer(2, 0)[1] == reference(GRAPH, X)
+    host.ask("db load 10")
+    assert host.ask(f"db {X[:10].hex()}") == ["m-load-done"]
+    assert host.ask("infer 1 0") == ["e-[Load all 70 bytes of the input first]"]
+
+
+def test_a_wrong_digit_changes_nothing(host: Host) -> None:
+    host.ask("db load 70")
+    host.ask("db 0102")
+    assert host.ask("db 03zz") == ["e-[Invalid hex digit]"]
+    assert host.ask("db print 4") == ["m-buffer-01-02-00-00"]
+
+
+def test_print(host: Host) -> None:
+    host.load(X)
+    lines = host.ask("db print")
+    shown = "".join(line.removeprefix("m-buffer-").replace("-", "") for line in lines)
+    assert bytes.fromhex(shown) == X
+    assert host.ask("db print 3 9") == [f"m-buffer-{X[9:12].hex('-')}"]
+    assert host.ask("db print 100 69") == [f"m-buffer-{X[69:].hex()}"]
+    assert host.ask("db print 1 70") == []
+
+
+def test_line_ends_and_spaces_do_no_harm(host: Host) -> None:
+    assert host.ask("\r\n  name  ") == ["m-name-dut-[tinyc]"]
+    assert host.ask("help")[0] == "ULPMark for tinyML Firmware V0.0.1"
+
+
+WORDS = [
+    "name",
+    "profile",
+    "timestamp",
+    "help",
+    "db",
+    "load",
+    "print",
+    "infer",
+    "results",
+    "70",
+    "0",
+    "1",
+    "-1",
+    "aa",
+    "g",
+]
+COMMANDS = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="ascii", exclude_characters="%"), max_size=90))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(COMMANDS.map(" ".join), max_size=20))
+def test_every_command_is_answered(folder: Path, commands: list[str]) -> None:
+    process = Process(host_program(folder / "raw", None, False))
+    for command in commands:
+        process.host.ask(command)
+    assert process.end() == 0
+
+
+# --- what cannot be built ---
+
+
+def test_wrong_task(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="no task 'abc'"):
+        device(tmp_path, "cortex-m4", "abc")
+
+
+def test_mean_square_needs_equal_sizes(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="the same size"):
+        device(tmp_path, "cortex-m4", "ad01")
+
+
+def test_board_without_uart(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="no firmware with a UART for riscv32imc"):
+        device(tmp_path, "riscv32imc", None)

@@ -1,0 +1,194 @@
+"""Firmware that runs on the board itself and talks over its UART, and the files that flash tools take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tinyc import paths
+from tinyc.board import Board
+from tinyc.board_parts import Uart
+from tinyc.build.compile import Harness, link_firmware, macro, render
+from tinyc.build.elf import read_elf, section_bytes
+from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
+from tinyc.build.toolchain import Toolchain
+from tinyc.errors import Loc, TinycError
+
+Protocol = Literal["tinyc", "mlperf"]
+MANIFEST = "device.json"
+REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """How MLPerf Tiny gives a model its input and wants its output: as real numbers, or pixels from 0 to 255, else the
+    input's own bytes; and the mean square of input minus output instead of the outputs."""
+
+    model: str = ""
+    float_input: bool = False
+    unsigned_input: bool = False
+    mean_square: bool = False
+
+
+TASKS = {
+    "kws01": Task("kws01"),
+    "vww01": Task("vww01", unsigned_input=True),
+    "ic01": Task("ic01", unsigned_input=True),
+    "ad01": Task("ad01", float_input=True, mean_square=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What device.json says: firmware for a board in `<folder>/<model>.elf`, `.bin`, `.hex`, and `.uf2` where the
+    board takes that. board_file: of a board that does not come with tinyc."""
+
+    board: str
+    board_file: str
+    model: str
+    protocol: Protocol
+    baud: int
+    origin: int
+    flash_bytes: int
+    sha256: str
+
+
+def build_device(
+    library_dir: Path,
+    model: str,
+    board: Board,
+    toolchain: Toolchain,
+    library: Path,
+    folder: Path,
+    protocol: Protocol = "tinyc",
+    task: str | None = None,
+) -> Device:
+    """Links the library's object with the UART harness, and writes the image in every form. Raises TinycError when
+    the board has no UART, the firmware does not fit, or the model cannot be asked by MLPerf's protocol."""
+    uart = require_uart(board)
+    folder.mkdir(parents=True, exist_ok=True)
+    defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_RECEIVE_BYTES": "1"}
+    if protocol == "mlperf":
+        write_mlperf_glue(library_dir, model, folder, task)
+    else:
+        defines["TC_REQUEST_SECONDS"] = f"{REQUEST_SECONDS}u"
+    main = "mlperf.c" if protocol == "mlperf" else "main.c"
+    harness = _uart_harness(main, board, uart, folder, defines, toolchain)
+    elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
+    image = image_of(read_elf(elf))
+    _write_images(image, folder / model, board)
+    digest = hashlib.sha256(image.data).hexdigest()
+    own = "" if Path(board.file).parent == paths.boards_dir() else str(Path(board.file).resolve())
+    device = Device(board.name, own, model, protocol, uart.baud, image.origin, len(image.data), digest)
+    (folder / MANIFEST).write_text(json.dumps(asdict(device), indent=2) + "\n", encoding="utf-8")
+    return device
+
+
+def require_uart(board: Board) -> Uart:
+    """The board's UART. Raises TinycError when its description has none, or nothing runs firmware with one."""
+    if board.uart is None or board.startup != "cortex-m" or board.memory is None:
+        raise TinycError(
+            f"tinyc makes no firmware with a UART for {board.name}",
+            hint="[uart] in the board's file describes one: docs/boards.md; the library itself needs none",
+        )
+    return board.uart
+
+
+def read_device(folder: Path) -> Device:
+    """What `tinyc build` wrote into the folder. Raises TinycError when there is no such file, or it is damaged."""
+    path = folder / MANIFEST
+    try:
+        return Device(**json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise TinycError(
+            f"there is no firmware for a board here: {error.strerror}",
+            Loc(str(path)),
+            "`tinyc build MODEL --board B` makes it, for boards with a UART",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise TinycError("the file is damaged", Loc(str(path)), "build again") from error
+
+
+def build_vectors(
+    library_dir: Path, model: str, board: Board, toolchain: Toolchain, library: Path, folder: Path, inputs: list[bytes]
+) -> Path:
+    """Firmware that runs the model on these inputs (each all inputs of one inference) and prints the outputs, for a
+    UART whose every word written is a character at TRIVIAL_UART; its ELF file. No register of the board is touched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vectors.h").write_text(render("vectors.h.j2", vectors=inputs), encoding="utf-8")
+    uart = Uart("trivial", TRIVIAL_UART, 1)
+    defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_STAYS_WHEN_DONE": "1", "TC_WITHOUT_PROTECTION": "1"}
+    harness = _uart_harness("vectors.c", board, uart, folder, defines, None)
+    elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
+    return elf
+
+
+TRIVIAL_UART = 0x4000_0000
+
+
+def _uart_harness(
+    main: str, board: Board, uart: Uart, folder: Path, defines: dict[str, str], boot2: Toolchain | None
+) -> Harness:
+    """boot2: the compiler of the second stage, None to leave it out, and the board's own registers alone."""
+    setup = folder / "board_setup.c"
+    steps = board.setup if boot2 is not None else ()
+    setup.write_text(render("board_setup.c.j2", board=board.name, steps=steps), encoding="utf-8")
+    kind = uart.kind.replace("-", "_")
+    source = "uart_stm32l4.c" if uart.kind == "stm32-lpuart" else f"uart_{kind}.c"
+    generated = [setup]
+    if boot2 is not None and board.boot2:
+        generated.append(_write_boot2(board, boot2, folder))
+    all_defines = {
+        "TC_UART_BASE": f"0x{uart.base:08X}u",
+        "TC_UART_CLOCK_HZ": f"{uart.clock_hz}u",
+        "TC_UART_BAUD": f"{uart.baud}u",
+        "TC_CORE_HZ": f"{board.clock_hz or 1_000_000}u",
+        "TC_PERIPHERALS": "1",
+        **({"TC_UART_LPUART": "1"} if uart.kind == "stm32-lpuart" else {}),
+        **({"TC_CACHES": "1"} if board.core == "cortex-m7" and boot2 is not None else {}),
+        **defines,
+    }
+    return Harness((main, "port_uart.c", source, "timer_cortex_m.c"), all_defines, tuple(generated))
+
+
+def _write_boot2(board: Board, toolchain: Toolchain, folder: Path) -> Path:
+    """The second stage, assembled and with its checksum, as data for the linker."""
+    code = folder / "boot2.o"
+    source = paths.templates_dir() / "firmware" / f"boot2_{board.boot2}.S"
+    origin = board.memory.flash_origin if board.memory is not None else 0
+    define = f"-DTC_FLASH_ORIGIN=0x{origin:08x}"
+    toolchain.run([define, "-c", source, "-o", code], "assembling the second stage bootloader")
+    sealed = seal_boot2(section_bytes(code, ".boot2"))
+    path = folder / "boot2_image.S"
+    rows = (", ".join(map(str, sealed[at : at + 16])) for at in range(0, len(sealed), 16))
+    path.write_text('    .section .boot2, "a"\n' + "".join(f"    .byte {row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def _write_images(image: Image, stem: Path, board: Board) -> None:
+    stem.with_suffix(".bin").write_bytes(image.data)
+    stem.with_suffix(".hex").write_text(intel_hex(image), encoding="ascii")
+    if board.flashing is not None and board.flashing.uf2_family:
+        stem.with_suffix(".uf2").write_bytes(uf2(image, board.flashing.uf2_family))
+
+
+def write_mlperf_glue(library_dir: Path, model: str, folder: Path, task: str | None) -> None:
+    """What mlperf.c needs of the model, `mlperf_glue.h`. Raises TinycError when the protocol cannot ask it."""
+    header = library_dir / f"{model}.h"
+    prefix = model.upper()
+    text = header.read_text(encoding="utf-8")
+    single = macro(header, f"{prefix}_INPUT_COUNT") == 1 and macro(header, f"{prefix}_OUTPUT_COUNT") == 1
+    integers = all(f"{model}_{name}_0(" in text for name in ("quantize_input", "dequantize_output"))
+    bytes_each = macro(header, f"{prefix}_INPUT_0_BYTES") == macro(header, f"{prefix}_INPUT_0_SIZE")
+    if not (single and integers and bytes_each):
+        raise TinycError("MLPerf's protocol needs a model with one int8 input and one quantized output")
+    if task is not None and task not in TASKS:
+        raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
+    found = TASKS[task] if task is not None else Task()
+    if found.mean_square and macro(header, f"{prefix}_INPUT_0_SIZE") != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
+        raise TinycError(f"the task {task} compares input and output: they must have the same size")
+    glue = render("mlperf_glue.h.j2", model=model, prefix=prefix, task=found)
+    (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")

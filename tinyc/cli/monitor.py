@@ -1,0 +1,86 @@
+"""`tinyc monitor`: what a board says at its serial port."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tinyc.cli.options import ColorOption, Verbose
+from tinyc.cli.output import Color, Output, guarded
+from tinyc.line import Line, port_names
+from tinyc.run import protocol
+
+Port = Annotated[
+    str | None, typer.Option("--port", "-p", help="Serial port; none: list those that there are.", show_default="none")
+]
+Baud = Annotated[int, typer.Option(min=300, help="Baud rate.")]
+Frames = Annotated[bool, typer.Option("--frames", help="Show the frames of tinyc's protocol and leave the rest out.")]
+Seconds = Annotated[float, typer.Option(min=0, help="End after so long; 0: at Ctrl-C.")]
+
+
+def command(
+    port: Port = None,
+    baud: Baud = 115_200,
+    frames: Frames = False,
+    seconds: Seconds = 0,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Print what a board sends; lines that are typed go to it."""
+    with guarded(color, False, verbose) as out:
+        if port is None:
+            names = port_names()
+            out.result("\n".join(names) if names else "there is no serial port")
+            return
+        with Line(port, baud) as line:
+            out.note(f"{port} at {baud} baud; Ctrl-C ends")
+            threading.Thread(target=_send_typed, args=(line,), daemon=True).start()
+            _show(out, line, frames, time.monotonic() + seconds if seconds else None)
+
+
+def _show(out: Output, line: Line, frames: bool, deadline: float | None) -> None:
+    reader = protocol.FrameReader(skip_noise=True)
+    while deadline is None or time.monotonic() < deadline:
+        data = line.read(4096, 0.1)
+        if frames:
+            for frame in reader.feed(data):
+                out.result(Text(frame_text(frame)))
+        elif data:
+            out.stdout.print(Text(shown_text(data)), end="", soft_wrap=True)
+
+
+def shown_text(data: bytes) -> str:
+    """Printable characters and line ends as they are, other bytes as \\xNN."""
+    return "".join(chr(b) if 32 <= b < 127 or b in b"\n\t" else "" if b == 13 else f"\\x{b:02x}" for b in data)
+
+
+def frame_text(frame: protocol.Frame) -> str:
+    """One line for a frame of the firmware."""
+    if frame.type == protocol.Reply.INFO:
+        info = protocol.parse_info(frame.payload)
+        return (
+            f"INFO {info.version}: arena {info.arena_bytes:,}, inputs {info.input_bytes}, outputs {info.output_bytes}"
+        )
+    if frame.type == protocol.Reply.RESULT:
+        result = protocol.parse_result(frame.payload)
+        cycles = "" if result.cycles is None else f", {result.cycles:,} cycles"
+        return f"RESULT {result.inference}: status {result.status}{cycles}, outputs {result.outputs.hex()}"
+    if frame.type == protocol.Reply.FAULT:
+        fault = protocol.parse_fault(frame.payload)
+        return f"FAULT in inference {fault.inference}: {protocol.fault_reason(fault)}"
+    known = {reply.value: reply.name for reply in protocol.Reply}
+    return f"{known.get(frame.type, hex(frame.type))} {frame.payload.hex()}"
+
+
+def _send_typed(line: Line) -> None:
+    for text in sys.stdin:
+        line.write(_encoded(text))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode()

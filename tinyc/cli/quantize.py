@@ -1,0 +1,133 @@
+"""`tinyc quantize`: a float model in integers, how accurate it is, where it loses, and saved for other runtimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.running import run_stages
+from tinyc.cli.show import short
+from tinyc.diagnosis import Diagnosis
+from tinyc.pipeline import Options
+from tinyc.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
+
+_NOT_HERE = (
+    "board",
+    "inputs",
+    "samples",
+    "name",
+    "numerics",
+    "optimize",
+    "ram_budget",
+    "memory",
+    "input_rows",
+    "toolchain",
+    "emulator",
+)
+
+
+@with_model_options(without=_NOT_HERE)
+def command(
+    model: Model,
+    options: Options,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option(
+            "--evaluate", "-e", help="Test inputs, `y` with labels or wanted outputs.", show_default="calibration data"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Save as QDQ ONNX (.onnx) or int8 TFLite (.tflite).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the ranges of all layers (.svg, .png); needs matplotlib.")
+    ] = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Quantize the float MODEL, measure it beside the float model, and say which layer loses most.
+
+    --flash-budget is here what the weights may take.
+    """
+    with guarded(color, json, verbose) as out_to:
+        report = run_stages(out_to, lambda progress: quantize_file(model, options, evaluate, out, progress))
+        if plot is not None:
+            plot_ranges(report.diagnosis, plot)
+        out_to.json(report.to_json())
+        show(out_to, report)
+
+
+def show(out: Output, report: QuantizeReport) -> None:
+    """Layers, totals, the layer where the error is born, and what was saved."""
+    out.result(_layers(report.diagnosis), "", _totals(report), "")
+    worst = report.diagnosis
+    out.result(Text.assemble(("most is lost in: ", "bold"), f"{short(worst.worst, 60)}\n  {worst.advice}"))
+    if report.saved is not None:
+        out.result(_saved(report.saved))
+
+
+def _layers(found: Diagnosis) -> Table:
+    rows = table(
+        "",
+        "layer",
+        "operator",
+        "bits",
+        "SQNR dB",
+        "alone dB",
+        "weights dB",
+        "values dB",
+        "range",
+        "beyond it",
+        right=("bits", "SQNR dB", "alone dB", "weights dB", "values dB", "beyond it"),
+    )
+    for layer in found.layers:
+        rows.add_row(
+            Text(short(layer.name), style="bold" if layer.name == found.worst else ""),
+            layer.op,
+            "-" if layer.bits is None else str(layer.bits),
+            f"{layer.sqnr_db:.1f}",
+            f"{layer.own_db:.1f}",
+            "-" if layer.weights_db is None else f"{layer.weights_db:.1f}",
+            f"{layer.values_db:.1f}",
+            f"{layer.lo:.3g}..{layer.hi:.3g}",
+            f"{layer.clipped:.2%}" if layer.clipped else "-",
+        )
+    return rows
+
+
+def _totals(report: QuantizeReport) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column()
+    rows.add_column()
+    found = report.diagnosis
+    ways = [report.method + (", tensor by tensor" if report.searched else "")]
+    ways += ["equalized"] if report.equalized else []
+    ways += ["learned rounding"] if report.learned else []
+    rows.add_row("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
+    share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
+    rows.add_row("weights", f"{report.weight_bytes:,} bytes{share}")
+    rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(found.samples, 'input')}")
+    rows.add_row("output SQNR", f"{found.sqnr_db:.1f} dB")
+    if found.agreement is not None:
+        rows.add_row("agreement", f"{found.agreement:.1%} with the float model")
+    for quality in found.qualities:
+        shown = [quality.float_model, quality.integer_model]
+        words = [f"{value:.2%}" if quality.name == "top-1" else f"{value:.4g}" for value in shown]
+        rows.add_row(quality.name, f"float {words[0]} -> integers {words[1]}")
+    return rows
+
+
+def _saved(saved: Saved) -> str:
+    if saved.equal is None:
+        return f"saved: {saved.path}, {saved.bytes:,} bytes; no installed runtime could run it, so it is not compared"
+    return (
+        f"saved: {saved.path}, {saved.bytes:,} bytes; {saved.runtime} gives {saved.equal:.2%} of the integers, "
+        f"the largest difference is {plural(saved.largest_step or 0, 'step')}"
+    )

@@ -1,0 +1,123 @@
+"""Boards that another program flashes: pyOCD, esptool, picotool, bossac; or a USB drive that a file is copied to."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyc.board_parts import Flashing
+from tinyc.errors import Loc, TinycError
+from tinyc.flash.base import FlashError
+
+TOOL_SECONDS = 900
+INSTALL = {
+    "pyocd": "`pip install pyocd`",
+    "esptool": "`pip install esptool`",
+    "picotool": "`apt install picotool`, or github.com/raspberrypi/picotool",
+    "bossac": "`apt install bossa-cli`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The firmware in the forms that programs take; origin: where the bytes of `binary` belong."""
+
+    elf: Path
+    binary: Path
+    hex: Path
+    uf2: Path
+    origin: int
+
+
+def tool_command(method: str) -> list[str] | None:
+    """How the program of a method is started here: from PATH, or a Python package; None when it is not installed."""
+    names = {"esptool": ("esptool", "esptool.py")}.get(method, (method,))
+    for name in names:
+        if (program := shutil.which(name)) is not None:
+            return [program]
+    if method in ("pyocd", "esptool") and importlib.util.find_spec(method) is not None:
+        return [sys.executable, "-m", method]
+    return None
+
+
+def run_tool(method: str, flashing: Flashing, files: Files, port: str | None) -> str:
+    """Flashes with the board's program; its name. Raises TinycError when it is not installed, or fails."""
+    program = tool_command(method)
+    if program is None:
+        raise TinycError(f"{method} is not installed", hint=f"{INSTALL[method]}; tinyc hands the firmware to it")
+    command = [*program, *_arguments(method, flashing, files, port)]
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, errors="replace", timeout=TOOL_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise FlashError(f"{method} did not end in {TOOL_SECONDS} s") from error
+    except OSError as error:
+        raise TinycError(f"{method} cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        shown = "\n".join(f"  {line}" for line in lines[-6:])
+        raise FlashError(f"{method} failed:\n{shown}", hint=f"the command was: {' '.join(command)}")
+    return method
+
+
+def _arguments(method: str, flashing: Flashing, files: Files, port: str | None) -> list[str]:
+    if method == "pyocd":
+        return ["load", "--target", flashing.pyocd, str(files.hex)]
+    if method == "picotool":
+        return ["load", "--verify", "--execute", str(files.uf2)]
+    if port is None:
+        raise TinycError(f"{method} needs to know the port", hint="give --port")
+    if method == "esptool":
+        return ["--port", port, "write_flash", "0x0", str(files.binary)]
+    return ["--port", port.removeprefix("/dev/"), "--erase", "--write", "--verify", str(files.binary), "--reset"]
+
+
+def copy_to_drive(flashing: Flashing, files: Files, method: str) -> Path:
+    """Copies the UF2 file (or, method `drive`, the binary) to the board's USB drive; where to.
+
+    Raises FlashError when no drive with the board's label, or no UF2 drive, is mounted, or several are.
+    """
+    source = files.uf2 if method == "uf2" else files.binary
+    found = [folder for folder in _mounted() if _is_drive(folder, flashing, method)]
+    label = flashing.drive or "of a UF2 bootloader"
+    if not found:
+        raise FlashError(
+            f"no drive {label} is mounted",
+            hint="start the board's bootloader (BOOTSEL, or a double press of reset), and mount its drive",
+            exit_code=2,
+        )
+    if len(found) > 1:
+        raise FlashError(f"several drives {label} are mounted: {', '.join(map(str, found))}", hint="unplug all but one")
+    target = found[0] / source.name
+    try:
+        shutil.copyfile(source, target)
+        os.sync()
+    except OSError as error:
+        raise FlashError(f"cannot copy the firmware: {error.strerror}", Loc(str(target))) from error
+    return target
+
+
+def _is_drive(folder: Path, flashing: Flashing, method: str) -> bool:
+    labelled = bool(flashing.drive) and folder.name.upper() == flashing.drive.upper()
+    return labelled or (method == "uf2" and not flashing.drive and (folder / "INFO_UF2.TXT").is_file())
+
+
+def _mounted() -> Iterable[Path]:
+    """Folders where drives are mounted on Linux and macOS, and the roots of Windows."""
+    user = os.environ.get("USER", "")
+    parents = [Path("/media") / user, Path("/run/media") / user, Path("/media"), Path("/Volumes"), *_extra()]
+    seen = dict.fromkeys(child for parent in parents if parent.is_dir() for child in sorted(parent.iterdir()))
+    return [child for child in seen if child.is_dir()]
+
+
+def _extra() -> list[Path]:
+    """TINYC_DRIVES: one more folder in which drives are mounted."""
+    text = os.environ.get("TINYC_DRIVES")
+    return [Path(text)] if text else []

@@ -1,0 +1,158 @@
+"""`tinyc flash`: which image goes to which board, by which method, and the doing of it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyc.board import Board, load_board
+from tinyc.board_parts import Flashing
+from tinyc.build.device import MANIFEST, read_device
+from tinyc.build.image import Image
+from tinyc.errors import Loc, TinycError
+from tinyc.flash.base import Report, check_image, silent
+from tinyc.flash.handover import Files, copy_to_drive, run_tool, tool_command
+from tinyc.flash.samba import flash_samba
+from tinyc.flash.stm32 import flash_stm32
+from tinyc.line import Line, touch
+
+STM32_BAUD = 115_200
+SAMBA_BAUD = 921_600  # USB: any number will do
+SERIAL = ("stm32", "samba")
+_PORT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlashJob:
+    """What will be done: this image, with this method."""
+
+    board: Board
+    flashing: Flashing
+    method: str
+    image: Image
+    files: Files
+    port: str | None
+    baud: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlashResult:
+    """What was done, in words for the user, and numbers."""
+
+    board: str
+    method: str
+    flashed_bytes: int
+    how: str
+    seconds: float
+
+
+def plan_flash(
+    what: Path, board_name: str | None, port: str | None, method: str | None = None, baud: int | None = None
+) -> FlashJob:
+    """The job for a build folder (`build/kws`), or a .bin file for a board that is named.
+
+    Raises TinycError when there is no firmware, the board is not the one that it was built for or cannot be flashed,
+    the file is not what the build wrote, or the image does not lie in the board's flash.
+    """
+    board, image, files = _from_folder(what, board_name) if what.is_dir() else _from_file(what, board_name)
+    if board.flashing is None or board.memory is None:
+        raise TinycError(
+            f"{board.name} is not flashed by tinyc: its file has no [flashing]",
+            hint="tinyc boards -v shows which have; docs/boards.md describes the section",
+        )
+    chosen = _method(board.flashing, method, port)
+    if chosen in SERIAL and port is None:
+        raise TinycError(f"the method {chosen} needs the board's port", hint="give --port; `tinyc monitor` lists them")
+    if chosen != "esptool":
+        check_image(image, board.memory.flash_origin, board.memory.flash_bytes, Loc(str(files.binary)))
+    default = STM32_BAUD if chosen == "stm32" else SAMBA_BAUD
+    return FlashJob(board, board.flashing, chosen, image, files, port, baud or default)
+
+
+def _from_folder(folder: Path, board_name: str | None) -> tuple[Board, Image, Files]:
+    inner = folder if (folder / MANIFEST).is_file() else folder / "device"
+    device = read_device(inner)
+    board = load_board(board_name or device.board_file or device.board)
+    if board.name != device.board:
+        raise TinycError(
+            f"the firmware was built for {device.board}, not for {board.name}",
+            Loc(str(inner)),
+            f"`tinyc build MODEL --board {board.name}`",
+        )
+    stem = inner / device.model
+    elf, binary, hex_file, uf2 = (stem.with_suffix(end) for end in (".elf", ".bin", ".hex", ".uf2"))
+    files = Files(elf, binary, hex_file, uf2, device.origin)
+    data = _read(files.binary)
+    if hashlib.sha256(data).hexdigest() != device.sha256:
+        raise TinycError("the file is not what the build wrote", Loc(str(files.binary)), "build again")
+    return board, Image(device.origin, data), files
+
+
+def _from_file(file: Path, board_name: str | None) -> tuple[Board, Image, Files]:
+    if not file.is_file():
+        raise TinycError("there is no such folder or file", Loc(str(file)), "`tinyc build` makes the folder")
+    if board_name is None:
+        raise TinycError("a file does not say which board it is for", Loc(str(file)), "give --board")
+    board = load_board(board_name)
+    origin = board.memory.flash_origin if board.memory is not None else 0
+    return board, Image(origin, _read(file)), Files(file, file, file, file, origin)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise TinycError(f"cannot read the firmware: {error.strerror}", Loc(str(file))) from error
+
+
+def _method(flashing: Flashing, method: str | None, port: str | None) -> str:
+    """The one asked for; else the board's first that can be used now: its program installed, its port given."""
+    if method is not None:
+        if method not in flashing.methods:
+            raise TinycError(f"the board cannot be flashed by {method}", hint=f"by: {', '.join(flashing.methods)}")
+        return method
+    for name in flashing.methods:
+        usable = port is not None if name in SERIAL else name in ("uf2", "drive") or tool_command(name) is not None
+        if usable:
+            return name
+    return flashing.methods[0]
+
+
+def flash(job: FlashJob, *, resume: bool = False, start: bool = True, report: Report = silent) -> FlashResult:
+    """Does the job. Raises TinycError; nothing is erased before board and size have been checked."""
+    began = time.monotonic()
+    how = _do(job, resume, start, report)
+    return FlashResult(job.board.name, job.method, len(job.image.data), how, time.monotonic() - began)
+
+
+def _do(job: FlashJob, resume: bool, start: bool, report: Report) -> str:
+    flashing = job.flashing
+    if job.method in ("uf2", "drive"):
+        return f"copied to {copy_to_drive(flashing, job.files, job.method)}"
+    if job.method not in SERIAL:
+        return f"by {run_tool(job.method, flashing, job.files, job.port)}"
+    origin = job.board.memory.flash_origin if job.board.memory is not None else 0
+    port = _enter_by_touch(job.port or "", flashing.enter)
+    with Line(port, job.baud, even_parity=job.method == "stm32") as line:
+        line.sequence(step for step in flashing.enter if not step.startswith("touch"))
+        if job.method == "stm32":
+            done = flash_stm32(line, flashing, origin, job.image, resume=resume, start=start, report=report)
+            how = f"chip 0x{done.chip_id:03x}, {done.erased} sectors written, {done.kept} kept"
+        else:
+            offset = flashing.samba.offset if flashing.samba is not None else 0
+            how = f"bootloader {flash_samba(line, offset, job.image, report=report)}"
+        line.sequence(flashing.leave)
+    return how
+
+
+def _enter_by_touch(port: str, steps: tuple[str, ...]) -> str:
+    """Arduino boards start their bootloader when the port is opened at a certain baud rate; then it comes back."""
+    for step in steps:
+        if step.startswith("touch"):
+            touch(port, int(step.split()[1]))
+            deadline = time.monotonic() + _PORT_SECONDS
+            while not Path(port).exists() and port.startswith("/dev/") and time.monotonic() < deadline:
+                time.sleep(0.1)
+    return port

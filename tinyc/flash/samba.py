@@ -1,0 +1,141 @@
+"""Client of the SAM-BA bootloader in Arduino's form: ASCII commands that end in `#`, over a USB serial port.
+
+Commands (Microchip's SAM-BA monitor, and the extensions that Arduino's bootloaders announce in their version text as
+`[Arduino:XYZ]`): N# binary answers; V# version; S<address>,<size># followed by bytes fills RAM; R<address>,<size>#
+reads; X<address># erases from there to the end; Y<address>,0# chooses the buffer in RAM; Y<address>,<size># writes it
+to flash; Z<address>,<size># answers the CRC-16 (CCITT, start 0) of a piece as Z<8 hex digits>#; K# resets.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from dataclasses import dataclass
+
+from tinyc.build.image import ERASED, Image
+from tinyc.errors import Loc
+from tinyc.flash.base import FlashError, Report, silent
+from tinyc.flash.stm32 import SerialLine
+
+ANSWER_SECONDS = 2.0
+ERASE_SECONDS = 60.0
+PAGE = 4096
+BUFFER = 0x2000_0000 + 0x4000  # RAM above what the bootloader itself uses
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What the version text says that the bootloader can: erase (X), write from a buffer (Y), checksum (Z)."""
+
+    version: str
+    letters: frozenset[str]
+
+
+class SamBa:
+    """The commands."""
+
+    def __init__(self, line: SerialLine) -> None:
+        self._line = line
+        self._where = Loc(line.port)
+
+    def connect(self) -> Extensions:
+        """Raises FlashError when nobody answers, or a bootloader without Arduino's commands."""
+        for _ in range(TRIES):
+            self._line.drain()
+            self._line.write(b"N#")
+            if self._line.read_exactly(2, ANSWER_SECONDS) == b"\n\r":
+                break
+        else:
+            raise FlashError(
+                "no SAM-BA bootloader answers",
+                self._where,
+                "press the reset button twice, quickly: the bootloader's port may have another name",
+            )
+        self._line.write(b"V#")
+        text = self._text().strip()
+        letters = re.search(r"\[Arduino:([A-Z]*)\]", text)
+        found = Extensions(text, frozenset(letters[1] if letters else ""))
+        if not {"X", "Y"} <= found.letters:
+            raise FlashError(f"the bootloader cannot write flash by itself: {text!r}", self._where, "use bossac")
+        return found
+
+    def erase_from(self, address: int) -> None:
+        self._line.write(f"X{address:08X}#".encode())
+        self._confirmed("X\n\r", "erasing", ERASE_SECONDS)
+
+    def write_page(self, address: int, data: bytes) -> None:
+        """Sends up to PAGE bytes to the buffer and from there to flash."""
+        self._line.write(f"S{BUFFER:08X},{len(data):08X}#".encode())
+        self._line.write(data)
+        self._line.write(f"Y{BUFFER:08X},0#".encode())
+        self._confirmed("Y\n\r", "choosing the buffer")
+        self._line.write(f"Y{address:08X},{len(data):08X}#".encode())
+        self._confirmed("Y\n\r", f"writing at 0x{address:08x}")
+
+    def crc(self, address: int, size: int) -> int:
+        self._line.write(f"Z{address:08X},{size:08X}#".encode())
+        answer = self._line.read_exactly(12, ANSWER_SECONDS).decode("ascii", "replace")
+        found = re.fullmatch(r"Z([0-9A-Fa-f]{8})#\n\r", answer)
+        if found is None:
+            raise FlashError(f"no checksum from the bootloader: {answer!r}", self._where)
+        return int(found[1], 16)
+
+    def read(self, address: int, size: int) -> bytes:
+        self._line.write(f"R{address:08X},{size:08X}#".encode())
+        data = self._line.read_exactly(size, ANSWER_SECONDS)
+        if len(data) != size:
+            raise FlashError(f"the bootloader sent {len(data)} of {size} bytes", self._where)
+        return data
+
+    def reset(self) -> None:
+        self._line.write(b"K#")
+
+    def _text(self) -> str:
+        said = b""
+        while not said.endswith(b"\n\r"):
+            more = self._line.read_exactly(1, ANSWER_SECONDS)
+            if not more:
+                raise FlashError("the bootloader's answer is cut short", self._where)
+            said += more
+        return said.decode("ascii", "replace")
+
+    def _confirmed(self, expected: str, what: str, seconds: float = ANSWER_SECONDS) -> None:
+        answer = self._line.read_exactly(len(expected), seconds).decode("ascii", "replace")
+        if answer != expected:
+            raise FlashError(f"{what} failed: the bootloader said {answer!r}", self._where)
+
+
+def flash_samba(line: SerialLine, offset: int, image: Image, *, report: Report = silent) -> str:
+    """Writes an image and checks it; the bootloader's version. offset: what the bootloader calls address 0.
+
+    The image has been checked against the board's flash. Raises FlashError; nothing is erased until the bootloader has
+    said that it can write.
+    """
+    samba = SamBa(line)
+    found = samba.connect()
+    start = image.origin - offset
+    report("erase", 0, 1)
+    samba.erase_from(start)
+    report("erase", 1, 1)
+    for at in range(0, len(image.data), PAGE):
+        report("write", at, len(image.data))
+        page = image.data[at : at + PAGE]
+        samba.write_page(start + at, page + bytes([ERASED]) * (-len(page) % 4))
+    report("write", len(image.data), len(image.data))
+    _verify(samba, start, image, "Z" in found.letters, Loc(line.port), report)
+    samba.reset()
+    return found.version
+
+
+def _verify(samba: SamBa, start: int, image: Image, by_crc: bool, where: Loc, report: Report) -> None:
+    for at in range(0, len(image.data), PAGE):
+        report("verify", at, len(image.data))
+        page = image.data[at : at + PAGE]
+        if by_crc:
+            same = samba.crc(start + at, len(page)) == binascii.crc_hqx(page, 0)
+        else:
+            same = samba.read(start + at, len(page)) == page
+        if not same:
+            raise FlashError(f"what was written at 0x{image.origin + at:08x} is not there", where, "flash it again")
+    report("verify", len(image.data), len(image.data))

@@ -1,0 +1,150 @@
+"""Files that run a model in Renode, and renode-test on them: board.repl, run.resc, test.robot, and their firmware."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from tinyc import paths
+from tinyc.board import Board, Memory
+from tinyc.build.device import TRIVIAL_UART, build_vectors
+from tinyc.build.toolchain import Toolchain
+from tinyc.errors import TinycError
+
+MIPS = 100
+MOST_INFERENCES = 4
+TEST_SECONDS = 1800
+LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
+_TOLERANCE = 200  # instructions
+_PAGE = 4096  # Renode maps whole pages
+_CPUS = {
+    "cortex-m0": "cortex-m0",
+    "cortex-m0plus": "cortex-m0+",
+    "cortex-m3": "cortex-m3",
+    "cortex-m4": "cortex-m4",
+    "cortex-m7": "cortex-m7",
+    "cortex-m33": "cortex-m33",
+    "cortex-m55": "cortex-m55",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the firmware must print: inputs and outputs of each inference, and the instructions of the first one (None:
+    not counted), as `machine` counted them."""
+
+    inputs: Sequence[Sequence[bytes]]
+    outputs: Sequence[Sequence[bytes]]
+    instructions: int | None
+    machine: str
+
+    def first(self, most: int) -> Expected:
+        return Expected(self.inputs[:most], self.outputs[:most], self.instructions, self.machine)
+
+
+def check_renode_board(board: Board) -> tuple[str, Memory]:
+    """Renode's name of the board's core, and its memories. Raises TinycError when Renode has no such core."""
+    cpu = _CPUS.get(board.core)
+    if cpu is None or board.memory is None or board.startup != "cortex-m":
+        raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CPUS)}")
+    return cpu, board.memory
+
+
+def write_renode(
+    folder: Path, library_dir: Path, model: str, board: Board, toolchain: Toolchain, library: Path, expected: Expected
+) -> None:
+    """Writes the self-contained folder: firmware with at most MOST_INFERENCES inputs in it, platform, script, test.
+
+    library: the library's object. Raises TinycError when Renode has no such core, or the firmware does not fit.
+    """
+    cpu, memory = check_renode_board(board)
+    shown = expected.first(MOST_INFERENCES)
+    parts = folder / "parts"
+    elf = build_vectors(library_dir, model, board, toolchain, library, parts, [b"".join(i) for i in shown.inputs])
+    shutil.copyfile(elf, folder / elf.name)
+    shutil.rmtree(parts)
+    values = {
+        "board": board,
+        "memory": memory,
+        "flash_bytes": -(-memory.flash_bytes // _PAGE) * _PAGE,
+        "ram_bytes": -(-memory.ram_bytes // _PAGE) * _PAGE,
+        "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
+        "cpu": cpu,
+        "hz": MIPS * 1_000_000,
+        "mips": MIPS,
+        "console": TRIVIAL_UART,
+        "model": model,
+        "inferences": len(shown.inputs),
+        "instructions": shown.instructions,
+        "tolerance": _TOLERANCE,
+        "machine": shown.machine,
+        "seconds": _seconds(shown.instructions, len(shown.inputs)),
+        "lines": expected_lines(shown.outputs),
+    }
+    for name in ("board.repl", "run.resc", "test.robot"):
+        (folder / name).write_text(_render(f"{name}.j2", values), encoding="utf-8")
+
+
+def expected_lines(outputs: Sequence[Sequence[bytes]]) -> list[str]:
+    """What the firmware prints for these outputs: [inference][output]."""
+    lines = []
+    for inference, tensors in enumerate(outputs):
+        lines.append(f"inference {inference} status 0 guards intact")
+        for number, data in enumerate(tensors):
+            for at in range(0, len(data), LINE_BYTES):
+                text = data[at : at + LINE_BYTES].hex()
+                lines.append(f"inference {inference} output {number} at {at}: {text}")
+    return lines
+
+
+def _seconds(instructions: int | None, inferences: int) -> int:
+    """Virtual time until a line must have come: several times what the model takes, and the printing."""
+    return 10 + 4 * inferences * (instructions or 0) // (MIPS * 1_000_000)
+
+
+def _render(template: str, values: dict[str, object]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(paths.templates_dir() / "renode"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(values)
+
+
+def run_renode(folder: Path) -> None:
+    """Runs renode-test on what `write_renode` wrote; its results go to `<folder>/results`.
+
+    Raises TinycError: exit code 2 when renode-test is not on PATH, 1 when a test fails.
+    """
+    test = folder / "test.robot"
+    program = shutil.which("renode-test")
+    if program is None:
+        raise TinycError(
+            f"renode-test is not on PATH: the files are in {folder}, and they were not run",
+            hint=f"install Renode (https://renode.io), then `renode-test {test}`; QEMU and unicorn have run the model",
+        )
+    results = folder / "results"
+    try:
+        done = subprocess.run(
+            [program, "-r", str(results), str(test)],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TEST_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TinycError(f"renode-test did not end in {TEST_SECONDS} s", exit_code=1) from error
+    except OSError as error:
+        raise TinycError(f"renode-test cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        shown = "\n".join(f"  {line}" for line in lines[-12:])
+        raise TinycError(f"renode-test failed:\n{shown}", hint=f"{results} has the log of every test", exit_code=1)
