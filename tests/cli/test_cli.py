@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -330,7 +332,55 @@ def test_profile_names_the_file_that_it_cannot_write(tinyc, model: Path, tmp_pat
     assert "flame.json" in ran.err
 
 
+def test_profile_draws_a_flame_graph_and_estimates_slow_flash(tinyc, model: Path, tmp_path: Path) -> None:
+    _needs_emulator(tinyc)
+    pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
+    picture = tmp_path / "flame.svg"
+    ran = tinyc("profile", model, "--board", "nucleo-l4r5zi", "--flamegraph", picture, "--json")
+    assert ran.code == 0, ran.err
+    profile = ran.json
+    assert profile["wait_states"] == 5
+    assert profile["flash_waits"] == sum(layer["flash_waits"] for layer in profile["layers"]) > 0
+    svg = ElementTree.parse(picture).getroot()
+    tips = [title.text for title in svg.iter("{http://www.w3.org/2000/svg}title")]
+    assert tips[0] == f"{profile['name']}_run: {profile['cost']['cycles']:,} modelled cycles, 100.0%"
+    assert any("conv2d" in tip for tip in tips[1:])
+    assert "wait states" not in tinyc("profile", model, "--board", "cortex-m4", "--json").out.replace("wait_states", "")
+    text = tinyc("profile", model, "--board", "nucleo-l4r5zi").out
+    assert f"{profile['cost']['cycles'] + profile['flash_waits']:,} with flash of 5 wait states" in text
+
+
+# --- renode ---
+
+
+def test_build_for_renode(tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _needs_emulator(tinyc)
+    if shutil.which("renode-test") is not None:
+        pytest.skip("renode-test is installed; this is about computers without it")
+    out = tmp_path / "out"
+    ran = tinyc("build", model, "--board", "cortex-m4", "--emulator", "renode", "-o", out)
+    assert ran.code == 2
+    assert "all equal" in ran.out
+    assert "renode-test is not on PATH" in ran.err
+    assert {path.name for path in (out / "renode").iterdir()} > {"board.repl", "run.resc", "test.robot"}
+    assert (out / "report.json").is_file()
+
+
+def test_no_renode_for_the_host(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("build", model, "--board", "host", "--emulator", "renode", "-o", tmp_path / "out")
+    assert ran.code == 2
+    assert "writes no Renode files for host" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
 # --- boards ---
+
+
+def test_boards_in_detail_show_the_hardware(tinyc) -> None:
+    ran = tinyc("boards", "stm32f4-discovery", "esp32-c3", "-v")
+    assert ran.code == 0
+    for text in ("stm32f4 at 0x40004800, 115,200 baud", "stm32, pyocd", "5 wait states", "esptool"):
+        assert text in ran.out
 
 
 def test_boards_are_checked_by_building_and_running(tinyc, tmp_path: Path) -> None:

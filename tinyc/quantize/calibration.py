@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph
-from tinyc.samples import load_samples, synthetic_samples
+from tinyc.quantize.sources import Pictures, load_source
+from tinyc.samples import synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32
@@ -45,12 +46,12 @@ class Calibration:
         return {name: array[index] for name, array in self.inputs.items()}
 
 
-def calibrate(model: Path, graph: Graph, file: Path | None) -> Calibration:
+def calibrate(model: Path, graph: Graph, file: Path | None, pictures: Pictures | None = None) -> Calibration:
     """Calibration inputs for the float `graph` that was loaded from `model`.
 
-    From `file`, else from `<stem of the model>.calib.npz` beside the model, else synthetic (standard
-    normal, seeded), with `proven` False. At most MAX_SAMPLES, evenly spaced. TinycError, naming the expected
-    shape, if a file does not fit the model's inputs.
+    From `file` (a file, a folder, or `module:function`: see sources.py), else from `<stem of the model>.calib.npz`
+    beside the model, else synthetic (standard normal, seeded), with `proven` False. At most MAX_SAMPLES, evenly
+    spaced. TinycError, naming the expected shape, if a file does not fit the model's inputs.
     """
     beside = model.with_name(model.stem + SUFFIX)
     chosen = file if file is not None else beside if beside.is_file() else None
@@ -59,7 +60,7 @@ def calibrate(model: Path, graph: Graph, file: Path | None) -> Calibration:
         return Calibration(
             _whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), "synthetic", False, onnx_model
         )
-    return Calibration(_whole(graph, load_samples(chosen, graph).arrays), chosen.name, True, onnx_model)
+    return Calibration(_whole(graph, load_source(chosen, graph, pictures).arrays), chosen.name, True, onnx_model)
 
 
 def _whole(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.ir.graph import INT_RANGE, DType, Quant
 from tinyc.quantize.observe import BINS, Stats
@@ -15,7 +16,9 @@ Range = tuple[float, float]
 Method = Callable[[Stats, DType], Range]
 
 _LEAST_SCALE = 2.0**-24  # of a tensor that is always zero; softmax cannot take less
-_STEPS = 64  # candidate bounds on each side of the MSE search
+_STEPS = 64  # candidate bounds on each side of the searches
+_TAIL = 1e-4  # of the elements, that `percentile` leaves out at each end
+_UNSEEN = 1e-9  # the probability of what the rounded distribution does not have
 
 
 def minmax(stats: Stats, dtype: DType) -> Range:
@@ -52,7 +55,62 @@ def _beyond(stats: Stats, bound: float, *, upper: bool) -> tuple[float, float]:
     return float(weight.sum()), float((weight * distance**2).sum())
 
 
-METHODS: Mapping[str, Method] = MappingProxyType({"minmax": minmax, "mse": mse})
+def percentile(stats: Stats, dtype: DType) -> Range:
+    """Without the outermost _TAIL of the elements at either end (zeros not counted)."""
+    total = int(stats.counts.sum())
+    lo, hi = minmax(stats, dtype)
+    if lo == hi or not total:
+        return lo, hi
+    edges = np.linspace(stats.lo, stats.hi, len(stats.counts) + 1)
+    below = np.concatenate([[0], np.cumsum(stats.counts)])
+    first = int(np.searchsorted(below, _TAIL * total, side="right")) - 1
+    last = int(np.searchsorted(below, (1 - _TAIL) * total, side="left"))
+    return min(float(edges[first]), 0.0), max(float(edges[last]), 0.0)
+
+
+def entropy(stats: Stats, dtype: DType) -> Range:
+    """The range that keeps most of the distribution: least Kullback-Leibler divergence of the rounded one.
+
+    Both ends shrink in proportion. What is clipped counts at the ends of the true distribution (Migacz,
+    "8-bit inference with TensorRT", 2017).
+    """
+    lo, hi = minmax(stats, dtype)
+    if lo == hi or not stats.counts.any():
+        return lo, hi
+    least, most = INT_RANGE[dtype]
+    best, kept = np.inf, (lo, hi)
+    for shrink in 1 - np.arange(0, _STEPS, 3) / _STEPS:
+        step = (hi - lo) * shrink / (most - least)
+        level = np.rint(np.clip(stats.centres, lo * shrink, hi * shrink) / step).astype(np.int64)
+        found = _divergence(stats.counts, level - level.min(), stats.centres, (lo * shrink, hi * shrink))
+        if found < best:
+            best, kept = found, (lo * shrink, hi * shrink)
+    return kept
+
+
+def _divergence(
+    counts: npt.NDArray[np.int64], level: npt.NDArray[np.int64], centres: npt.NDArray[np.float64], bounds: Range
+) -> float:
+    """Divergence of the distribution (clipped into the bounds) from itself with each level spread out evenly."""
+    inside = (centres >= bounds[0]) & (centres <= bounds[1])
+    if not counts[inside].any():
+        return float(np.inf)
+    true = np.where(inside, counts, 0).astype(np.float64)
+    first, last = np.flatnonzero(inside)[[0, -1]]
+    true[first] += counts[:first].sum()
+    true[last] += counts[last + 1 :].sum()
+    kept = np.where(inside, counts, 0)
+    total = np.bincount(level, kept)
+    occupied = np.bincount(level, kept > 0)
+    spread = np.where(kept > 0, total[level] / np.maximum(occupied[level], 1), 0.0)
+    p, q = true / true.sum(), np.maximum(spread / spread.sum(), _UNSEEN)
+    seen = p > 0
+    return float((p[seen] * np.log(p[seen] / q[seen])).sum())
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {"minmax": minmax, "percentile": percentile, "mse": mse, "entropy": entropy}
+)
 
 
 def affine(lo: float, hi: float, dtype: DType = "s8") -> Quant:

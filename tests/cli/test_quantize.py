@@ -1,0 +1,214 @@
+"""`tinyc quantize`: what it measures, saves and advises; the saved files in their own runtimes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.cli.test_cli import Ran, tinyc, write_model  # noqa: F401  a fixture
+from tests.unit.networks import random_network
+from tests.unit.test_quantize_model import calibrated, samples
+from tinyc.diagnosis import advice, auc, diagnose
+from tinyc.errors import TinycError
+from tinyc.export import save, to_tflite
+from tinyc.ir.graph import Array
+from tinyc.load import load_model
+from tinyc.numerics import Numerics
+from tinyc.passes import normalize
+from tinyc.quantize import Recipe, quantize
+from tinyc.quantizing import compare_saved, plot_ranges
+from tinyc.reference import prepare_int
+
+FIXED = Recipe("minmax", equalize=False, rounding="learned")
+QUICK = ("--calibration-method", "minmax", "--equalize", "off", "--rounding", "learned")
+
+
+def data(path: Path, count: int = 12, seed: int = 3, **more: Array) -> Path:
+    x = np.random.default_rng(seed).standard_normal((count, 2, 6, 5)).astype(np.float32)
+    np.savez(path, x=x, **more)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    data(tmp_path / "tiny.calib.npz")
+    return write_model(tmp_path / "tiny.onnx")
+
+
+def test_report_and_saved_models(tinyc, model: Path, tmp_path: Path) -> None:  # noqa: F811
+    test = data(tmp_path / "test.npz", 20, 4, y=np.arange(20) % 3)
+    ran: Ran = tinyc("quantize", model, *QUICK, "-e", test, "-o", tmp_path / "out" / "q.onnx", "--json")
+    assert ran.code == 0
+    found = ran.json
+    assert (found["calibration"], found["samples"], found["proven"]) == ("tiny.calib.npz", 12, True)
+    assert found["bits"] == {"conv": 8, "dense": 8}
+    assert found["weight_bytes"] == found["int8_bytes"] == 4 * 2 * 9 + 4 * 3
+    assert found["evaluated_on"] == "test.npz"
+    diagnosis = found["diagnosis"]
+    assert diagnosis["samples"] == 20
+    assert diagnosis["sqnr_db"] > 25
+    assert diagnosis["agreement"] >= 0.9
+    assert [quality["name"] for quality in diagnosis["qualities"]] == ["top-1"]
+    assert diagnosis["worst"] in [layer["name"] for layer in diagnosis["layers"]]
+    assert found["saved"]["equal"] > 0.9
+    assert found["saved"]["largest_step"] <= 2
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "q.onnx", providers=["CPUExecutionProvider"])
+    (y,) = session.run(None, {"x": np.load(test)["x"][:1]})
+    assert y.shape == (1, 3)
+    assert y.dtype == np.float32
+
+
+def test_what_people_read(tinyc, model: Path) -> None:  # noqa: F811
+    ran: Ran = tinyc("quantize", model, *QUICK, "--weights", "int4")
+    assert ran.code == 0
+    for words in ("conv2d", "learned rounding", "42 bytes (50% of int8)", "output SQNR", "most is lost in: "):
+        assert words in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-o", "q.pb"), "end in .onnx or .tflite"),
+        (("--max-loss", "2"), "--weights auto"),
+        (("--picture-std", "0"), "it is zero"),
+        (("--picture-mean", "red"), "give numbers"),
+        (("-e", "absent.npz"), "no such file"),
+        (("-c", "no_such_module:f"), "calibration function failed"),
+        (("--weights", "auto", "--flash-budget", "10", *QUICK), "too few"),
+    ],
+)
+def test_bad_words(tinyc, model: Path, words: tuple[str, ...], message: str) -> None:  # noqa: F811
+    ran: Ran = tinyc("quantize", model, *words)
+    assert ran.code in (1, 2)
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_quantized_model_is_refused(tinyc, model: Path, tmp_path: Path) -> None:  # noqa: F811
+    saved = tmp_path / "q.tflite"
+    assert tinyc("quantize", model, *QUICK, "-o", saved).code == 0
+    ran: Ran = tinyc("quantize", saved)
+    assert ran.code == 2
+    assert "quantized already" in ran.err
+
+
+def test_nothing_is_written_when_the_format_lacks_an_operator(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(0), tmp_path)
+    integer = quantize(graph, calibration, FIXED).graph
+    node = integer.nodes[0]
+    unknown = replace(integer, nodes=(replace(node, op="unheard_of"), *integer.nodes[1:]))
+    for ending in ("onnx", "tflite"):
+        with pytest.raises(TinycError, match="unheard_of cannot be saved"):
+            save(unknown, tmp_path / f"q.{ending}")
+        assert not (tmp_path / f"q.{ending}").exists()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    integer = quantize(graph, calibration, FIXED).graph
+    save(integer, tmp_path / "q.onnx")
+    onnx.checker.check_model(onnx.load(tmp_path / "q.onnx"), full_check=True)
+    found = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12))
+    assert found.equal is not None
+    assert found.equal >= 0.75
+    assert found.largest_step is not None
+    assert found.largest_step <= 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tflite_comes_back_as_the_same_integers(tmp_path: Path, seed: int) -> None:
+    """Our own loader reads the file; with our rounding, every output is equal bit for bit."""
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    integer = quantize(graph, calibration, FIXED).graph
+    try:
+        (tmp_path / "q.tflite").write_bytes(to_tflite(integer))
+    except TinycError as error:
+        assert "TFLite" in error.message  # noqa: PT017  an activation or padding that it cannot say
+        return
+    back = normalize(load_model(tmp_path / "q.tflite"))
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        sample = {n: rng.integers(-128, 128, integer.values[n].shape).astype(np.int8) for n in integer.inputs}
+        wanted = prepare_int(integer, Numerics.OURS)(sample)[integer.outputs[0]]
+        found = prepare_int(back, Numerics.OURS)({n: sample[n] for n in back.inputs})[back.outputs[0]]
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_tflite_micro_runs_it(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro", reason="tflite-micro is not installed")
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    integer = quantize(graph, calibration, FIXED).graph
+    save(integer, tmp_path / "q.tflite")
+    found = compare_saved(integer, tmp_path / "q.tflite", samples(graph, 12))
+    assert found.runtime == "TensorFlow Lite Micro"
+    assert found.equal is not None
+    assert found.equal > 0.75
+
+
+def test_four_bit_weights_survive_both_formats(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    integer = quantize(graph, calibration, replace(FIXED, weights="int4")).graph
+    for ending in ("onnx", "tflite"):
+        save(integer, tmp_path / f"q.{ending}")
+    back = normalize(load_model(tmp_path / "q.tflite"))
+    wanted = sorted(a.tobytes() for n, a in integer.consts.items() if integer.values[n].dtype == "s4")
+    found = sorted(a.tobytes() for n, a in back.consts.items() if back.values[n].dtype == "s4")
+    assert wanted
+    assert found == wanted
+    assert (compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12)).equal or 0) > 0.75
+
+
+def test_the_worst_layer_is_found(tmp_path: Path) -> None:
+    """A layer whose weights are spoiled is named, and the advice is about weights."""
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    made = quantize(graph, calibration, FIXED)
+    node = next(node for node in made.graph.nodes if node.name in made.bits)
+    w = made.graph.consts[node.inputs[1]]
+    consts = {**made.graph.consts, node.inputs[1]: (w // 32 * 32).astype(np.int8)}
+    spoiled = replace(made, graph=replace(made.graph, consts=consts))
+    found = diagnose(graph, spoiled, samples(graph, 16), None)
+    worst = next(layer for layer in found.layers if layer.name == found.worst)
+    assert worst.name == (node.where.name if node.where is not None else node.name)
+    assert worst.weights_db is not None
+    assert worst.weights_db < worst.values_db
+    assert "weights" in found.advice
+    assert "more varied, inputs" in advice(made, replace(worst, clipped=0.02))
+    assert "--equalize on" in advice(made, replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
+    assert "--weights auto" in advice(made, replace(worst, bits=4))
+
+
+def test_labels_decide_what_is_measured(tmp_path: Path) -> None:
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    made = quantize(graph, calibration, FIXED)
+    inputs = samples(graph, 10)
+    shape = graph.values[graph.outputs[0]].shape
+    real = diagnose(graph, made, inputs, np.zeros((10, *shape), np.float32))
+    assert [quality.name for quality in real.qualities] == ["MSE"]
+    two = diagnose(graph, made, inputs, np.arange(10) % 2)
+    assert [quality.name for quality in two.qualities] == ["top-1", "AUC"]
+    assert diagnose(graph, made, inputs, np.zeros(10, np.int64)).qualities == ()
+
+
+def test_area_under_the_curve() -> None:
+    labels = np.array([0, 0, 1, 1])
+    assert auc(np.array([0.1, 0.4, 0.35, 0.8]), labels) == pytest.approx(0.75)
+    assert auc(np.array([1.0, 1.0, 1.0, 1.0]), labels) == pytest.approx(0.5)
+
+
+def test_ranges_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, calibration = calibrated(random_network(1), tmp_path)
+    found = diagnose(graph, quantize(graph, calibration, FIXED), samples(graph, 4), None)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib", None)
+        with pytest.raises(TinycError, match="needs matplotlib"):
+            plot_ranges(found, tmp_path / "ranges.svg")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    plot_ranges(found, tmp_path / "ranges.svg")
+    assert "<svg" in (tmp_path / "ranges.svg").read_text()

@@ -1,0 +1,30 @@
+"""Integer graphs as files for other runtimes: QDQ ONNX and int8 TFLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tinyc.errors import Loc, TinycError
+from tinyc.export.onnx_qdq import to_onnx
+from tinyc.export.tflite_int8 import to_tflite
+from tinyc.ir.graph import Graph
+
+__all__ = ["FORMATS", "save", "to_onnx", "to_tflite"]
+
+FORMATS: Mapping[str, Callable[[Graph], bytes]] = MappingProxyType({".onnx": to_onnx, ".tflite": to_tflite})
+
+
+def save(graph: Graph, path: Path) -> None:
+    """Write the integer graph in the format that the file's name asks for; nothing is written if it cannot be
+    expressed there. TinycError for another ending, or an operator that the format lacks."""
+    write = FORMATS.get(path.suffix.lower())
+    if write is None:
+        raise TinycError("the file's name has to end in .onnx or .tflite", Loc(str(path)))
+    written = write(graph)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(written)
+    except OSError as error:
+        raise TinycError(f"cannot write the model: {error.strerror}", Loc(str(path))) from error

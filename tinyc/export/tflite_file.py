@@ -1,0 +1,184 @@
+"""Writes TFLite files: tensors and operators as plain values -> the bytes of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+from tinyc.ir.graph import Array
+
+TYPES = {
+    "f32": tflite.TensorType.FLOAT32,
+    "s4": tflite.TensorType.INT4,
+    "s8": tflite.TensorType.INT8,
+    "u8": tflite.TensorType.UINT8,
+    "s16": tflite.TensorType.INT16,
+    "s32": tflite.TensorType.INT32,
+    "s64": tflite.TensorType.INT64,
+    "bool": tflite.TensorType.BOOL,
+    "f16": tflite.TensorType.FLOAT16,
+    "string": tflite.TensorType.STRING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor of the file. `scale` empty: no quantization. `data`: a constant, in the dtype's numpy type.
+
+    `signature`: the shape with -1 for what the exporter left open.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "s8"
+    scale: tuple[float, ...] = ()
+    zero: tuple[int, ...] = ()
+    axis: int = 0
+    data: Array | None = None
+    signature: tuple[int, ...] = ()
+    variable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A builtin operator, `code` as in the schema (`FULLY_CONNECTED`).
+
+    `options` is the name of its table of options (`FullyConnectedOptions`), `fields` what it holds, in
+    the schema's CamelCase; a list becomes a vector of int32.
+    """
+
+    code: str
+    inputs: tuple[str, ...]  # "" for an absent optional one
+    outputs: tuple[str, ...]
+    options: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    version: int = 1
+
+
+def build_model(
+    tensors: Sequence[Tensor],
+    operators: Sequence[Operator],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    description: str = "made by tinyc",
+) -> bytes:
+    """A one-subgraph TFLite file. Equal arguments give equal bytes."""
+    b = flatbuffers.Builder(1024)
+    index = {tensor.name: i for i, tensor in enumerate(tensors)} | {"": -1}
+    buffers = [_buffer(b, None)] + [_buffer(b, t.data) for t in tensors if t.data is not None]
+    made, used = [], 0
+    for tensor in tensors:
+        used += tensor.data is not None
+        made.append(_tensor(b, tensor, used if tensor.data is not None else 0))
+    kinds = list(dict.fromkeys((op.code, op.version) for op in operators))
+    codes = [_code(b, code, version) for code, version in kinds]
+    ops = [_operator(b, op, kinds.index((op.code, op.version)), index) for op in operators]
+
+    tensor_list = _tables(b, tflite.SubGraphStartTensorsVector, made)
+    op_list = _tables(b, tflite.SubGraphStartOperatorsVector, ops)
+    input_list, output_list = (_ints(b, [index[n] for n in names]) for names in (inputs, outputs))
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensor_list)
+    tflite.SubGraphAddInputs(b, input_list)
+    tflite.SubGraphAddOutputs(b, output_list)
+    tflite.SubGraphAddOperators(b, op_list)
+    subgraphs = _tables(b, tflite.ModelStartSubgraphsVector, [tflite.SubGraphEnd(b)])
+    code_list = _tables(b, tflite.ModelStartOperatorCodesVector, codes)
+    buffer_list = _tables(b, tflite.ModelStartBuffersVector, buffers)
+    text = b.CreateString(description)
+    tflite.ModelStart(b)
+    tflite.ModelAddVersion(b, 3)
+    tflite.ModelAddOperatorCodes(b, code_list)
+    tflite.ModelAddSubgraphs(b, subgraphs)
+    tflite.ModelAddDescription(b, text)
+    tflite.ModelAddBuffers(b, buffer_list)
+    b.Finish(tflite.ModelEnd(b), b"TFL3")
+    return bytes(b.Output())
+
+
+def _ints(b: flatbuffers.Builder, values: Sequence[int]) -> int:
+    return int(b.CreateNumpyVector(np.array(values, np.int32)))
+
+
+def _tables(b: flatbuffers.Builder, start: Any, offsets: Sequence[int]) -> int:
+    start(b, len(offsets))
+    for offset in reversed(offsets):
+        b.PrependUOffsetTRelative(offset)
+    return int(b.EndVector())
+
+
+def _buffer(b: flatbuffers.Builder, data: Array | None) -> int:
+    if data is None:
+        tflite.BufferStart(b)
+        return int(tflite.BufferEnd(b))
+    raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    b.StartVector(1, len(raw), 16)  # runtimes read constants in place, so they need their alignment
+    b.head -= len(raw)
+    b.Bytes[b.Head() : b.Head() + len(raw)] = raw.tobytes()
+    vector = b.EndVector()
+    tflite.BufferStart(b)
+    tflite.BufferAddData(b, vector)
+    return int(tflite.BufferEnd(b))
+
+
+def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
+    name, shape = b.CreateString(tensor.name), _ints(b, tensor.shape)
+    quant = _quant(b, tensor) if tensor.scale else None
+    signature = _ints(b, tensor.signature) if tensor.signature else None
+    tflite.TensorStart(b)
+    tflite.TensorAddShape(b, shape)
+    tflite.TensorAddType(b, TYPES[tensor.dtype])
+    tflite.TensorAddBuffer(b, buffer)
+    tflite.TensorAddName(b, name)
+    if quant is not None:
+        tflite.TensorAddQuantization(b, quant)
+    if signature is not None:
+        tflite.TensorAddShapeSignature(b, signature)
+    if tensor.variable:
+        tflite.TensorAddIsVariable(b, True)
+    return int(tflite.TensorEnd(b))
+
+
+def _quant(b: flatbuffers.Builder, tensor: Tensor) -> int:
+    scale = b.CreateNumpyVector(np.array(tensor.scale, np.float32))
+    zero = b.CreateNumpyVector(np.array(tensor.zero or (0,) * len(tensor.scale), np.int64))
+    tflite.QuantizationParametersStart(b)
+    tflite.QuantizationParametersAddScale(b, scale)
+    tflite.QuantizationParametersAddZeroPoint(b, zero)
+    tflite.QuantizationParametersAddQuantizedDimension(b, tensor.axis)
+    return int(tflite.QuantizationParametersEnd(b))
+
+
+def _code(b: flatbuffers.Builder, code: str, version: int) -> int:
+    number = getattr(tflite.BuiltinOperator, code)
+    tflite.OperatorCodeStart(b)
+    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
+    tflite.OperatorCodeAddVersion(b, version)
+    tflite.OperatorCodeAddBuiltinCode(b, number)
+    return int(tflite.OperatorCodeEnd(b))
+
+
+def _operator(b: flatbuffers.Builder, op: Operator, code: int, index: Mapping[str, int]) -> int:
+    inputs, outputs = (_ints(b, [index[name] for name in names]) for names in (op.inputs, op.outputs))
+    options = _options(b, op) if op.options else None
+    tflite.OperatorStart(b)
+    tflite.OperatorAddOpcodeIndex(b, code)
+    tflite.OperatorAddInputs(b, inputs)
+    tflite.OperatorAddOutputs(b, outputs)
+    if options is not None:
+        tflite.OperatorAddBuiltinOptionsType(b, getattr(tflite.BuiltinOptions, op.options))
+        tflite.OperatorAddBuiltinOptions(b, options)
+    return int(tflite.OperatorEnd(b))
+
+
+def _options(b: flatbuffers.Builder, op: Operator) -> int:
+    values = {name: _ints(b, v) if isinstance(v, list | tuple) else v for name, v in op.fields.items()}
+    getattr(tflite, f"{op.options}Start")(b)
+    for name, value in values.items():
+        getattr(tflite, f"{op.options}Add{name}")(b, value)
+    return int(getattr(tflite, f"{op.options}End")(b))

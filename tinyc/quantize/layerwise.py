@@ -1,0 +1,161 @@
+"""Layer by layer through an integer graph: every layer's weights rounded anew, for the inputs that it really gets.
+
+A float and an integer graph run side by side on the same samples. Each layer sees the inputs that the rounded layers
+before it leave, and its integers are chosen so that its sums come close to what the float layer makes (see
+rounding.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
+from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+from tinyc.quantize.assign import symmetric_weights
+from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.rounding import (
+    Moments,
+    groups_of,
+    learn,
+    moments,
+    rows_as_weights,
+    weights_as_rows,
+)
+from tinyc.quantize.simulate import Batch
+
+LEVELS: Mapping[int, tuple[int, int]] = {4: (-8, 7), 8: (-127, 127)}  # by bits; kernels like int8 without -128
+DTYPES: Mapping[int, DType] = {4: "s4", 8: "s8"}
+_TOWARDS_FLOAT = (
+    0.5  # 1: a layer makes up for all errors before it, which fits the calibration inputs too well; 0: none
+)
+_LEAST_SCALE = 2.0**-100
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A layer's integers as the operator stores them, a scale per output channel, and the bias in reals."""
+
+    q: Array
+    scale: Array
+    bias: Array
+    bits: int
+
+
+def layers(graph: Graph) -> list[Node]:
+    """The nodes whose weights and bias are constants, in run order."""
+    return [
+        node
+        for node in graph.nodes
+        if node.op in WEIGHTED and len(node.inputs) > 2 and all(name in graph.consts for name in node.inputs[1:])
+    ]
+
+
+def round_layers(
+    graph: Graph,
+    integer: Graph,
+    calibration: Calibration,
+    bits: Mapping[str, int],
+    on_layer: Callable[[int, int], None] = lambda done, of: None,
+) -> Graph:
+    """`integer` with learned weights, scales and biases; bits by node name, 8 where it is silent.
+
+    graph: the float graph that it was made from; nodes correspond by name. on_layer(done, of) hears of progress.
+    """
+    plain, made = Batch(graph), Batch(integer)
+    floats, known = plain.start(calibration.inputs), made.start(calibration.inputs)
+    partner = {node.name: node for node in graph.nodes}
+    wanted = {node.name for node in layers(integer)}
+    last = {name: index for index, node in enumerate(integer.nodes) for name in node.inputs}
+    last_float = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+    done, position = 0, 0
+    for index, node in enumerate(integer.nodes):
+        if node.name in wanted:
+            other = partner[node.name]
+            position = _advance(plain, floats, position, other)
+            x, x_float = known[node.inputs[0]], floats[other.inputs[0]]
+            found = learned(graph, other, x, x_float, bits.get(node.name, 8))
+            integer = with_weights(integer, node, found)
+            node = integer.nodes[index]  # noqa: PLW2901  its constants may have new names
+            made = Batch(integer)
+            done += 1
+            on_layer(done, len(wanted))
+        known |= made.step(node, known)
+        _forget(known, node, last, index)
+        while position <= index and position < len(graph.nodes) and graph.nodes[position].name == node.name:
+            floats |= plain.step(graph.nodes[position], floats)
+            _forget(floats, graph.nodes[position], last_float, position)
+            position += 1
+    return integer
+
+
+def _advance(plain: Batch, floats: dict[str, Array], position: int, until: Node) -> int:
+    """Run the float graph up to, and not including, a node."""
+    nodes = plain.graph.nodes
+    while nodes[position].name != until.name:
+        floats |= plain.step(nodes[position], floats)
+        position += 1
+    return position
+
+
+def _forget(known: dict[str, Array], node: Node, last: Mapping[str, int], index: int) -> None:
+    for name in node.inputs:
+        if last.get(name) == index:
+            known.pop(name, None)
+
+
+def learned(graph: Graph, node: Node, x: Array, x_float: Array, bits: int) -> Weights:
+    """The best weights of a float layer for quantized inputs x, beside what it gets in float."""
+    w, bias = (graph.consts[name].astype(np.float64) for name in node.inputs[1:3])
+    groups = groups_of(node, x)
+    found = moments(node, w, x, x_float)
+    half = _TOWARDS_FLOAT * found.cross + (1 - _TOWARDS_FLOAT) * found.h
+    blended = Moments(found.h, half, found.x_mean, found.f_mean)
+    rows = weights_as_rows(node, w, groups)
+    least = None
+    if bits == 8:  # 127 levels each way leave nothing to be gained by clipping
+        plain = symmetric_weights(graph.consts[node.inputs[1]], OUT_AXIS[node.op], None, 1.0)
+        least = np.asarray(plain.scale).reshape(groups, -1)
+    made = learn(rows, bias.reshape(groups, -1), blended, LEVELS[bits], fixed=least)
+    return Weights(rows_as_weights(node, made.q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
+
+
+def with_weights(integer: Graph, node: Node, found: Weights) -> Graph:
+    """The integer graph in which a layer has these weights; constants that others use as well are copied."""
+    x_quant = integer.values[node.inputs[0]].quant
+    assert x_quant is not None  # computed values of an integer graph have one
+    x_scale = x_quant.per_tensor[0]
+    # A tiny scale would let the int32 bias overflow: as in assign.symmetric_weights.
+    scale = np.maximum(np.abs(found.scale), np.abs(found.bias) / (x_scale * 2.0**29))
+    q = found.q
+    if not np.array_equal(scale, np.abs(found.scale)):
+        along = [1] * q.ndim
+        along[OUT_AXIS[node.op]] = -1
+        q = np.rint(q * (found.scale / np.maximum(scale, _LEAST_SCALE)).reshape(along))
+    least = max(float(scale.max()) * 2.0**-30, _LEAST_SCALE)
+    scale = np.maximum(scale, least).astype(np.float32).astype(np.float64)
+    zero = (0,) * len(scale)
+    b_scale = x_scale * scale
+    bias = np.clip(np.rint(found.bias / b_scale), -(2**30), 2**30)
+    values, consts = dict(integer.values), dict(integer.consts)
+    w_name, b_name = (_own(integer, node, name) for name in node.inputs[1:3])
+    w_value, b_value = integer.values[node.inputs[1]], integer.values[node.inputs[2]]
+    w_quant = Quant(tuple(float(s) for s in scale), zero, OUT_AXIS[node.op])
+    values[w_name] = replace(w_value, name=w_name, dtype=DTYPES[found.bits], quant=w_quant)
+    values[b_name] = replace(b_value, name=b_name, quant=Quant(tuple(float(s) for s in b_scale), zero, 0))
+    consts[w_name], consts[b_name] = read_only(q.astype(np.int8)), read_only(bias.astype(np.int32))
+    changed = replace(node, inputs=(node.inputs[0], w_name, b_name))
+    nodes = tuple(changed if other.name == node.name else other for other in integer.nodes)
+    return replace(integer, nodes=nodes, values=values, consts=consts)
+
+
+def _own(graph: Graph, node: Node, name: str) -> str:
+    """The constant's name, or a new one if another node reads it too."""
+    if sum(other.inputs.count(name) for other in graph.nodes) == 1:
+        return name
+    candidate = f"{name}@{node.name}"
+    while candidate in graph.values:
+        candidate += "#"
+    return candidate

@@ -1,0 +1,110 @@
+"""Which layers can do with 4-bit weights: measured one by one, chosen together, exactly.
+
+Each layer alone is put to 4 bits, all others to 8, and the noise that this adds at the output is measured. Noises of
+several layers add up, to a good approximation, so the choice of layers within a number of bytes is a knapsack
+problem, which is solved exactly by keeping the undominated sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph, Node
+from tinyc.quantize.layerwise import layers
+
+Learn = Callable[[Mapping[str, int]], Graph]
+Loss = Callable[[Graph], float]
+
+_GRAIN = 16  # bytes; sums are compared in these
+_WIDTHS = (4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """A layer, its bytes with int8 weights, and the noise that 4-bit weights add (a power beside the signal's, which
+    is 1)."""
+
+    layer: str
+    elements: int
+    noise: float
+
+    def bytes_of(self, bits: int) -> int:
+        """Bytes of the weights, two of 4 bits to a byte."""
+        return -(-self.elements * bits // 8)
+
+
+def sensitivities(
+    graph: Graph, learn: Learn, score: Callable[[Graph], float], report: Callable[[int, int], None]
+) -> list[Sensitivity]:
+    """What 4-bit weights cost in each layer: the rise of noise at the output over weights of 8 bits everywhere."""
+    nodes = layers(graph)
+    least = _noise(score(learn({})))
+    found = []
+    for done, node in enumerate(nodes):
+        rise = _noise(score(learn({node.name: 4}))) - least
+        found.append(Sensitivity(node.name, _elements(graph, node), max(rise, 0.0)))
+        report(done + 1, len(nodes))
+    return found
+
+
+def _elements(graph: Graph, node: Node) -> int:
+    return graph.values[node.inputs[1]].elements
+
+
+def _noise(score_db: float) -> float:
+    return float(10 ** (-score_db / 10))
+
+
+def within(found: Sequence[Sensitivity], budget: int) -> dict[str, int]:
+    """Bits per layer with the least noise whose weights take at most `budget` bytes. TinycError if 4 bits are too
+    many."""
+    least = sum(layer.bytes_of(_WIDTHS[0]) for layer in found)
+    if least > budget:
+        raise TinycError(
+            f"4-bit weights take {least:,} bytes, the budget for weights is {budget:,}: {least - budget:,} too few",
+            hint="give a larger budget, or a smaller model",
+            exit_code=1,
+        )
+    sums: list[tuple[int, float, tuple[int, ...]]] = [(0, 0.0, ())]
+    spare = (budget - least) // _GRAIN
+    for layer in found:
+        more = -(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN)
+        grown = [
+            (used + (more if bits == 8 else 0), noise + (layer.noise if bits == 4 else 0.0), (*taken, bits))
+            for used, noise, taken in sums
+            for bits in _WIDTHS
+        ]
+        sums = _undominated([entry for entry in grown if entry[0] <= spare])
+    best = min(sums, key=lambda entry: entry[1])[2]
+    return {layer.layer: bits for layer, bits in zip(found, best, strict=True)}
+
+
+def _undominated(entries: list[tuple[int, float, tuple[int, ...]]]) -> list[tuple[int, float, tuple[int, ...]]]:
+    """Entries that no other one beats in both bytes and noise."""
+    kept: list[tuple[int, float, tuple[int, ...]]] = []
+    for entry in sorted(entries, key=lambda entry: entry[:2]):
+        if not kept or entry[1] < kept[-1][1]:
+            kept.append(entry)
+    return kept
+
+
+def for_loss(found: Sequence[Sensitivity], learn: Learn, loss: Loss, most: float) -> dict[str, int]:
+    """Bits with the fewest bytes whose measured loss is at most `most`; 8 everywhere if nothing less will do.
+
+    Budgets are halved in between: more bytes hardly ever make the loss greater.
+    """
+    all_bytes = [sum(layer.bytes_of(bits) for layer in found) for bits in _WIDTHS]
+    low, high = all_bytes
+    best = {layer.layer: 8 for layer in found}
+    if loss(learn(within(found, low))) <= most:
+        return within(found, low)
+    while high - low > max(all_bytes[1] // 64, 2 * _GRAIN):
+        middle = (low + high) // 2
+        bits = within(found, middle)
+        if loss(learn(bits)) <= most:
+            best, high = bits, middle
+        else:
+            low = middle
+    return best

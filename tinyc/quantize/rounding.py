@@ -1,0 +1,189 @@
+"""Learned rounding of one layer: the integers whose sums come closest to the float layer's, not the nearest ones.
+
+A layer with quantized inputs x should give the sums t of the float layer. For output channel o with integer weights q
+and scale s, the squared error over all calibration windows is a quadratic form
+
+    |s X q + b - t|^2 = s^2 q' H q - 2 s q' c + const,    H = X'X, c = X't  (X and t centred; b is then free)
+
+of which H and c are all that has to be kept. q is found by error compensation (each weight is rounded in turn, and
+the rest moves to make up for it; Frantar et al., "GPTQ", 2022) and then by coordinate descent (each weight in turn
+takes the best integer given all others) until nothing changes, the scale by its closed form in between. The purpose
+is that of AdaRound (Nagel et al., 2020); the search is discrete, so it needs no gradient and no temperature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array, Node
+from tinyc.ops.windows import Window
+from tinyc.quantize.batched import images, patches, repeated
+
+Doubles = npt.NDArray[np.float64]
+
+_SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
+_CHUNK = 2**22  # elements of the windows that are held at once
+_SHRINK = np.linspace(0.4, 1.0, 25)  # candidate scales, of max|w| / qmax
+_DAMPING = 0.1  # of the mean diagonal of H: what the calibration inputs hardly excite stays as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Second moments of a layer's windows. G groups of K taps each, all centred.
+
+    h [G,K,K]: quantized with quantized windows. cross [G,K,K]: quantized (rows) with float windows.
+    x_mean, f_mean [G,K]: mean quantized and float window.
+    """
+
+    h: Doubles
+    cross: Doubles
+    x_mean: Doubles
+    f_mean: Doubles
+
+
+def weights_as_rows(node: Node, w: Array, groups: int) -> Array:
+    """Weights [G, O/G, K] of a layer; `rows_as_weights` is the way back."""
+    if node.op == "depthwise_conv2d":
+        k_h, k_w, out_c = w.shape
+        return np.ascontiguousarray(w.reshape(k_h * k_w, groups, out_c // groups).transpose(1, 2, 0))
+    return w.reshape(groups, len(w) // groups, -1)
+
+
+def rows_as_weights(node: Node, rows: Array, shape: tuple[int, ...]) -> Array:
+    """The inverse of `weights_as_rows`."""
+    if node.op == "depthwise_conv2d":
+        return np.ascontiguousarray(rows.transpose(2, 0, 1).reshape(shape))
+    return rows.reshape(shape)
+
+
+def groups_of(node: Node, x: Array) -> int:
+    """G: a depthwise layer has one group per input channel."""
+    if node.op == "depthwise_conv2d":
+        return int(x.shape[-1])
+    return int(node.attrs.groups) if node.op == "conv2d" else 1
+
+
+def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
+    """Moments of the windows of `node` over samples [N, *shape], with quantized and with float inputs."""
+    groups = groups_of(node, x)
+    k = weights_as_rows(node, w, groups).shape[2]
+    h, cross = np.zeros((groups, k, k)), np.zeros((groups, k, k))
+    x_sum, f_sum, count = np.zeros((groups, k)), np.zeros((groups, k)), 0
+    per_sample = max(1, windows(node, w, x[:1]).size)
+    chunk = max(1, _CHUNK // per_sample)
+    for first in range(0, len(x), chunk):
+        a = windows(node, w, x[first : first + chunk])
+        f = windows(node, w, x_float[first : first + chunk])
+        transposed = np.ascontiguousarray(a.transpose(0, 2, 1))
+        h += transposed @ a
+        cross += transposed @ f
+        x_sum, f_sum, count = x_sum + a.sum(axis=1), f_sum + f.sum(axis=1), count + a.shape[1]
+    x_mean, f_mean = x_sum / count, f_sum / count
+    h = h / count - x_mean[:, :, None] * x_mean[:, None, :]
+    cross = cross / count - x_mean[:, :, None] * f_mean[:, None, :]
+    return Moments(h, cross, x_mean, f_mean)
+
+
+def windows(node: Node, w: Array, x: Array) -> Array:
+    """Every window of every sample, taps last and grouped as the weights' rows: [G, windows, K]."""
+    if node.op == "fully_connected":
+        return x.reshape(1, -1, w.shape[1])
+    if node.op == "depthwise_conv2d":
+        view = repeated(Window.of(node.attrs, *w.shape[:2]).view(images(x), 0.0), x.shape[-1])
+        return view.transpose(5, 0, 1, 2, 3, 4).reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
+    group_in = w.shape[3]
+    parts = [patches(node.attrs, x[..., g * group_in : (g + 1) * group_in], w) for g in range(node.attrs.groups)]
+    return np.stack(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Integer weights [G, O/G, K], scales [G, O/G], and the bias [G, O/G] (a real) that goes with them."""
+
+    q: Doubles
+    scale: Doubles
+    bias: Doubles
+
+
+def learn(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], *, fixed: Doubles | None = None) -> Rounded:
+    """The integers within `levels` for float weights w [G, O/G, K] and biases [G, O/G].
+
+    fixed: scales [G, O/G] that must be kept; None: the scale is searched for as well.
+    """
+    k = w.shape[2]
+    diagonal = np.einsum("gkk->gk", m.h)
+    damping = _DAMPING * np.maximum(diagonal.mean(axis=1), 1e-12)[:, None, None] * np.eye(k)
+    h = m.h + damping
+    c = np.einsum("gkl,gol->gok", m.cross + damping, w)  # towards the float weights where the data says nothing
+    target = np.linalg.solve(h, c.transpose(0, 2, 1)).transpose(0, 2, 1)  # best real weights for these inputs
+    scale = best_scale(target, h, levels) if fixed is None else fixed
+    q = compensated(target, scale, h, levels)
+    for sweep in range(_SWEEPS):
+        changed = descend(q, scale, h, c, levels)
+        if fixed is None:
+            scale = fitted_scale(q, scale, h, c)
+        if not changed and sweep:
+            break
+    made = np.einsum("gok,gk->go", scale[:, :, None] * q, m.x_mean)
+    wanted = np.einsum("gok,gk->go", w, m.f_mean)
+    return Rounded(q, scale, bias + wanted - made)
+
+
+def best_scale(w: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:
+    """Of the candidates, the scale with the least expected error of rounding to nearest: [G, O/G]."""
+    largest = np.maximum(np.abs(w).max(axis=2), 1e-30)
+    diagonal = np.einsum("gkk->gk", h)[:, None, :]
+    best, least = largest / levels[1], np.full(largest.shape, np.inf)
+    for ratio in _SHRINK:
+        scale = largest * (ratio / levels[1])
+        q = np.clip(np.rint(w / scale[:, :, None]), *levels)
+        error = (diagonal * np.square(w - q * scale[:, :, None])).sum(axis=2)
+        better = error < least
+        best, least = np.where(better, scale, best), np.minimum(least, error)
+    return best
+
+
+def compensated(w: Doubles, scale: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:
+    """Weights rounded one after the other, the ones not yet rounded making up for each error (GPTQ).
+
+    Taps come in the order of their power, so that those with the most effect are rounded while most others can still
+    move.
+    """
+    order = np.argsort(-np.einsum("gkk->gk", h), axis=1, kind="stable")
+    sorted_h = np.take_along_axis(np.take_along_axis(h, order[:, :, None], 1), order[:, None, :], 2)
+    upper = np.linalg.cholesky(np.linalg.inv(sorted_h)).transpose(0, 2, 1)
+    left = np.take_along_axis(w, order[:, None, :], 2).copy()
+    q = np.empty_like(left)
+    for k in range(w.shape[2]):
+        q[:, :, k] = np.clip(np.rint(left[:, :, k] / scale), *levels)
+        error = (left[:, :, k] - q[:, :, k] * scale) / upper[:, None, k, k]
+        left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
+    back = np.argsort(order, axis=1)
+    return np.take_along_axis(q, back[:, None, :], 2)
+
+
+def descend(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> bool:
+    """One sweep of coordinate descent, in place; whether any integer changed."""
+    gradient = scale[:, :, None] * (q @ h) - c
+    changed = False
+    for k in range(q.shape[2]):
+        step = gradient[:, :, k] / (h[:, None, k, k] * scale)
+        better = np.clip(np.rint(q[:, :, k] - step), *levels)
+        delta = better - q[:, :, k]
+        # Halves come and go without gain: only a real improvement counts.
+        gain = np.abs(delta) * (2 * np.abs(step) - np.abs(delta))
+        delta = np.where((gain > 1e-9) & (delta * step < 0), delta, 0.0)
+        if delta.any():
+            changed = True
+            q[:, :, k] += delta
+            gradient += (delta * scale)[:, :, None] * h[:, None, k, :]
+    return changed
+
+
+def fitted_scale(q: Doubles, scale: Doubles, h: Doubles, c: Doubles) -> Doubles:
+    """The scale with the least error for given integers; as it was where they are all zero or point away."""
+    power, match = (q * (q @ h)).sum(axis=2), (q * c).sum(axis=2)
+    return np.where((power > 0) & (match > 0), match / np.maximum(power, 1e-300), scale)

@@ -1,0 +1,78 @@
+"""How far an integer graph's outputs are from the float graph's: the one number that candidates are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array, Graph
+from tinyc.quantize.simulate import Batch, sqnr_db
+
+_MOST_DB = 100.0  # nothing is better than that
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """Samples with what the float graph makes of them.
+
+    wanted: the outputs, and what a softmax at an output gets. A softmax hides the errors of all inputs but the
+    uncertain ones, of which there are few in a calibration set; before it every input counts.
+    """
+
+    inputs: Mapping[str, Array]
+    wanted: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
+        names = (*graph.outputs, *before_softmax(graph))
+        run = Batch(graph).run(inputs, names)
+        return cls(inputs, {name: run[name] for name in names})
+
+    def __len__(self) -> int:
+        return min(len(array) for array in self.inputs.values())
+
+    def score(self, integer: Graph) -> float:
+        """Mean SQNR in dB over the wanted values, of their variation from sample to sample."""
+        return self.score_of(Batch(integer).run(self.inputs, tuple(self.wanted)))
+
+    def score_of(self, found: Mapping[str, Array]) -> float:
+        """`score` of values at hand."""
+        return float(self.scores_of(found, 1)[0])
+
+    def scores_of(self, found: Mapping[str, Array], parts: int) -> npt.NDArray[np.float64]:
+        """`score_of` each of so many parts of the samples: every k-th sample."""
+        return np.array([self._score(found, slice(part, None, parts)) for part in range(parts)])
+
+    def _score(self, found: Mapping[str, Array], samples: slice) -> float:
+        return float(np.mean([min(self._db(name, found[name], samples), _MOST_DB) for name in self.wanted]))
+
+    def _db(self, name: str, found: Array, samples: slice) -> float:
+        wanted = self.wanted[name]
+        centre = wanted.mean(axis=0) if len(wanted) > 1 else np.zeros_like(wanted[0])
+        return sqnr_db(wanted[samples] - centre, found[samples] - centre)
+
+    def changed(self, integer: Graph) -> float:
+        """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
+        found = Batch(integer).run(self.inputs)
+        name = integer.outputs[0]
+        wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], found[name]))
+        if decides(integer):
+            return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
+        return float(10 ** (-sqnr_db(wanted, made) / 20))
+
+
+def before_softmax(graph: Graph) -> tuple[str, ...]:
+    """The inputs of the softmax operators that make outputs."""
+    made = graph.producer()
+    makers = [made[name] for name in graph.outputs if name in made]
+    return tuple(dict.fromkeys(node.inputs[0] for node in makers if node.op == "softmax"))
+
+
+def decides(graph: Graph) -> bool:
+    """Whether the first output is a choice between classes: a vector, of another shape than the input."""
+    shape = graph.values[graph.outputs[0]].shape
+    vector = int(np.prod(shape)) == shape[-1] > 1 if shape else False
+    return vector and shape != graph.values[graph.inputs[0]].shape

@@ -1,0 +1,114 @@
+"""Calibration by measurement: of several ways to find ranges the one whose integer graph errs least at the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Quant
+from tinyc.ops.base import Fixed
+from tinyc.passes.weights import WEIGHTED
+from tinyc.quantize.assign import Groups, output_rule
+from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.observe import Stats
+from tinyc.quantize.ranges import METHODS, affine, merged
+from tinyc.quantize.score import Teacher
+from tinyc.quantize.simulate import Batch
+
+_FOLDS = 3
+_MANY = 60  # samples; fewer are split in two
+_PARTS = 4  # of the samples; a candidate has to be better on each of them, or it only suits the samples searched with
+_GAIN_DB = 0.05  # on average; less is noise
+
+
+def folds(calibration: Calibration) -> list[tuple[Calibration, dict[str, Array]]]:
+    """(what to calibrate with, what to measure on), so that every sample is measured once.
+
+    With few samples one pair, both the same: then leaving some out would say more about those than about the method.
+    """
+    count = calibration.samples
+    if count < 4 * _FOLDS:
+        return [(calibration, dict(calibration.inputs))]
+    parts = _FOLDS if count >= _MANY else 2
+    at = np.arange(count) % parts
+    return [
+        (
+            replace(calibration, inputs={name: a[at != k] for name, a in calibration.inputs.items()}),
+            {name: a[at == k] for name, a in calibration.inputs.items()},
+        )
+        for k in range(parts)
+    ]
+
+
+def with_float_weights(graph: Graph, integer: Graph) -> Batch:
+    """The integer graph with the float graph's weights and biases: only activations are rounded."""
+    batch = Batch(integer)
+    partner = {node.name: node for node in graph.nodes}
+    for node in integer.nodes:
+        other = partner.get(node.name)
+        if node.op in WEIGHTED and other is not None:
+            for name, source in zip(node.inputs[1:], other.inputs[1:], strict=True):
+                if name and source in graph.consts:
+                    batch.consts[name] = np.asarray(graph.consts[source], np.float32)
+    return batch
+
+
+def searched(
+    graph: Graph,
+    integer: Graph,
+    stats: Mapping[str, Stats],
+    teacher: Teacher,
+    on_tensor: Callable[[int, int], None] = lambda done, of: None,
+) -> dict[str, Quant]:
+    """The quantization of every activation, tensor by tensor the candidate with the least error at the outputs.
+
+    Candidates are the ranges of all METHODS; a range that is better on average but not on every part of the samples
+    is not taken. Other tensors keep what they have meanwhile. In run order, once. Tensors that share a quantization
+    change together; those that an operator fixes do not, nor do inputs, which are never clipped.
+    """
+    batch = with_float_weights(graph, integer)
+    groups = _free_groups(integer)
+    known = batch.resume(batch.start(teacher.inputs), 0)
+    parts = min(_PARTS, len(teacher))
+    best = teacher.scores_of(known, parts)
+    for done, (first, names) in enumerate(groups):
+        seen = [stats[name] for name in names if name in stats]
+        kept = batch.quants[names[0]]
+        for candidate in _candidates(seen, kept) if seen else ():
+            batch.quants.update(dict.fromkeys(names, candidate))
+            tried = batch.resume(known, first)
+            scores = teacher.scores_of(tried, parts)
+            if (scores > best).all() and scores.mean() > best.mean() + _GAIN_DB:
+                best, kept = scores, candidate
+        batch.quants.update(dict.fromkeys(names, kept))
+        known = batch.resume(known, first)
+        on_tensor(done + 1, len(groups))
+    return dict(batch.quants)
+
+
+def _candidates(seen: list[Stats], kept: Quant) -> list[Quant]:
+    """What a group of tensors may take instead of the quantization that it has."""
+    together = merged(seen)
+    found = [affine(*method(together, "s8")) for method in METHODS.values()]
+    return [quant for quant in dict.fromkeys(found) if quant != kept]
+
+
+def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:
+    """(index of the node that makes the first of them, values that share one quantization), in run order."""
+    groups = Groups(integer)
+    fixed = {
+        groups.of(name)
+        for node in integer.nodes
+        for index, name in enumerate(node.outputs)
+        if isinstance(output_rule(node, index), Fixed)
+    }
+    fixed |= {groups.of(name) for name in integer.inputs}
+    found: dict[str, tuple[int, list[str]]] = {}
+    for index, node in enumerate(integer.nodes):
+        for name in node.outputs:
+            of = groups.of(name)
+            if of not in fixed and integer.values[name].dtype == "s8":
+                found.setdefault(of, (index, []))[1].append(name)
+    return list(found.values())

@@ -1,0 +1,89 @@
+"""An integer graph run in float32, many samples at once: every value rounded as its quantization says.
+
+Values are reals, scale * (q - zero). The results are those of the integer reference but for a step here and there where
+a float32 sum lies on the border between two integers; what is learned and chosen with it is measured
+with the integer reference in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
+from tinyc.quantize.batched import compute
+
+
+def rounded(x: Array, quant: Quant, dtype: str) -> Array:
+    """Reals as the nearest ones that a per-tensor quantization can express; float32."""
+    scale, zero = quant.per_tensor
+    lo, hi = INT_RANGE[dtype]
+    q = np.rint(x * np.float32(1 / scale))
+    np.clip(q, np.float32(lo - zero), np.float32(hi - zero), out=q)
+    q *= np.float32(scale)
+    return q
+
+
+@dataclass
+class Batch:
+    """A graph and its constants as reals, ready to run on [samples, *shape] arrays.
+
+    A float graph runs as it is. Of an integer graph every computed value is rounded.
+    `consts` and `quants` may be replaced between runs: that is how candidates are tried.
+    """
+
+    graph: Graph
+    consts: dict[str, Array] = field(init=False)
+    quants: dict[str, Quant] = field(init=False)
+
+    def __post_init__(self) -> None:
+        values = self.graph.values
+        self.consts = {name: _reals(values[name], array) for name, array in self.graph.consts.items()}
+        self.quants = {n: v.quant for n, v in values.items() if v.quant is not None and n not in self.graph.consts}
+
+    def start(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The graph's inputs, rounded."""
+        return {name: self.rounded(name, inputs[name]) for name in self.graph.inputs}
+
+    def rounded(self, name: str, x: Array) -> Array:
+        """A value's reals as its integers can express them."""
+        quant = self.quants.get(name)
+        return x if quant is None else rounded(x, quant, self.graph.values[name].dtype)
+
+    def step(self, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
+        """The node's outputs, rounded."""
+        inputs = [(self.consts[n] if n in self.consts else known[n]) if n else None for n in node.inputs]
+        results = compute(self.graph, node, inputs)
+        return {name: self.rounded(name, y) for name, y in zip(node.outputs, results, strict=True)}
+
+    def run(self, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:
+        """Outputs and the values named in `keep`. Others are dropped as soon as nobody reads them."""
+        known = self.start(inputs)
+        wanted = {*self.graph.outputs, *keep}
+        last = {name: index for index, node in enumerate(self.graph.nodes) for name in node.inputs}
+        for index, node in enumerate(self.graph.nodes):
+            known |= self.step(node, known)
+            for name in node.inputs:
+                if last[name] == index and name not in wanted:
+                    known.pop(name, None)
+        return {name: known[name] for name in wanted}
+
+    def resume(self, known: dict[str, Array], first: int) -> dict[str, Array]:
+        """Every value, with the nodes from index `first` on computed anew."""
+        known = dict(known)
+        for node in self.graph.nodes[first:]:
+            known |= self.step(node, known)
+        return known
+
+
+def _reals(value: Value, array: Array) -> Array:
+    return np.asarray(array if value.quant is None else value.quant.dequantize(array), np.float32)
+
+
+def sqnr_db(signal: Array, noisy: Array) -> float:
+    """10 log10 of the power of `signal` over that of the difference; 200 where there is none."""
+    power = float(np.square(signal, dtype=np.float64).sum())
+    noise = float(np.square(signal.astype(np.float64) - noisy).sum())
+    return 200.0 if noise <= power * 1e-20 else 10 * float(np.log10(max(power, 1e-300) / noise))
