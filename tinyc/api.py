@@ -60,6 +60,10 @@ def build(
     numerics: NumericsName | None = None,
     optimize: Optimize = "speed",
     memory: Memory = "balanced",
+    input_rows: bool = False,
+    incremental: int | None = None,
+    hop: int = 1,
+    stream_unpadded: bool = False,
     flash_budget: int | None = None,
     ram_budget: int | None = None,
     toolchain: str | None = None,
@@ -85,6 +89,10 @@ def build(
             flash_budget=flash_budget,
             ram_budget=ram_budget,
             memory=memory,
+            input_rows=input_rows,
+            incremental=incremental,
+            hop=hop,
+            stream_unpadded=stream_unpadded,
             samples=samples,
         )
         report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
@@ -103,6 +111,10 @@ def verify(
     numerics: NumericsName | None = None,
     optimize: Optimize = "speed",
     memory: Memory = "balanced",
+    input_rows: bool = False,
+    incremental: int | None = None,
+    hop: int = 1,
+    stream_unpadded: bool = False,
     flash_budget: int | None = None,
     ram_budget: int | None = None,
     toolchain: str | None = None,
@@ -128,6 +140,10 @@ def verify(
             flash_budget=flash_budget,
             ram_budget=ram_budget,
             memory=memory,
+            input_rows=input_rows,
+            incremental=incremental,
+            hop=hop,
+            stream_unpadded=stream_unpadded,
             samples=samples,
         )
         report = pipeline.verify_model(Path(model), options, _progress())

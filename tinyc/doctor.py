@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import shutil
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,8 +12,11 @@ from tinyc import __version__, paths
 from tinyc.board import Board, list_boards
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
+from tinyc.flash.handover import tool_command
 from tinyc.run import find_target
 from tinyc.run.qemu import find_qemu
+
+THERE = "installed"  # instead of a version, where asking for it takes seconds
 
 
 class Kind(StrEnum):
@@ -22,6 +26,7 @@ class Kind(StrEnum):
     COMPILER = "compilers"
     EMULATOR = "emulators"
     BOARD = "boards"
+    FLASHING = "programs for real boards"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class Finding:
 def examine() -> tuple[Finding, ...]:
     """Everything that tinyc uses on this computer, found or not, and which boards can be built and run."""
     boards = [board for board in list_boards() if not board.is_host]
-    return (*_packages(), *_compilers(boards), *_emulators(boards), *_boards())
+    return (*_packages(), *_compilers(boards), *_emulators(boards), *_boards(), *_flashing())
 
 
 def _packages() -> list[Finding]:
@@ -111,6 +116,27 @@ def _emulators(boards: list[Board]) -> list[Finding]:
             ("pip install unicorn",),
             "runs every core but Cortex-M55 and RISC-V, from pip alone",
         ),
+        Finding(
+            Kind.EMULATOR,
+            "renode-test",
+            THERE if shutil.which("renode-test") else "",
+            False,
+            (),
+            "runs what `tinyc build --emulator renode` writes: https://renode.io",
+        ),
+    ]
+
+
+def _flashing() -> list[Finding]:
+    """The programs that `tinyc flash` can hand firmware to; STM32 boards and drives need none."""
+    return [
+        Finding(Kind.FLASHING, name, THERE if tool_command(name) else "", False, commands, f"flashes {boards}")
+        for name, commands, boards in (
+            ("pyocd", ("pip install pyocd",), "boards with a debug probe"),
+            ("esptool", ("pip install esptool",), "Espressif's chips"),
+            ("picotool", ("apt install picotool",), "the Raspberry Pi Pico"),
+            ("bossac", ("apt install bossa-cli",), "Arduino boards"),
+        )
     ]
 
 

@@ -106,9 +106,16 @@ class Library:
         self._align = int(defines[f"{prefix}_ARENA_ALIGN"])
         self.inputs = _ports(name, "input", header, defines)
         self.outputs = _ports(name, "output", header, defines)
-        self._run = getattr(shared, f"{name}_run")
-        self._run.argtypes, self._run.restype = [ctypes.c_void_p], ctypes.c_int
-        self._input_at = _addresses(shared, f"{name}_input_", len(self.inputs))
+        self._rows = int(defines.get(f"{prefix}_INPUT_0_ROWS", 0))  # 0: the input lies in the arena
+        if f"{prefix}_HOP_ROWS" in defines:
+            raise TinycError(
+                f"{name} is an incremental library: it has a state, and is no function of one window",
+                hint="build it without --incremental to call it from Python",
+            )
+        self._run = getattr(shared, f"{name}_push_row" if self._rows else f"{name}_run")
+        self._run.restype = ctypes.c_int
+        self._run.argtypes = [ctypes.c_void_p, *([ctypes.c_int32, ctypes.c_void_p] if self._rows else [])]
+        self._input_at = [] if self._rows else _addresses(shared, f"{name}_input_", len(self.inputs))
         self._output_at = _addresses(shared, f"{name}_output_", len(self.outputs))
         version = getattr(shared, f"{name}_version")
         version.restype = ctypes.c_char_p
@@ -146,17 +153,35 @@ class Library:
     def bound(self, *inputs: npt.ArrayLike) -> Callable[[], None]:
         """A function that runs the library on these samples (one per input) and drops the outputs: for timing."""
         taken = [port.accept(array)[0][0] for port, array in zip(self.inputs, inputs, strict=True)]
-        arena = self._arena()
-        address, run = arena.ctypes.data, self._run
+        once = self._once(self._arena())
+
+        def again() -> None:
+            once(taken)
+
+        return again
+
+    def _once(self, arena: npt.NDArray[np.uint8]) -> Callable[[list[Array]], int]:
+        """A function that runs the library on one sample of each input, in the given arena; it returns the status."""
+        run = self._run
+        if self._rows:
+
+            def by_rows(sample: list[Array]) -> int:
+                rows = np.ascontiguousarray(sample[0]).reshape(self._rows, -1)
+                at = arena.ctypes.data  # the function keeps its arena alive
+                return max(run(at, number, row.ctypes.data) for number, row in enumerate(rows))
+
+            return by_rows
+        address = arena.ctypes.data
         places = [at(address) - address for at in self._input_at]
         views = [_view(arena, place, port) for place, port in zip(places, self.inputs, strict=True)]
 
-        def once() -> None:
-            for view, array in zip(views, taken, strict=True):
+        def whole(sample: list[Array]) -> int:
+            for view, array in zip(views, sample, strict=True):
                 view[...] = array
-            run(address)
+            status: int = run(address)
+            return status
 
-        return once
+        return whole
 
     def _arena(self) -> npt.NDArray[np.uint8]:
         memory = np.zeros(self.arena_bytes + self._align, np.uint8)
@@ -168,16 +193,14 @@ class Library:
         count = len(samples[0]) if samples else 1
         arena = self._arena()
         address = arena.ctypes.data
-        views_in = [_view(arena, at(address) - address, p) for p, at in zip(self.inputs, self._input_at, strict=True)]
+        once = self._once(arena)
         views_out = [
             _view(arena, at(address) - address, p) for p, at in zip(self.outputs, self._output_at, strict=True)
         ]
         results = [np.empty((count, *port.sample_shape), port.dtype) for port in self.outputs]
         for index in range(count):
-            for view, array in zip(views_in, samples, strict=True):
-                view[...] = array[index]
-            if self._run(address) != 0:
-                raise TinycError(f"{self.name}_run refused its arena")
+            if once([array[index] for array in samples]) != 0:
+                raise TinycError(f"{self.name}: the library refused its arena")
             for view, result in zip(views_out, results, strict=True):
                 result[index] = view
         return results
@@ -212,6 +235,8 @@ def _ports(name: str, kind: str, header: str, defines: Mapping[str, str]) -> tup
     for index in range(int(defines[f"{name.upper()}_{kind.upper()}_COUNT"])):
         prefix = f"{name.upper()}_{kind.upper()}_{index}"
         ctype = re.search(rf"^(?:const )?(\w+) \*{name}_{kind}_{index}\(", header, re.MULTILINE)
+        if kind == "input" and ctype is None:
+            ctype = re.search(rf"^int {name}_push_row\(.*const (\w+) \*data\);", header, re.MULTILINE)
         title = re.search(rf"^/\* {kind} {index} '(.*?)':", header, re.MULTILINE)
         if ctype is None or ctype[1] not in _DTYPES:
             raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h")

@@ -29,6 +29,15 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Steps `first` to `last` that run row by row, their calls interleaved. calls: of all of them in an inference."""
+
+    first: int
+    last: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
 class Flash:
     """Bytes of the library alone, without the firmware harness: code, and constants with parameter structs."""
 
@@ -98,6 +107,9 @@ class Report:
     accuracy: Accuracy | None = None
     cycles: int | None = None
     cycle_model: str | None = None
+    groups: tuple[Group, ...] = ()  # empty: every step finishes its output before the next one begins
+    input_rows: bool = False  # the input is given row by row
+    calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
 
     @property
     def passed(self) -> bool:

@@ -89,6 +89,12 @@ def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...
     perms: inputs that the integer graph takes with other axes, as axes of the float graph's input.
     """
     arrays = {name: _integers(Loc(samples.source), graph.values[name], a) for name, a in samples.arrays.items()}
+    return moved(Samples(arrays, samples.labels, samples.source), perms)
+
+
+def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
+    """Samples in the order of axes that the library takes; perms as in `quantized`."""
+    arrays = dict(samples.arrays)
     for name, perm in perms.items():
         # Samples have no batch axis, which every perm leaves in place.
         arrays[name] = arrays[name].transpose(perm)

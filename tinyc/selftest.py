@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tinyc.board import Board
+from tinyc.build.compile import compile_library
+from tinyc.build.device import build_device
+from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.library import Info, emit_library
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
@@ -51,7 +55,26 @@ def _check(board: Board, emulator: str) -> BoardCheck:
     except TinycError as error:
         return BoardCheck(board.name, emulator, "", None, error.message, error.hint)
     problem = None if report.passed else f"outputs differ: {report.verify.first_difference}"
+    if problem is None and board.uart is not None:
+        problem = _device_problem(board)
     return BoardCheck(board.name, report.machine, report.toolchain, report.instructions, problem, "")
+
+
+def _device_problem(board: Board) -> str | None:
+    """Why firmware for the board itself cannot be built; None when it can."""
+    compiled = _compiled(board)
+    name = compiled.program.name
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder_name:
+        folder = Path(folder_name)
+        for file, text in compiled.files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        try:
+            toolchain = find_toolchain(board)
+            library = compile_library(folder, name, toolchain, "balanced", folder / f"{name}.o")
+            build_device(folder, name, board, toolchain, library, folder / "device")
+        except TinycError as error:
+            return f"firmware for the board itself: {error.message}"
+    return None
 
 
 def _compiled(board: Board) -> Compiled:

@@ -7,10 +7,11 @@ import re
 
 import pytest
 
-from tinyc.build.disassembly import Instruction, decode
+from tinyc.build.disassembly import decode
 from tinyc.cycles import core_of
-from tinyc.cycles.cores import Core
-from tinyc.cycles.operands import Kind, Op, parse
+from tinyc.timing.cores import Core
+from tinyc.timing.instruction import Instruction
+from tinyc.timing.operands import Kind, Op, parse
 
 
 def ops(code: str, start: int = 0x100) -> list[Op]:

@@ -10,19 +10,20 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "tinyc"
 GROUPS = [
     {"errors"},
-    {"paths", "numerics", "names", "fixedpoint"},
-    {"board", "ir"},
-    {"kernels"},
+    {"paths", "numerics", "names", "fixedpoint", "line"},
+    {"board", "board_parts", "board_table", "ir"},
+    {"kernels", "timing"},
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
     {"load", "passes", "reference", "samples"},
     {"quantize", "select", "plan"},
-    {"lower", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},
+    {"stream"},
+    {"lower", "lower_rows", "memory", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},
     {"emit"},
     {"build"},
-    {"run"},
-    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles", "native"},
+    {"run", "flash"},
+    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles", "native", "onboard", "export", "diagnosis"},
     {"pipeline"},
-    {"bench", "selftest"},
+    {"bench", "ondevice", "selftest", "quantizing"},
     {"api"},
     {"cli"},
 ]

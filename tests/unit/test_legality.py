@@ -14,7 +14,7 @@ M7 = frozenset({"thumb2", "dsp", "fpu", "fpu64", "fpv5"})
 M33 = frozenset({"thumb2", "dsp", "fpu", "fpv5", "v8m"})
 M55 = M33 | {"fpu64", "mve", "v8.1m"}
 
-#            encoding    what              who lacks it: M0 M3 M4 M7 M33 M55
+#            encoding    what              who lacks it: M0 M3 M4 M7 M33 M55, bare55 (without Helium)
 TABLE = [
     ("00bf", "nop", ""),
     ("48b2", "sxtb r0, r1", ""),
@@ -43,13 +43,21 @@ TABLE = [
     ("d1e8af0f", "lda r0, [r1]", "M0 M3 M4 M7"),
     ("7447", "bxns lr", "M0 M3 M4 M7"),
     ("0ff001c0", "le lr", "M0 M3 M4 M7 M33"),
+    ("40f001e0", "dls lr, r0", "M0 M3 M4 M7 M33"),
+    ("b1ec101f", "vldrw.u32 q0, [r1], #64", "M0 M3 M4 M7 M33 bare55"),
+    ("f0ee020f", "vmladav.s8 r0, q0, q1", "M0 M3 M4 M7 M33 bare55"),
+    ("10ec040f", "vmov q0[2], q0[0], r4, r0", "M0 M3 M4 M7 M33 bare55"),
+    ("20ef4208", "vadd.i32 q0, q0, q1", "M0 M3 M4 M7 M33 bare55"),
+    ("71fe4d0f", "vpst", "M0 M3 M4 M7 M33 bare55"),
+    ("03f001e8", "vctp.8 r3", "M0 M3 M4 M7 M33 bare55"),
+    ("a0ee101b", "vdup.32 q0, r1", "M0 M3 M4 M7 M33 bare55"),
 ]
 
 
 @pytest.mark.parametrize(("encoding", "text", "lacking"), TABLE, ids=[text for _, text, _ in TABLE])
 def test_who_has_an_instruction(encoding: str, text: str, lacking: str) -> None:
     (instruction,) = decode(bytes.fromhex(encoding), 0)
-    cores = {"M0": M0, "M3": M3, "M4": M4, "M7": M7, "M33": M33, "M55": M55}
+    cores = {"M0": M0, "M3": M3, "M4": M4, "M7": M7, "M33": M33, "M55": M55, "bare55": M55 - {"mve"}}
     found = {name for name, there in cores.items() if needed_feature(instruction, there) is not None}
     assert found == set(lacking.split())
 

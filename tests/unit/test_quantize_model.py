@@ -186,8 +186,8 @@ def uneven_network(act: str = "Relu", head: bool = False) -> onnx.ModelProto:
 
 def test_equalization_pays(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
-    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False))
-    equal = quantize_model(graph, calibration, Recipe("minmax", equalize=True, correct_biases=False))
+    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"))
+    equal = quantize_model(graph, calibration, Recipe("minmax", equalize=True, correct_biases=False, rounding="nearest"))
     inputs = samples(graph, 40, seed=9)  # not those of the calibration
     assert sqnr_db(graph, equal, inputs) > sqnr_db(graph, plain, inputs) + 6
 
@@ -231,7 +231,7 @@ def test_shared_weights_are_not_changed_for_others(tmp_path: Path) -> None:
 def test_bias_correction_removes_the_mean_error(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
     graph = with_biases(graph)
-    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False))
+    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"))
     means = {name: stats.mean for name, stats in observe(graph, calibration).items()}
     corrected = correct_biases(graph, plain, means, calibration)
 

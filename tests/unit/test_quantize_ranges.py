@@ -27,7 +27,7 @@ from tinyc.quantize.observe import BINS, Stats, observe
 from tinyc.quantize.ranges import METHODS, affine, merged, minmax, mse
 from tinyc.reference import prepare_int, run_float
 
-PLAIN = Recipe("minmax", equalize=False, correct_biases=False)
+PLAIN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
 
 
 def stats_of(array: Array) -> Stats:

@@ -1,0 +1,210 @@
+"""tinyc's quantizer beside onnxruntime's and the TensorFlow Lite converter's, on the same inputs.
+
+    python bench/quantizers.py MODELS [--swap] [--only kws,ic] [--json FILE]
+
+MODELS is the folder of published MLPerf Tiny models (`mlperf_tiny` within it). Every second development input
+calibrates, the others test; --swap exchanges the halves. onnxruntime: static QDQ, int8 per channel, min-max and
+percentile. The converter's int8 models are the published ones: they were calibrated with other data by their makers,
+and kws is another training run, compared with the float model of that run. 4 bits: all weights, and with 55 % of the
+bytes of int8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+
+from tinyc.diagnosis import integer_outputs
+from tinyc.ir.graph import Array, Graph
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.passes.weights import WEIGHTED
+from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
+from tinyc.quantize.score import decides
+from tinyc.quantize.simulate import Batch, sqnr_db
+from tinyc.samples import fit_samples, load_npz
+
+INPUTS = {
+    "kws": "kws_inputs_dev",
+    "ic": "ic_inputs_synthetic",
+    "vww": "vww_inputs_synthetic",
+    "ad": "ad_inputs_dev",
+    "sww": "sww_inputs_dev",
+}
+BUDGET = 0.55  # of the bytes of int8 weights
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A quantized model on the test half. top1 in percent where there are labels."""
+
+    model: str
+    tool: str
+    sqnr_db: float
+    agreement: float | None
+    top1_float: float | None
+    top1: float | None
+    weight_bytes: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A float model with its two halves of inputs."""
+
+    name: str
+    path: Path
+    graph: Graph
+    fit: dict[str, Array]
+    test: dict[str, Array]
+    labels: Array | None
+    wanted: Array
+
+    def row(self, tool: str, found: Array, size: int | None, began: float, wanted: Array | None = None) -> Row:
+        """The figures of one tool's outputs."""
+        wanted = self.wanted if wanted is None else wanted
+        rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+        labels = self.labels if self.labels is not None and len(np.unique(self.labels)) > 1 else None
+        return Row(
+            model=self.name,
+            tool=tool,
+            sqnr_db=round(sqnr_db(rows, made), 2),
+            agreement=_percent(rows.argmax(axis=1) == made.argmax(axis=1)) if decides(self.graph) else None,
+            top1_float=None if labels is None else _percent(rows.argmax(axis=1) == labels),
+            top1=None if labels is None else _percent(made.argmax(axis=1) == labels),
+            weight_bytes=size,
+            seconds=round(time.perf_counter() - began, 1),
+        )
+
+
+def _percent(equal: Array) -> float:
+    return round(100 * float(equal.mean()), 2)
+
+
+def load(models: Path, name: str, swap: bool) -> Task:
+    """The float model and the halves of its development inputs."""
+    path = models / "mlperf_tiny" / f"{name}_fp32.onnx"
+    graph = normalize(load_model(path))
+    held = load_npz(models / "mlperf_tiny" / f"{INPUTS[name]}.npz")
+    samples = fit_samples(held, graph, INPUTS[name])
+    fit, test = (slice(1, None, 2), slice(0, None, 2)) if swap else (slice(0, None, 2), slice(1, None, 2))
+    inputs = {n: samples.arrays[n].reshape(-1, *graph.values[n].shape) for n in graph.inputs}
+    halves = [{n: np.asarray(a[half], np.float32) for n, a in inputs.items()} for half in (fit, test)]
+    labels = samples.labels[test] if samples.labels is not None else None
+    wanted = Batch(graph).run(halves[1])[graph.outputs[0]]
+    return Task(name, path, graph, halves[0], halves[1], labels, wanted)
+
+
+def ours(task: Task) -> Iterator[Row]:
+    """int8, int4, and mixed within BUDGET, everything else automatic."""
+    calibration = Calibration(task.fit, "first half", True, task.path)
+    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
+    recipes = {
+        "tinyc int8": Recipe(),
+        "tinyc int4": Recipe(weights="int4"),
+        f"tinyc mixed, {BUDGET:.0%}": Recipe(weights="auto", weight_bytes=int(BUDGET * full)),
+    }
+    for tool, recipe in recipes.items():
+        began = time.perf_counter()
+        made = quantize(task.graph, calibration, recipe).graph
+        quant = made.values[made.outputs[0]].quant
+        assert quant is not None  # every output is an integer
+        yield task.row(tool, quant.dequantize(integer_outputs(made, task.test)), weight_bytes(made), began)
+
+
+class _Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
+    """The calibration half, one sample at a time."""
+
+    def __init__(self, inputs: dict[str, Array]) -> None:
+        count = min(len(array) for array in inputs.values())
+        self._left = iter([{name: array[k] for name, array in inputs.items()} for k in range(count)])
+
+    def get_next(self) -> dict[str, Array] | None:
+        return next(self._left, None)
+
+
+def onnxruntime_rows(task: Task) -> Iterator[Row]:
+    """Static quantization of onnxruntime, int8 activations and weights."""
+    for tool, method in (("min-max", CalibrationMethod.MinMax), ("percentile", CalibrationMethod.Percentile)):
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "model.onnx"
+            quantize_static(
+                str(task.path),
+                str(out),
+                _Reader(task.fit),
+                quant_format=QuantFormat.QDQ,
+                per_channel=True,
+                activation_type=QuantType.QInt8,
+                weight_type=QuantType.QInt8,
+                calibrate_method=method,
+            )
+            session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+            count = len(task.wanted)
+            rows = [session.run(None, {n: a[k] for n, a in task.test.items()})[0] for k in range(count)]
+        yield task.row(f"onnxruntime {tool}", np.stack(rows).reshape(task.wanted.shape), None, began)
+
+
+def converter_rows(task: Task, models: Path) -> Iterator[Row]:
+    """The published int8 model, in our exact integers of TensorFlow Lite Micro."""
+    from tinyc.numerics import Numerics, quantize_array  # noqa: PLC0415  only here
+    from tinyc.reference import prepare_int  # noqa: PLC0415
+
+    began = time.perf_counter()
+    graph = normalize(load_model(models / "mlperf_tiny" / f"{task.name}_int8.tflite"))
+    program = prepare_int(graph, Numerics.TFLM)
+    x, y = graph.values[graph.inputs[0]], graph.values[graph.outputs[0]]
+    assert x.quant is not None  # published as int8
+    assert y.quant is not None
+    (inputs,) = task.test.values()
+    rows = []
+    for sample in inputs:
+        integers = quantize_array(sample, *x.quant.per_tensor, -128, 127).astype(np.int8).reshape(x.shape)
+        rows.append(y.quant.dequantize(program({x.name: integers})[y.name]))
+    wanted = None
+    if task.name == "kws":  # the float model of the same training run
+        other = normalize(load_model(models / "mlperf_tiny" / "kws_rebuilt_fp32.onnx"))
+        wanted = Batch(other).run({other.inputs[0]: inputs})[other.outputs[0]]
+    yield task.row("TFLite converter (published)", np.stack(rows), None, began, wanted)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("--swap", action="store_true")
+    parser.add_argument("--only", default=",".join(INPUTS))
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    for name in given.only.split(","):
+        task = load(given.models, name, given.swap)
+        for source in (ours(task), onnxruntime_rows(task), converter_rows(task, given.models)):
+            for row in source:
+                found.append(asdict(row))
+                shown = [row.model, row.tool, row.sqnr_db, row.agreement, row.top1_float, row.top1, row.weight_bytes]
+                sys.stdout.write("  ".join("-" if value is None else str(value) for value in shown))
+                sys.stdout.write(f"  {row.seconds} s\n")
+                sys.stdout.flush()
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The hardware sections of board files: [uart], [setup], [flashing], [flash_timing]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tinyc import paths
+from tinyc.board import list_boards, load_board
+from tinyc.board_parts import SetupStep, Uart
+from tinyc.errors import TinycError
+
+HSE = "{ set = 0x4002_3800, bits = 0x0001_0000 }"
+GOOD = (paths.boards_dir() / "stm32f4-discovery.toml").read_text()
+
+
+def test_uart_and_setup() -> None:
+    board = load_board("stm32f4-discovery")
+    assert board.uart == Uart("stm32f4", 0x4000_4800, 42_000_000, 115_200, 2)
+    assert board.setup[0] == SetupStep("set", 0x4002_3800, 0x0001_0000)
+    assert board.setup[1] == SetupStep("wait", 0x4002_3800, 0x0002_0000, 0x0002_0000)
+    assert board.setup[8] == SetupStep("wait", 0x4002_3808, 0xC, 0x8)
+
+
+def test_every_uart_has_its_driver() -> None:
+    for board in list_boards():
+        if board.uart is not None:
+            kind = "stm32l4" if board.uart.kind == "stm32-lpuart" else board.uart.kind
+            assert (paths.templates_dir() / "firmware" / f"uart_{kind}.c").is_file()
+            assert board.uart.clock_hz // board.uart.baud >= 16
+
+
+def test_real_boards_can_be_flashed() -> None:
+    real = {board.name for board in list_boards() if board.flashing is not None}
+    assert real == {
+        "arduino-nano-33-ble", "esp32-c3", "nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico",
+        "stm32f4-discovery",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "line"),
+    [
+        ('kind = "stm32f4"', 'kind = "stm32"', "'uart.kind' is 'stm32'; it must be one of: cmsdk", "kind"),
+        ("clock_hz = 42_000_000", "clock_hz = 0", "'uart.clock_hz' must be from 1", "clock_hz = 0"),
+        (HSE, "{ put = 1 }", "item 1 whose 'write or set or clear", "steps"),
+        (HSE, "{ set = 4, clear = 4, bits = 1 }", "must be there once", "steps"),
+        (HSE, "{ set = 6, bits = 1 }", "must be a word's address", "steps"),
+        (HSE, "{ set = 4 }", "item 1 whose 'bits' is missing", "steps"),
+        (HSE, "{ set = 4, bits = 1, bit = 1 }", "whose 'bit' is not a key", "steps"),
+        ("bits = 0x0000_000C, value = 0x0000_0008", "bits = 4, value = 8", "item 9 whose 'value' has bits", "steps"),
+        ('"stm32", "pyocd"]', '"stm32", "jtag"]', "'flashing.methods' has 'jtag'; it may have: stm32", "methods"),
+        ('["stm32", "pyocd"]', "[]", "'flashing.methods' must name at least one", "methods"),
+        ("chip_ids = [0x413]\n", "", "'flashing.chip_ids' and 'sectors' must be there", "[flashing]"),
+        ("chip_ids = [0x413]", 'chip_ids = ["413"]', "'flashing.chip_ids' must be a list of whole numbers", "chip_ids"),
+        ("{ bytes = 65_536 }", "{ size = 65_536 }", "has an item 2 whose 'bytes' is missing", "sectors"),
+        ('"rts on", ', '"rts maybe", ', "'flashing.enter' has 'rts maybe'", "enter"),
+        ('pyocd = "stm32f407vg"\n', "", "'flashing.pyocd' must name the target", "[flashing]"),
+        ("prefetch = true", "prefetch = 1", "'flash_timing.prefetch' must be true or false", "prefetch"),
+        ("line_bytes = 16", "line_bytes = 24", "'flash_timing.line_bytes' must be a power of two", "line_bytes"),
+        ("wait_states = 5", "waits = 5", "'flash_timing.wait_states' is missing", "[flash_timing]"),
+    ],
+)  # fmt: skip
+def test_wrong_sections_are_refused_with_their_line(
+    tmp_path: Path, old: str, new: str, message: str, line: str
+) -> None:
+    assert old in GOOD
+    file = tmp_path / "my.toml"
+    text = GOOD.replace(old, new)
+    file.write_text(text)
+    with pytest.raises(TinycError) as caught:
+        load_board(file)
+    assert message in caught.value.message
+    number = next(n for n, found in enumerate(text.splitlines(), 1) if found.startswith(line))
+    assert str(caught.value.where) == f"{file}:{number}"

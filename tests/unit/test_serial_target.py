@@ -1,0 +1,162 @@
+"""SerialTarget against a made-up board at a pseudo-terminal that answers late, wrongly, or not at all."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware, FirmwareInfo
+from tinyc.build.toolchain import Toolchain
+from tinyc.errors import TinycError
+from tinyc.line import Line
+from tinyc.run.protocol import FrameReader, Reply, Request, encode, parse_info
+from tinyc.run.serial import SerialTarget
+
+INFO = FirmwareInfo(64, 16, (3, 2), (4,), 1)
+STARTED = 2
+
+
+def firmware() -> Firmware:
+    return Firmware(Path("none"), "toy", load_board("cortex-m4"), Toolchain("gcc", "gcc", "1", ("gcc",)), Path(), INFO)
+
+
+def info_frame(flags: int = 0, version: str = "toy 1", output_bytes: int = 4) -> bytes:
+    words = struct.pack("<9I", flags, 64, 16, 2, 1, 1, 3, 2, output_bytes)
+    return encode(Reply.INFO, words + version.encode())
+
+
+def result_frame(number: int, outputs: bytes, cycles: int = 1000) -> bytes:
+    return encode(Reply.RESULT, struct.pack("<IiIIQ", number, 0, 0, 96, cycles) + outputs)
+
+
+@dataclass
+class FakeBoard:
+    """answers: what is sent for each RUN, in order (the last one for ever); None: nothing. deaf: RUN and INFO requests
+    that are lost at the start."""
+
+    answers: list[bytes | None] = field(default_factory=list)
+    info: bytes = field(default_factory=info_frame)
+    deaf: int = 0
+    hello: bytes = b""
+    runs: list[bytes] = field(default_factory=list)
+
+    @contextmanager
+    def at_port(self) -> Iterator[str]:
+        self._master, slave = os.openpty()
+        tty.setraw(slave)
+        thread = threading.Thread(target=self._serve, daemon=True)
+        thread.start()
+        try:
+            yield os.ttyname(slave)
+        finally:
+            os.close(slave)
+            os.close(self._master)
+            thread.join(5)
+
+    def _serve(self) -> None:
+        reader = FrameReader(skip_noise=True)
+        try:
+            os.write(self._master, self.hello)
+            while True:
+                for frame in reader.feed(os.read(self._master, 4096)):
+                    if self.deaf > 0:
+                        self.deaf -= 1
+                        continue
+                    os.write(self._master, self._answer(frame.type, frame.payload))
+        except OSError:
+            pass
+
+    def _answer(self, kind: int, payload: bytes) -> bytes:
+        if kind == Request.INFO:
+            return self.info
+        self.runs.append(payload)
+        return self.answers[min(len(self.runs), len(self.answers)) - 1] or b""
+
+
+def run(board: FakeBoard, inferences: int = 1, version: str = "", stall_seconds: float = 5) -> Any:
+    inputs = [[bytes([i, 1, 2]), b"ab"] for i in range(inferences)]
+    with board.at_port() as port:
+        return SerialTarget(port, 115_200, version, stall_seconds).run(firmware(), inputs)
+
+
+RIGHT = result_frame(0, b"\x01\x02\x03\x04")
+WRONG_CRC = encode(Reply.ERROR, struct.pack("<II", 1, 0))
+
+
+def test_outputs_stack_and_cycles() -> None:
+    board = FakeBoard([result_frame(7, b"abcd", 111), result_frame(8, b"efgh", 222)])
+    found = run(board, 2, "toy 1")
+    assert found.outputs == ((b"abcd",), (b"efgh",))
+    assert found.cycles == (111, 222)
+    assert found.stack_bytes == 96
+    assert found.guards_intact
+    assert board.runs == [b"\x00\x01\x02ab", b"\x01\x01\x02ab"]
+
+
+@pytest.mark.parametrize(
+    "board",
+    [
+        FakeBoard([RIGHT], hello=b"\x00noise TC and more TTC\x01"),
+        FakeBoard([RIGHT], hello=info_frame(STARTED)),
+        FakeBoard([RIGHT], deaf=1),
+        FakeBoard([info_frame() + RIGHT]),  # a late answer to an earlier question
+        FakeBoard([WRONG_CRC, RIGHT]),
+        FakeBoard([WRONG_CRC, WRONG_CRC, RIGHT]),
+        FakeBoard([info_frame(STARTED), RIGHT]),  # the board has restarted: the request is sent again
+        FakeBoard([RIGHT[:-1] + bytes([RIGHT[-1] ^ 1]) + RIGHT]),  # a damaged frame, and a good one
+    ],
+)
+def test_noise_and_accidents_do_no_harm(board: FakeBoard) -> None:
+    assert run(board).outputs == ((b"\x01\x02\x03\x04",),)
+
+
+@pytest.mark.parametrize(
+    ("board", "version", "message"),
+    [
+        (FakeBoard([WRONG_CRC]), "", "inference 0 failed 3 times: its bytes arrive damaged"),
+        (FakeBoard([info_frame(STARTED)]), "", "the board started again 3 times"),
+        (FakeBoard([None]), "", "gave no answer to inference 0"),
+        (FakeBoard([encode(Reply.ERROR, struct.pack("<II", 3, 5))]), "", "refused a request: error 3, detail 5"),
+        (FakeBoard([RIGHT]), "toy 2", "the board has another model: 'toy 1', not 'toy 2'"),
+        (FakeBoard([RIGHT], info=info_frame(output_bytes=5)), "", "the board has another model"),
+        (FakeBoard([encode(Reply.FAULT, struct.pack("<10I", 0, 3, 1, 0, 8, 0, 1 << 25, 0, 0, 0))]), "", "division"),
+    ],
+)
+def test_problems_are_named(board: FakeBoard, version: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinyc.run.base.place_name", lambda *arguments: "in toy")
+    with pytest.raises(TinycError, match=message):
+        run(board, version=version, stall_seconds=0.5)
+
+
+def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinyc.run.serial.GREETING_SECONDS", 0.6)
+    with pytest.raises(TinycError, match="the board does not answer"):
+        run(FakeBoard(deaf=1000))
+
+
+def test_a_port_that_is_not_there() -> None:
+    with pytest.raises(TinycError, match="there is no such port") as caught:
+        Line("/dev/ttyNOBODY", 115_200)
+    assert "ports here: " in caught.value.hint
+
+
+def test_info_cut_short() -> None:
+    with pytest.raises(TinycError, match="cut short"):
+        parse_info(b"\x00" * 23)
+
+
+def test_frames_between_noise() -> None:
+    reader = FrameReader(skip_noise=True)
+    stream = b"TTCT" + encode(Reply.END) + b"T" + info_frame() + b"TC\x01\x82\xff\xff\xff\xff" + encode(Reply.END)
+    found = [frame.type for byte in stream for frame in reader.feed(bytes([byte]))]
+    assert found == [Reply.END, Reply.INFO, Reply.END]

@@ -1,0 +1,64 @@
+"""What a build adds to the proved library: firmware for the board itself, and files for Renode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.board import Board
+from tinyc.build.device import Protocol, build_device, require_uart
+from tinyc.build.toolchain import Toolchain
+from tinyc.ir.graph import Array, Graph
+from tinyc.lower import Program
+from tinyc.run.renode import MOST_INFERENCES, Expected, check_renode_board, write_renode
+from tinyc.samples import Samples
+from tinyc.verify import reference_outputs
+
+DEVICE = "device"
+RENODE = "renode"
+
+
+def check_request(board: Board, protocol: Protocol, task: str | None, emulator: str | None) -> None:
+    """Raises TinycError, before anything is compiled, when the board cannot have what is asked for."""
+    if protocol == "mlperf" or task is not None:
+        require_uart(board)
+    if emulator == RENODE:
+        check_renode_board(board)
+
+
+def add_device(
+    folder: Path, model: str, board: Board, toolchain: Toolchain, protocol: Protocol, task: str | None
+) -> None:
+    """Writes `<folder>/device/` where the board has a UART. The library and its object are in the folder already."""
+    if board.uart is None:
+        return
+    library = folder / "firmware" / f"{model}.o"
+    build_device(folder, model, board, toolchain, library, folder / DEVICE, protocol, task)
+
+
+def add_renode(
+    folder: Path,
+    graph: Graph,
+    program: Program,
+    samples: Samples,
+    board: Board,
+    toolchain: Toolchain,
+    instructions: int | None,
+    machine: str,
+) -> None:
+    """Writes `<folder>/renode/`: the first samples with the integer reference's outputs."""
+    few = samples.slice(0, min(MOST_INFERENCES, len(samples)))
+    inputs = [[_bytes(few.sample(i, graph)[name]) for name in graph.inputs] for i in range(len(few))]
+    expected = Expected(inputs, _rows(reference_outputs(graph, program, few)), instructions, machine)
+    library = folder / "firmware" / f"{program.name}.o"
+    write_renode(folder / RENODE, folder, program.name, board, toolchain, library, expected)
+
+
+def _rows(outputs: Sequence[Sequence[Array]]) -> list[list[bytes]]:
+    return [[_bytes(array) for array in tensors] for tensors in outputs]
+
+
+def _bytes(array: Array) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
