@@ -7,14 +7,13 @@
  * bias already contains -x_zero * sum(w[o]); a tap outside the image reads x_zero. Outputs come in groups of
  * group_out, which read group_in input channels each. A depthwise layer has group_in 1; a matrix product is an image
  * of height 1 with 1x1 weights. acc is 64 bits wide and stays below 2^47: the compiler bounds it.
- * scaled: rounds 1 and 2 as in tc_requantize, for accumulators that fit int32; rounds 4: mult has 16 bits,
- * floor(acc * mult / 2^(15 - shift) + 1/2), as TensorFlow Lite scales 64-bit accumulators.
+ * scaled: tc_scale_wide.
  * w [out_c][k_h][k_w][group_in]. y may not overlap x. No scratch.
  */
 #ifndef TC_CONV2D_S16_H
 #define TC_CONV2D_S16_H
 
-#include "tc_math.h"
+#include "tc_wide.h"
 
 typedef struct {
     const int8_t *w;
@@ -26,15 +25,6 @@ typedef struct {
     int32_t x_zero, y_zero, y_min, y_max;
     int32_t rounds;
 } tc_conv2d_s16_t;
-
-static inline int32_t tc_conv2d_s16_scaled(int64_t acc, int32_t mult, int32_t shift, int32_t rounds)
-{
-    if (rounds == 4) {
-        const int64_t v = (acc * mult + ((int64_t)1 << (14 - shift))) >> (15 - shift);
-        return (int32_t)(v > INT32_MAX / 2 ? INT32_MAX / 2 : v < INT32_MIN / 2 ? INT32_MIN / 2 : v);
-    }
-    return tc_requantize((int32_t)acc, mult, shift, rounds);
-}
 
 static int64_t tc_conv2d_s16_sum(const tc_conv2d_s16_t *p, const int16_t *x, int32_t top, int32_t left, int32_t o)
 {
@@ -64,7 +54,7 @@ static void tc_conv2d_s16(const tc_conv2d_s16_t *p, const int16_t *x, int16_t *y
             const int32_t left = ox * p->stride_w - p->pad_left;
             for (int32_t o = 0; o < p->out_c; o++) {
                 const int64_t acc = tc_conv2d_s16_sum(p, x, top, left, o);
-                const int32_t q = tc_conv2d_s16_scaled(acc, p->mult[o], p->shift[o], p->rounds) + p->y_zero;
+                const int32_t q = tc_scale_wide(acc, p->mult[o], p->shift[o], p->rounds) + p->y_zero;
                 *y++ = (int16_t)tc_clamp(q, p->y_min, p->y_max);
             }
         }

@@ -59,9 +59,9 @@ static TC_RV32_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connecte
 
     for (int32_t b = 0; b < p->batch; b++, x += in_c, y += out_c) {
         const int32_t *w = p->w;
-        uint32_t x_sum = 0;
+        int32_t x_sum = 0;
         for (int32_t i = 0; i < in_c; i++) {
-            x_sum += (uint32_t)(int32_t)x[i];
+            x_sum += x[i];
         }
         for (int32_t o = 0; o < out_c; o += 8, w += in_c) {
             int32_t sums[8];
@@ -76,7 +76,7 @@ static TC_RV32_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connecte
                 tc_rv32_dense_nibbles8(x + rest, w + rest, in_c >> 2, sums);
             }
             for (int32_t i = 0; i < 7; i++) {
-                sums[i] = (int32_t)((uint32_t)sums[i] - ((uint32_t)sums[i + 1] << 4) - 8 * x_sum);
+                sums[i] = (int32_t)((uint32_t)sums[i] - ((uint32_t)sums[i + 1] << 4) - 8 * (uint32_t)x_sum);
             }
             tc_rv32_dense_store(&p->out, sums, o, y);
         }

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from tinyc.bench import BenchReport
     from tinyc.errors import TinycError
     from tinyc.native import Library, Port
+    from tinyc.quantize import Recipe
 
 __all__ = [
     "BenchReport",
     "Built",
     "Library",
     "Port",
+    "Recipe",
     "TinycError",
     "TinycWarning",
     "__version__",
@@ -44,6 +46,7 @@ _HOME = {
     "BenchReport": "tinyc.bench",
     "Library": "tinyc.native",
     "Port": "tinyc.native",
+    "Recipe": "tinyc.quantize",
     "TinycError": "tinyc.errors",
 }
 

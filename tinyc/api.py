@@ -24,6 +24,7 @@ from tinyc.inspection import Inspection, inspect_model
 from tinyc.ir.graph import Array
 from tinyc.native import Library, load_library
 from tinyc.numerics import Numerics
+from tinyc.quantize import Recipe
 from tinyc.report import Report
 from tinyc.shrink import Memory
 
@@ -68,11 +69,13 @@ def build(
     ram_budget: int | None = None,
     toolchain: str | None = None,
     emulator: str | None = None,
+    recipe: Recipe | None = None,
 ) -> Built:
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
-    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). Raises
+    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how a float
+    model is quantized; default: automatically. Raises
     TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
     `report.passed`. What the command line would warn of becomes a TinycWarning.
     """
@@ -94,6 +97,7 @@ def build(
             hop=hop,
             stream_unpadded=stream_unpadded,
             samples=samples,
+            recipe=recipe,
         )
         report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
     return Built(report, folder)
@@ -119,6 +123,7 @@ def verify(
     ram_budget: int | None = None,
     toolchain: str | None = None,
     emulator: str | None = None,
+    recipe: Recipe | None = None,
 ) -> Report:
     """Like `build`, keeping nothing but the report.
 
@@ -145,6 +150,7 @@ def verify(
             hop=hop,
             stream_unpadded=stream_unpadded,
             samples=samples,
+            recipe=recipe,
         )
         report = pipeline.verify_model(Path(model), options, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))

@@ -16,7 +16,7 @@ from typing import Any
 from tinyc.kernels import Condition, Kernel
 from tinyc.load.onnx.folding import FOLDABLE
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
-from tinyc.load.tflite_ops import IMPORTERS as TFLITE
+from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op
 

@@ -424,7 +424,7 @@ def _samples(compiled: Compiled, options: Options) -> Samples:
     graph = compiled.float_graph or inputs_as_in_file(compiled.graph, compiled.program.input_perms)
     if options.inputs is not None:
         found = load_samples(options.inputs, graph)
-    elif compiled.calibration is not None:
+    elif compiled.calibration is not None and not options.stream_unpadded:  # that has a longer window
         found = fit_samples(compiled.calibration.inputs, graph, compiled.calibration.source)
     else:
         found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)

@@ -88,9 +88,13 @@ def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choic
 
 
 def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
-    """What the kernel asks for that the core or the node does not give; empty if it can run."""
+    """What the kernel asks for that the core or the node does not give; empty if it can run.
+
+    Of the conditions the first that fails: those behind it may rely on it (and be dear proofs).
+    """
     missing = [f"a core with {feature}" for feature in sorted(kernel.isa - isa)]
-    return missing + [(test.__doc__ or test.__name__).strip() for test in kernel.when if not test(site)]
+    failed = next((test for test in kernel.when if not test(site)), None)
+    return missing if failed is None else [*missing, (failed.__doc__ or failed.__name__).strip()]
 
 
 def _candidates(site: Site, isa: frozenset[str], wanted: str | None) -> list[Choice]:

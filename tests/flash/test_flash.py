@@ -356,7 +356,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 @pytest.mark.parametrize(
     ("board", "name", "port", "arguments"),
     [
-        ("nrf52840-dk", "pyocd", None, "load --target nrf52840 {stem}.bin"),
+        ("nrf52840-dk", "pyocd", None, "load --target nrf52840 --base-address 0x0 {stem}.bin"),
         ("esp32-c3", "esptool", "/dev/ttyUSB0", "--port /dev/ttyUSB0 write_flash 0x0 {stem}.bin"),
         ("arduino-nano-33-ble", "bossac", "/dev/ttyACM0", "--port ttyACM0 --erase --write --verify {stem}.bin --reset"),
         ("raspberry-pi-pico", "picotool", None, "load --verify --execute {stem}.bin"),

@@ -292,7 +292,7 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("Clip", IMAGE, [np.float32(np.nan)]), "NaN"),
     (one("Clip", IMAGE, [np.float32(np.inf), np.float32(np.inf)]), "no finite value"),
     (build([op("Clip", "x m", "y")], {"x": [1, 5], "m": []}, ["y"]), "constant single number"),
-    (build([op("Max", "x z", "y")], {"x": [1, 5], "z": [1, 5]}, ["y"]), "Max of computed tensors"),
+    (build([op("Max", "x z x", "y")], {"x": [1, 5], "z": [1, 5]}, ["y"]), "Max of 3 tensors"),
     (one("Cast", IMAGE, to=TensorProto.INT32), "cast"),
     (one("BatchNormalization", IMAGE, [rand(i, 3) for i in range(3)] + [np.full(3, -1, np.float32)]), "variance"),
     (one("BatchNormalization", IMAGE, [rand(i, 4) for i in range(4)]), "do not fit input"),

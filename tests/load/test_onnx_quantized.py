@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from tests.load.onnx_models import build, load, op, rand
 from tests.load.onnx_quantized import compared, convolutional, dense, quantize, run_unoptimized
+from tests.ops.harness import check_kernels
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.numerics import Numerics
@@ -234,9 +235,14 @@ def test_what_is_said_of_models_that_cannot_be_taken(
     assert caught.value.hint or "scales" in message
 
 
-def test_weights_with_a_zero_point_beyond_int8(tmp_path: Path) -> None:
-    weights = np.array([[0, 255, 3]], np.uint8)
-    model = weights_model(weights, np.float32([0.1]), np.uint8([3]), axis=0)
-    with pytest.raises(TinycError, match="leave int8") as caught:
-        load(model, tmp_path)
-    assert "symmetric" in caught.value.hint
+def test_weights_with_a_zero_point_beyond_int8_become_int16(tmp_path: Path) -> None:
+    weights = np.array([[0, 255, 3], [250, 7, 0]], np.uint8)
+    model = weights_model(weights, np.float32([0.01, 0.02]), np.uint8([3, 200]), axis=0)
+    graph = normalize(load(model, tmp_path))
+    w = graph.nodes[0].inputs[1]
+    assert graph.values[w].dtype == "s16"
+    np.testing.assert_array_equal(graph.consts[w], [[-3, 252, 0], [50, -193, -200]])
+    samples = [{"x": np.random.default_rng(k).integers(-128, 128, (1, 3)).astype(np.int8)} for k in range(5)]
+    for sample in samples:
+        np.testing.assert_array_equal(run_int(graph, sample, Numerics.ONNX)["y"], run_unoptimized(model, sample))
+    assert check_kernels(graph, samples, Numerics.ONNX) == ["tc_conv2d_s8_w16"]

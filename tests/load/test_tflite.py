@@ -292,8 +292,7 @@ DAMAGED: Mapping[str, tuple[dict[str, Any], str]] = {
     "many zeros": ({"name": "x", "zero": (0, 0)}, "1 scales and 2 zero points"),
     "string": ({"name": "x", "dtype": "string", "scale": ()}, "has type STRING"),
     "float16 activation": ({"name": "x", "dtype": "f16", "scale": ()}, "has type FLOAT16"),
-    "unsigned": ({"name": "x", "dtype": "u8", "zero": (3,)}, "a weighted layer on u8 activations"),
-    "float input": ({"name": "x", "dtype": "f32", "scale": ()}, "are s8, but the input 'x' is f32"),
+    "float input": ({"name": "x", "dtype": "f32", "scale": ()}, "but conv2d gives f32"),
     "float weights": (
         {"name": "cw", "dtype": "f32", "scale": (), "data": np.zeros((4, 3, 3, 3), np.float32)},
         "are f32, but the input 'x' is s8",

@@ -11,6 +11,7 @@ import pytest
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.numerics import Numerics
+from tinyc.passes import normalize
 from tinyc.reference import prepare_float, prepare_int
 
 MLPERF = [  # model, inputs, reference outputs
@@ -27,9 +28,19 @@ ZOO = [
     "mnist_resnet_int8",
     "mobilenet96_int8",
     "person_detect_int8",
-    "synthetic_ops/tcn_conv1d_int8",
 ]
-SEANET_PAD = [f"pad{i}" for i in range(0, 20, 2)]
+SYNTHETIC = ["elementwise_mix", "gru_unrolled", "tcn_conv1d", "unet_hswish_tconv"]
+# Operators on 16-bit activations, and how many models of each there are; their numbers are even.
+SEANET = {
+    "add": 9,
+    "conv": 11,
+    "leaky_relu": 12,
+    "pad": 10,
+    "quantize": 1,
+    "strided_slice": 17,
+    "sub": 3,
+    "transpose_conv": 3,
+}
 
 
 def read(file: Path) -> Mapping[str, Array]:
@@ -61,20 +72,61 @@ def test_mlperf_tiny(models_dir: Path, model: str, inputs: str, outputs: str, nu
 @pytest.mark.parametrize(("numerics", "key"), [(Numerics.TFLM, "out0_tflm"), (Numerics.LITERT, "out0_litert_default")])
 def test_zoo(models_dir: Path, model: str, numerics: Numerics, key: str) -> None:
     path = models_dir / "zoo" / f"{model}.tflite"
-    stem = path.stem.removesuffix("_int8") if "/" in model else path.stem
-    io = read(path.with_name(f"{stem}_io.npz"))
+    io = read(path.with_name(f"{path.stem}_io.npz"))
     if key not in io:
         pytest.skip(f"{model}: no reference outputs {key} (LiteRT refuses the file)")
     np.testing.assert_array_equal(run(load_model(path), numerics, io["in0"]), io[key])
 
 
-@pytest.mark.parametrize("model", SEANET_PAD)
-def test_moving_16_bit_integers(models_dir: Path, model: str) -> None:
-    folder = models_dir / "zoo" / "seanet_int16"
-    graph = load_model(folder / f"{model}.tflite")
+@pytest.mark.parametrize("model", SYNTHETIC)
+def test_operator_mixes(models_dir: Path, model: str) -> None:
+    folder = models_dir / "zoo" / "synthetic_ops"
+    graph = normalize(load_model(folder / f"{model}_int8.tflite"))
     io = read(folder / f"{model}_io.npz")
-    x = io["in0"].reshape(graph.values[graph.inputs[0]].shape)
-    np.testing.assert_array_equal(run(graph, Numerics.TFLM, x).ravel(), io["golden"].ravel())
+    np.testing.assert_array_equal(run(graph, Numerics.TFLM, io["in0"]), io["out0_tflm"])
+
+
+def test_detector_with_float_ports(models_dir: Path) -> None:
+    """mcunet: residual blocks, two resized maps, three outputs, one image."""
+    graph = normalize(load_model(models_dir / "zoo" / "mcunet_detection_int8.tflite"))
+    io = read(models_dir / "zoo" / "mcunet_detection_int8_io.npz")
+    found = prepare_int(graph, Numerics.TFLM)({graph.inputs[0]: io["in0"][0].reshape(graph.values["input"].shape)})
+    for k, name in enumerate(graph.outputs):
+        np.testing.assert_array_equal(found[name].ravel(), io[f"out{k}_tflm"][0].ravel())
+
+
+@pytest.mark.parametrize("operator", SEANET)
+def test_16_bit_activations(models_dir: Path, operator: str) -> None:
+    folder = models_dir / "zoo" / "seanet_int16"
+    files = sorted(folder.glob(f"{operator}[0-9]*.tflite"))
+    assert len(files) == SEANET[operator]
+    for file in files:
+        graph, io = normalize(load_model(file)), read(file.with_name(f"{file.stem}_io.npz"))
+        feeds = {name: io[f"in{k}"].reshape(graph.values[name].shape) for k, name in enumerate(graph.inputs)}
+        found = prepare_int(graph, Numerics.TFLM)(feeds)[graph.outputs[0]]
+        np.testing.assert_array_equal(found.ravel(), io["golden"].ravel(), err_msg=file.stem)
+
+
+def test_dynamic_range_weights_are_read_as_floats(models_dir: Path) -> None:
+    graph = normalize(load_model(models_dir / "mlperf_tiny" / "kws_dynrange.tflite"))
+    assert all(value.dtype in ("f32", "s32") for value in graph.values.values())
+
+
+@pytest.mark.parametrize(("model", "key"), [("kws_qdq_int8", "qdq_noopt"), ("kws_qoperator_int8", "qoperator_noopt")])
+def test_quantized_onnx_equals_onnxruntime(models_dir: Path, model: str, key: str) -> None:
+    """All 300 inputs, byte for byte: what ONNX Runtime dequantizes at the end is what the integers stand for."""
+    folder = models_dir / "mlperf_tiny"
+    graph = normalize(load_model(folder / f"{model}.onnx"))
+    x, y = graph.values[graph.inputs[0]], graph.values[graph.outputs[0]]
+    assert x.quant is not None
+    assert y.quant is not None
+    assert {graph.values[node.outputs[0]].dtype for node in graph.nodes} == {"s8"}
+    scale, zero = x.quant.per_tensor
+    real = read(folder / "kws_inputs_dev.npz")["x_f32"]
+    samples = np.clip(np.rint(real / np.float32(scale)) + zero, -128, 127).astype(np.int8)
+    found = run(graph, Numerics.ONNX, samples)
+    expected = read(folder / "kws_dev_quantized_variants_outputs.npz")[key]
+    np.testing.assert_array_equal(y.quant.dequantize(found), expected)
 
 
 @pytest.mark.parametrize(("model", "inputs", "outputs"), MLPERF)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from machines import target_for
+from wide_cases import other_cases, weighted_cases
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
@@ -113,7 +114,7 @@ def _others() -> Iterator[Graph]:
 
 def cases() -> list[Graph]:
     """One-node graphs."""
-    return [*_convolutions(), *_elementwise(), *_others()]
+    return [*_convolutions(), *_elementwise(), *_others(), *weighted_cases(), *other_cases()]
 
 
 def samples_of(graph: Graph) -> Mapping[str, Array]:

@@ -91,5 +91,4 @@ def test_price_of_int4(layer: Layer, int8: str) -> None:
     four = check_on_core(graph_of(layer), samples(layer)[:1], int8.replace("s8_asm", "s8_w4_asm"), Numerics.OURS)
     wide = replace(layer, bits=8)
     eight = check_on_core(graph_of(wide), samples(wide)[:1], int8, Numerics.OURS)
-    print(four.counts[0].total, eight.counts[0].total, four.counts[0].total / eight.counts[0].total)
     assert four.counts[0].total <= 1.1 * eight.counts[0].total

@@ -71,6 +71,15 @@ def test_depthwise(name: str, bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
+def test_depthwise_of_any_size(bits: int) -> None:
+    """Dilated, padded on all sides, an odd number of taps."""
+    attrs = DepthwiseConv2D(Pair(1, 2), Padding(2, 3, 1, 2), Pair(1, 2), act=RELU)
+    layer = Layer("depthwise_conv2d", attrs, (1, 5, 9, 6), (3, 5, 6), bits=bits, weights="least")
+    kernel = DEPTHWISE[bits].replace("3x3_", "")
+    check_on_core(graph_of(layer), samples(layer), kernel, board_name=BOARD)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("name", DENSES)
 def test_dense(name: str, bits: int) -> None:
     layer = replace(DENSES[name], bits=bits)

@@ -83,3 +83,37 @@ def test_a_budget_that_cannot_be_met_says_what_is_missing(model: Path) -> None:
     )
     assert "--input-rows" in str(caught.value.hint)
     assert caught.value.exit_code == 1
+
+
+def test_incremental_library_on_the_board(tmp_path: Path) -> None:
+    """NCHW: rows are axis 2. The layers pad in time, so only the unpadded function can be streamed."""
+    net = Network(2)
+    for build in (net.pointwise, net.relu, net.depthwise, net.pointwise, net.strided, net.head):
+        build()
+    model = tmp_path / "chain.onnx"
+    model.write_bytes(net.model().SerializeToString())
+    options = Options(board="cortex-m4", incremental=2, hop=2, stream_unpadded=True, samples=2)
+    built = compiled(model, options)
+    report = prove(built, load_board("cortex-m4"), options, Progress())
+    assert report.passed
+    assert built.program.incremental is not None
+    assert report.calls == -(-built.program.incremental.window // 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (Options(board="cortex-m4", hop=2), "are options of --incremental"),
+        (Options(board="cortex-m4", stream_unpadded=True), "are options of --incremental"),
+        (Options(board="cortex-m4", incremental=1), "has its rows on axis 2, not on axis 1"),
+        (Options(board="cortex-m4", incremental=2, hop=0), "a hop of 0 rows"),
+        (Options(board="cortex-m4", incremental=2, input_rows=True), "takes rows anyway"),
+        (Options(board="cortex-m4", incremental=2), "pads in time"),
+        (Options(board="cortex-m4", incremental=2, stream_unpadded=True), "see different rows"),
+    ],
+    ids=["hop", "unpadded", "axis", "zero", "rows", "padding", "branches"],
+)
+def test_options_that_do_not_fit_are_refused(model: Path, options: Options, word: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        compiled(model, options)
+    assert word in caught.value.message

@@ -19,7 +19,7 @@ from tinyc.ops import all_ops
 from tinyc.ops.base import Site
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
-from tinyc.quantize import Calibration, quantize_model
+from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference import run_int
 from tinyc.select import Optimize, candidates
 from tinyc.stream import Limits, StreamPlan, plan_streamed
@@ -39,7 +39,7 @@ def integer_graph(seed: int) -> Graph:
     rng = np.random.default_rng(seed)
     inputs = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     data = Calibration(inputs, "synthetic", False)
-    return take_inputs_as_computed(normalize(quantize_model(graph, data))).graph
+    return take_inputs_as_computed(normalize(quantize_model(graph, data, UNPROVEN))).graph
 
 
 def smallest_plan(

@@ -32,7 +32,9 @@ def test_integer_networks_compute_exactly_the_same(tmp_path: Path, seed: int) ->
     loaded = load(random_network(seed), tmp_path)
     samples = rand(seed, 4, *loaded.values["x"].shape)
     calibration = Calibration({"x": samples}, "test", proven=True)
-    integer = quantize_model(loaded, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"))
+    integer = quantize_model(
+        loaded, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
+    )
     normal = normalize(integer)
     assert len(normal.nodes) < len(integer.nodes)
     assert ops_of(normal).count("transpose") <= 1

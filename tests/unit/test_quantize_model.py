@@ -27,6 +27,11 @@ from tinyc.quantize.observe import _open, observe
 from tinyc.reference import prepare_float, prepare_int, run_float
 
 SEEDS = range(16)
+RECIPES = [  # nothing to search for: quick
+    Recipe("minmax", False, False, "nearest"),
+    Recipe("mse", True, True, "nearest"),
+    Recipe("percentile", False, True, "learned"),
+]
 
 
 def samples(graph: Graph, count: int = 24, seed: int = 1) -> dict[str, Array]:
@@ -59,7 +64,7 @@ def sqnr_db(graph: Graph, integer: Graph, inputs: dict[str, Array]) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("recipe", [Recipe("minmax", False, False), Recipe(), Recipe("minmax", True, False)], ids=str)
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_networks_keep_their_function(tmp_path: Path, seed: int, recipe: Recipe) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)
     integer = quantize_model(graph, calibration, recipe)
@@ -69,6 +74,12 @@ def test_networks_keep_their_function(tmp_path: Path, seed: int, recipe: Recipe)
         assert integer.values[name].dtype == "s8"
         assert integer.values[name].shape == graph.values[name].shape
     assert sqnr_db(graph, integer, dict(calibration.inputs)) > 18
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_networks_keep_their_function_when_all_is_automatic(tmp_path: Path, seed: int) -> None:
+    graph, calibration = calibrated(random_network(seed), tmp_path)
+    assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 18
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -186,8 +197,12 @@ def uneven_network(act: str = "Relu", head: bool = False) -> onnx.ModelProto:
 
 def test_equalization_pays(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
-    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"))
-    equal = quantize_model(graph, calibration, Recipe("minmax", equalize=True, correct_biases=False, rounding="nearest"))
+    plain = quantize_model(
+        graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
+    )
+    equal = quantize_model(
+        graph, calibration, Recipe("minmax", equalize=True, correct_biases=False, rounding="nearest")
+    )
     inputs = samples(graph, 40, seed=9)  # not those of the calibration
     assert sqnr_db(graph, equal, inputs) > sqnr_db(graph, plain, inputs) + 6
 
@@ -231,7 +246,9 @@ def test_shared_weights_are_not_changed_for_others(tmp_path: Path) -> None:
 def test_bias_correction_removes_the_mean_error(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
     graph = with_biases(graph)
-    plain = quantize_model(graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"))
+    plain = quantize_model(
+        graph, calibration, Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
+    )
     means = {name: stats.mean for name, stats in observe(graph, calibration).items()}
     corrected = correct_biases(graph, plain, means, calibration)
 
@@ -282,7 +299,12 @@ def test_synthetic_calibration_is_marked_and_works(tmp_path: Path, method: str) 
     graph = normalize(load(random_network(4), tmp_path))
     calibration = calibrate(tmp_path / "model.onnx", graph, None)
     assert (calibration.source, calibration.proven) == ("synthetic", False)
-    assert sqnr_db(graph, quantize_model(graph, calibration, Recipe(method)), dict(calibration.inputs)) > 15
+    assert (
+        sqnr_db(
+            graph, quantize_model(graph, calibration, Recipe(method, False, True, "nearest")), dict(calibration.inputs)
+        )
+        > 15
+    )
     assert quantize_model(graph, calibration).outputs == graph.outputs
 
 

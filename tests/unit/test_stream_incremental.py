@@ -21,7 +21,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.lower_rows import lower_streamed
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
-from tinyc.quantize import Calibration, quantize_model
+from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference import prepare_int
 from tinyc.select import candidates
 from tinyc.stream import StreamPlan, plan_incremental, validate, without_time_padding
@@ -57,7 +57,7 @@ def network(strided: bool, padded: bool = False) -> Graph:
         graph = normalize(load(net.model(), Path(folder)))
     inputs = {"x": np.random.default_rng(1).standard_normal((4, *graph.values["x"].shape)).astype(np.float32)}
     data = Calibration(inputs, "synthetic", False)
-    return take_inputs_as_computed(normalize(quantize_model(graph, data))).graph
+    return take_inputs_as_computed(normalize(quantize_model(graph, data, UNPROVEN))).graph
 
 
 def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> StreamPlan:

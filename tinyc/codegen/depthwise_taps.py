@@ -11,7 +11,7 @@ from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, S
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 
-_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 4.4, 30, 700  # estimates for ARMv7-M, on the scale of scalar.py
+_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 5.6, 35, 700  # estimates for ARMv7-M, on the scale of scalar.py
 _POINTER_BYTES = 8  # on the widest host
 _FIELDS = ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "dilation_w")
 

@@ -134,16 +134,15 @@ class Finish:
 
 
 def finish_wide(
-    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None, ninefold: bool = False
+    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None, multiple: int = 1
 ) -> Finish | None:
     """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
 
     The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
-    products are not the weights themselves. ninefold: accumulators come times 9.
+    products are not the weights themselves. multiple: accumulators come times that.
     """
     steps = steps_of(p, taps).without_dead()
-    if ninefold:
-        p, steps = _ninefold(p, steps)
+    p, steps = _multiplied(p, steps, multiple)
     room = _wide_room(taps, steps) if most is None else most(steps)
     if (room < least).any():
         return None
@@ -163,21 +162,23 @@ def finish_wide(
     return None
 
 
-def _ninefold(p: ConvParams, steps: Steps) -> tuple[ConvParams, Steps]:
-    """The same for nine times the accumulators."""
-    ninth = np.rint(p.mult.astype(np.int64) * 8 / 9).astype(np.int32)
-    return replace(p, mult=ninth, shift=p.shift - 3), steps.times(9)
+def _multiplied(p: ConvParams, steps: Steps, multiple: int) -> tuple[ConvParams, Steps]:
+    """The same for accumulators times `multiple`."""
+    if multiple == 1:
+        return p, steps
+    bits = multiple.bit_length() - 1
+    mult = np.rint(p.mult.astype(np.int64) * 2**bits / multiple).astype(np.int32)
+    return replace(p, mult=mult, shift=p.shift - bits), steps.times(multiple)
 
 
 def finish_drops(
-    p: ConvParams, taps: Int64s, least: int, most: Callable[[Steps], Int64s], ninefold: bool
+    p: ConvParams, taps: Int64s, least: int, most: Callable[[Steps], Int64s], multiple: int
 ) -> Finish | None:
     """As `finish_wide`, a way of one shift for all channels that takes a drop of each off negative sums; None if none
     is proved."""
     steps = steps_of(p, taps).without_dead()
     live, down = steps.is_live, -p.shift.astype(np.int64)
-    if ninefold:
-        p, steps = _ninefold(p, steps)
+    p, steps = _multiplied(p, steps, multiple)
     room = most(steps)
     if (room < least).any() or not live.any():
         return None

@@ -15,7 +15,7 @@ from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, row_geometry, window_fields
 
-_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 12, 30, 400  # estimates for the portable kernels
+_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 18, 30, 400  # estimates for the portable kernels
 _LAYOUT = "two in a byte, low half first"
 
 

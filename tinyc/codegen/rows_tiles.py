@@ -1,8 +1,9 @@
 """conv2d 3x3 on Cortex-M with DSP, one output row per call, by exact fast forms along the row (`row_tiles.py`).
 
-Tiles of 4 outputs (half of the multiplications), of 2 (two thirds), at stride 2 of 2 (five sixths). Scratch holds the
-factors of one tile; where the output row shall lie in place of an input row, or rows are no multiple of tiles, also the
-outputs of one tile, which are written when the next tile has been read.
+Tiles of 4 outputs (half of the multiplications), of 2 (two thirds), at stride 2 of 2 (five sixths); one at a time, or
+two neighbours (faster, for twice the scratch). Scratch holds the factors of a call; where the output row shall lie in
+place of an input row, or rows are no multiple of a call's pixels, also the outputs of one call, which are written when
+the input of the next has been read.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.finish import GROUP, Finish, finish_wide
+from tinyc.codegen.finish import GROUP, Finish, Way, finish_wide
 from tinyc.codegen.requantize import Int64s, Steps
-from tinyc.codegen.row_tiles import RowTiles, factors_function, move_function, products_function
+from tinyc.codegen.row_products import products_function
+from tinyc.codegen.row_tiles import RowTiles, factors_function, move_function
 from tinyc.codegen.stream import Matrix
 from tinyc.codegen.thumb import Work
 from tinyc.ir.graph import Array
@@ -50,14 +52,17 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
     forms = (F4, F2) if a.stride == (1, 1) else (S2,)
-    return tuple(found for form in forms for found in _forms(site, p, form))
+    return tuple(found for form in forms for together in (1, 2) for found in _forms(site, p, form, together))
 
 
-def _forms(site: Site, p: ConvParams, form: Form) -> list[RowForm]:
+def _forms(site: Site, p: ConvParams, form: Form, together: int) -> list[RowForm]:
     matrix = Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-    finish = proof(matrix, form)
-    tiles = RowTiles(form, p.w.shape[3], p.w.shape[0], finish.way) if finish else None
-    if finish is None or tiles is None or not tiles.fits:
+    proved = proof(matrix, form)
+    if proved is None:
+        return []
+    finish, third = proved
+    tiles = RowTiles(form, p.w.shape[3], p.w.shape[0], finish.way, third, together)
+    if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)
     rows = row_geometry(site, window, p.x_zero)
@@ -66,13 +71,13 @@ def _forms(site: Site, p: ConvParams, form: Form) -> list[RowForm]:
     words = Const(_stream(matrix, tiles, finish), "stream of tc_row_tiles.h", "stream")
     found = []
     for held in (False, True):
-        ragged = out_w % form.m != 0
+        ragged = out_w % tiles.outputs != 0
         if (ragged and not held) or (held and not (same or ragged)):
             continue
         text, executed = _text(tiles, Row(in_w, out_w, window.pad.left, p.x_zero, held))
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-        name = f"{NAME}_{form.name}_i{tiles.in_c}_o{tiles.out_c}_{digest}"
-        scratch = tiles.factor_bytes + held * form.m * tiles.out_c
+        name = f"{NAME}_{form.name}x{together}_i{tiles.in_c}_o{tiles.out_c}_{digest}"
+        scratch = tiles.factor_bytes + held * tiles.outputs * tiles.out_c
         whole = rows.out_h * executed
         flash = words.data.nbytes + 4 * text.count("\\n")
         found.append(
@@ -102,8 +107,25 @@ def _factors(w: Array, form: Form) -> Int64s:
 
 
 @lru_cache(maxsize=512)
-def proof(matrix: Matrix, form: Form) -> Finish | None:
-    """The proved way from sums to int8, for sums raised least; None if there is none."""
+def proof(matrix: Matrix, form: Form) -> tuple[Finish, bool] | None:
+    """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 3 before. The
+    multiplier divides them where three times the accumulators fit. None if there is no way."""
+    has_third = form.unit % 3 == 0
+    found = _proved(matrix, form, 3 if has_third else 1)
+    if not has_third or (found and _cost(found.way) == 0):
+        return (found, False) if found else None
+    plain = _proved(matrix, form, 1)
+    if plain is None or (found and _cost(found.way) <= _cost(plain.way) + 1):
+        return (found, False) if found else None
+    return plain, True
+
+
+def _cost(way: Way) -> int:
+    """Instructions of an output, beyond the least."""
+    return 2 * way.sign + (way.shifts is None)
+
+
+def _proved(matrix: Matrix, form: Form, multiple: int) -> Finish | None:
     out_c = len(matrix.taps)
     factors = _factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
     largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
@@ -116,7 +138,7 @@ def proof(matrix: Matrix, form: Form) -> Finish | None:
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix.p, matrix.taps, unit, most)
+    found = finish_wide(matrix.p, matrix.taps, unit, most, multiple)
     if found is None or found.way.sign or found.way.shifts is None:
         return found
     fits = bool((np.abs(found.scaling.add << top) < 2**30).all()) and found.way.shifts[0] + top <= 31
@@ -124,7 +146,7 @@ def proof(matrix: Matrix, form: Form) -> Finish | None:
 
 
 def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.int32]:
-    """Start values, weights and constants in the order of use, four output channels after each other."""
+    """Start values, weights and constants in the order of use, group after group of output channels."""
     form, groups = tiles.form, tiles.groups
     spare = finish.weight_scale - _unit(form)
     factors = _factors(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), form)
@@ -132,8 +154,9 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
     assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
     quads = factors.reshape(tiles.out_c, form.products, tiles.steps // 2, 2, 2)  # ... [quad][half][step]
     words = (quads[..., 0, :] & 0xFFFF) | ((quads[..., 1, :] & 0xFFFF) << 16)
-    weights = words.reshape(groups, GROUP, form.products, tiles.steps).transpose(0, 2, 3, 1)
-    start = finish.start_values(matrix.p.bias.astype(np.int64)) * (3 if tiles.has_third else 1)
+    weights = words.reshape(groups, tiles.channels, form.products, tiles.steps).transpose(0, 2, 3, 1)
+    folded = form.unit % 3 == 0 and not tiles.third
+    start = finish.start_values(matrix.p.bias.astype(np.int64) * (3 if folded else 1)) * (3 if tiles.third else 1)
     parts = [start.reshape(groups, -1)]
     for kind, number in tiles.walk:
         if kind == "product":
@@ -153,7 +176,8 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
 def _text(tiles: RowTiles, row: Row) -> tuple[str, Work]:
     """C text of the functions of a layer, called `@`, and what a row executes."""
     form = tiles.form
-    count = -(-row.out_w // form.m)
+    calls = -(-row.out_w // tiles.outputs)
+    count = calls * tiles.together
     kinds = [_outside(tiles, row, i) for i in range(count)]
     variants = list(dict.fromkeys(kinds))
     fast, executed = [], _CALL + _TILE * count
@@ -163,16 +187,16 @@ def _text(tiles: RowTiles, row: Row) -> tuple[str, Work]:
         executed += kinds.count(outside) * work
     text, work = products_function("@_products", tiles)
     fast.append(text)
-    executed += count * work
+    executed += calls * work
     if row.held:
         pairs = tiles.out_c % 8 == 0
         text, around, turn = move_function("@_move", pairs)
         fast.append(text)
-        executed += count * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
+        executed += calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
     twins = _twins(tiles, row, variants)
-    scratch = tiles.factor_bytes + row.held * form.m * tiles.out_c
+    scratch = tiles.factor_bytes + row.held * tiles.outputs * tiles.out_c
     whole = f"""/* conv2d 3x3 by {form.products} products for {form.m} outputs of a row, \
-{tiles.in_c} -> {tiles.out_c} channels: a row of {row.out_w} pixels.
+{tiles.in_c} -> {tiles.out_c} channels: a row of {row.out_w} pixels{", two tiles at a time" * (tiles.together - 1)}.
  * x: 3 row pointers, at words.{" y may be the first of them." if row.held else ""} stream: tc_row_tiles.h. scratch: \
 {scratch} bytes, word aligned.
  */
@@ -193,38 +217,49 @@ def _outside(tiles: RowTiles, row: Row, tile: int) -> tuple[bool, ...]:
 
 
 def _loop(tiles: RowTiles, row: Row, kinds: list[tuple[bool, ...]], variants: list[tuple[bool, ...]]) -> str:
-    """The tiles, one after the other."""
-    form, count = tiles.form, len(kinds)
-    tile_bytes = form.m * tiles.out_c
-    offset = f"i * {form.m * form.stride * tiles.in_c} - {row.pad_left * tiles.in_c}"
-    lines = []
-    for number, outside in enumerate(variants):
-        of = [i for i, kind in enumerate(kinds) if kind == outside]
-        test = f"i == {of[0]}" if len(of) == 1 else f"i >= {of[0]} && i <= {of[-1]}"
-        only = "" if len(variants) == 1 else f"if ({test}) " if number < len(variants) - 1 else ""
-        lines.append(f"{only}{{\n            @_factors{number}(x, {offset}, factors);\n        }}")
-    chosen = " else ".join(lines)
-    if len(variants) == 1:
-        chosen = f"@_factors0(x, {offset}, factors);"
+    """The calls, one after the other."""
+    count = len(kinds) // tiles.together
+    call_bytes = tiles.outputs * tiles.out_c
+    chosen = _choice(tiles, row, kinds, variants)
     if not row.held:
         return f"""
     for (int32_t i = 0; i < {count}; i++) {{
         {chosen}
-        @_products(stream, factors, y + i * {tile_bytes});
+        @_products(stream, factors, y + i * {call_bytes});
     }}
 """
-    last = (row.out_w - (count - 1) * form.m) * tiles.out_c
+    last = (row.out_w - (count - 1) * tiles.outputs) * tiles.out_c
     return f"""    int8_t *held = (int8_t *)scratch + {tiles.factor_bytes};
 
     for (int32_t i = 0; i < {count}; i++) {{
         {chosen}
         if (i > 0) {{
-            @_move(held, y + (i - 1) * {tile_bytes}, {tile_bytes // 4});
+            @_move(held, y + (i - 1) * {call_bytes}, {call_bytes // 4});
         }}
         @_products(stream, factors, held);
     }}
-    @_move(held, y + {(count - 1) * tile_bytes}, {last // 4});
+    @_move(held, y + {(count - 1) * call_bytes}, {last // 4});
 """
+
+
+def _choice(tiles: RowTiles, row: Row, kinds: list[tuple[bool, ...]], variants: list[tuple[bool, ...]]) -> str:
+    """The factors of the tiles of call i, each by the function for its columns outside the image."""
+    form, two = tiles.form, tiles.together == 2
+    tile, indent = ("tile", " " * 12) if two else ("i", " " * 8)
+    offset = f"{tile} * {form.m * form.stride * tiles.in_c} - {row.pad_left * tiles.in_c}"
+    to = "factors + tile % 2" if two else "factors"
+    lines = []
+    for number, outside in enumerate(variants):
+        of = [i for i, kind in enumerate(kinds) if kind == outside]
+        test = f"{tile} == {of[0]}" if len(of) == 1 else f"{tile} >= {of[0]} && {tile} <= {of[-1]}"
+        only = f"if ({test}) " if number < len(variants) - 1 else ""
+        lines.append(f"{only}{{\n{indent}    @_factors{number}(x, {offset}, {to});\n{indent}}}")
+    chosen = " else ".join(lines) if len(variants) > 1 else f"@_factors0(x, {offset}, {to});"
+    if not two:
+        return chosen
+    return f"""for (int32_t tile = 2 * i; tile < 2 * i + 2; tile++) {{
+            {chosen}
+        }}"""
 
 
 def _twins(tiles: RowTiles, row: Row, variants: list[tuple[bool, ...]]) -> str:
@@ -246,7 +281,8 @@ def _twins(tiles: RowTiles, row: Row, variants: list[tuple[bool, ...]]) -> str:
         "products": form.products,
         "x_zero": row.x_zero,
         "shared": form.shared,
-        "third": int(tiles.has_third),
+        "together": tiles.together,
+        "third": int(tiles.third),
         "lowers": int(tiles.lowers),
         "sign": int(way.sign),
         "varies": int(way.shifts is None),

@@ -121,9 +121,9 @@ def _proved(matrix: Matrix, form: Form, ninefold: bool) -> Finish | None:
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix.p, matrix.taps, form.scale, most, ninefold)
+    found = finish_wide(matrix.p, matrix.taps, form.scale, most, 9 if ninefold else 1)
     if form.largest_input < 2**15 and (found is None or found.way.sign or found.way.shifts is None):
-        dropping = finish_drops(matrix.p, matrix.taps, form.scale, most, ninefold)
+        dropping = finish_drops(matrix.p, matrix.taps, form.scale, most, 9 if ninefold else 1)
         if dropping is not None and _fits_raised(dropping, top):
             return dropping
     if found is None or form.largest_input >= 2**15:

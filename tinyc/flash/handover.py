@@ -63,13 +63,15 @@ def run_tool(method: str, flashing: Flashing, files: Files, port: str | None) ->
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         shown = "\n".join(f"  {line}" for line in lines[-6:])
-        raise FlashError(f"{method} failed:\n{shown}", hint=f"the command was: {' '.join(command)}")
+        pack = f"; `pyocd pack install {flashing.pyocd}` if it does not know the target" if method == "pyocd" else ""
+        raise FlashError(f"{method} failed:\n{shown}", hint=f"the command was: {' '.join(command)}{pack}")
     return method
 
 
 def _arguments(method: str, flashing: Flashing, files: Files, port: str | None) -> list[str]:
     if method == "pyocd":
-        return ["load", "--target", flashing.pyocd, str(files.hex)]
+        where = ["--base-address", hex(files.origin)] if files.hex.suffix == ".bin" else []
+        return ["load", "--target", flashing.pyocd, *where, str(files.hex)]
     if method == "picotool":
         return ["load", "--verify", "--execute", str(files.uf2)]
     if port is None:

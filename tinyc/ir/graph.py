@@ -35,6 +35,7 @@ NUMPY_DTYPE: Mapping[str, type] = MappingProxyType(
 )
 INT_RANGE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"s4": (-8, 7), "s8": (-128, 127), "u8": (0, 255), "s16": (-32768, 32767), "s32": (-(2**31), 2**31 - 1)}
+    | {"s64": (-(2**63), 2**63 - 1)}
 )
 _BYTES = {"f32": 4, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "bool": 1}
 

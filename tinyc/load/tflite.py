@@ -7,11 +7,14 @@ from pathlib import Path
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
+from tinyc.load import tflite_moves
 from tinyc.load.problems import combined, read_bytes
 from tinyc.load.tflite_file import Operator, Tensor, read_tflite
 from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
 from tinyc.load.tflite_ops import IMPORTERS, Importer
 from tinyc.ops import all_ops
+
+__all__ = ["IMPORTERS", "load_tflite", "tflite_moves", "unsupported_tflite"]
 
 
 def load_tflite(path: Path) -> Graph:

@@ -11,11 +11,25 @@ import numpy as np
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_file import MAX_ELEMENTS, Operator, Options, Tensor, TFLiteFile
 from tinyc.ops import all_ops
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
-ANY_DTYPE = frozenset({"reshape", "transpose", "concat", "pad", "quantize", "requantize", "dequantize"})
+ANY_DTYPE = frozenset(
+    {
+        "argmax",
+        "concat",
+        "dequantize",
+        "pad",
+        "quantize",
+        "requantize",
+        "reshape",
+        "resize_nearest",
+        "slice",
+        "transpose",
+    }
+)
 
 WEIGHTED = "a weighted layer"
 # On int16 activations as well as on int8.
@@ -38,11 +52,14 @@ INT16 = frozenset(
     }
 )
 
+INT8_MAX = 127
+UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
+
 DTYPES: dict[str, DType] = {
     "FLOAT32": "f32",
     "INT4": "s4",
     "INT8": "s8",
-    "UINT8": "u8",
+    "UINT8": "s8",
     "INT16": "s16",
     "INT32": "s32",
     "INT64": "s64",
@@ -64,6 +81,11 @@ def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
     return DTYPES[tensor.type]
 
 
+def is_unsigned(tensor: Tensor) -> bool:
+    """Whether the file has uint8 where the graph has int8."""
+    return tensor.type == "UINT8"
+
+
 def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | None:
     """The tensor's quantization, None if it has none. `axis`: where it is known better than in the file.
 
@@ -75,7 +97,8 @@ def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | N
     if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):
         raise TinycError(f"tensor '{tensor.name}' has {len(scale)} scales and {len(zero)} zero points")
     scales = tuple(float(s) for s in scale)
-    zeros = tuple(int(z) for z in zero) or (0,) * len(scales)
+    moved = UNSIGNED_SHIFT if is_unsigned(tensor) else 0
+    zeros = tuple(int(z) - moved for z in (zero if len(zero) else [0] * len(scales)))
     if len(scales) == 1:
         return Quant(scales, zeros)
     return Quant(scales, zeros, tensor.axis if axis is None else axis)
@@ -94,6 +117,9 @@ def array_of(tensor: Tensor, dtype: DType, where: Loc | None) -> Array:
             where,
             "the file is damaged; export it again",
         )
+    if is_unsigned(tensor):
+        signed = (tensor.data ^ UNSIGNED_SHIFT).view(np.int8)  # the same as to take 128
+        return read_only(signed.reshape(tensor.shape))
     flat = _int4(tensor.data, count) if dtype == "s4" else tensor.data.view(item.newbyteorder("<"))
     return read_only(flat.astype(NUMPY_DTYPE[dtype], copy=False).reshape(tensor.shape))
 
@@ -149,6 +175,10 @@ class Builder:
             names[tensor.index] = self.unique(tensor.name)
         return names
 
+    def name_of(self, tensor: Tensor) -> str:
+        """The name of the tensor's value."""
+        return self._names[tensor.index]
+
     def declare(self, tensor: Tensor, where: Loc) -> Value:
         """A new value for an activation, as the file describes it. TinycError if that makes no sense."""
         if tensor.refused:
@@ -201,7 +231,12 @@ class Builder:
     def graph(self, name: str) -> Graph:
         inputs = tuple(self.made[i].name for i in self.file.inputs)
         outputs = tuple(self.made[i].name for i in self.file.outputs)
-        return Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts)
+        graph = Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts)
+        unsigned = {self.made[i].name for i in (*self.file.inputs, *self.file.outputs) if self._is_unsigned(i)}
+        return with_unsigned_ports(graph, unsigned)
+
+    def _is_unsigned(self, index: int) -> bool:
+        return is_unsigned(self.file.tensors[index])
 
 
 class Step:
@@ -224,6 +259,10 @@ class Step:
     @property
     def input_count(self) -> int:
         return len(self.operator.inputs)
+
+    @property
+    def output_count(self) -> int:
+        return len(self.operator.outputs)
 
     def tensor(self, index: int) -> Tensor:
         if not self.has(index):
@@ -299,21 +338,28 @@ class Step:
         tensor, array = self.tensor(index), self.known(index, "weights")
         self._check_dtypes(WEIGHTED, (x,))
         dtype = dtype_of(tensor, self.where)
-        if dtype not in (("f32",) if x.dtype == "f32" else ("s8", "s4")):
+        if dtype not in (("f32", "s8") if x.dtype == "f32" else ("s8", "s4")):
             raise TinycError(
                 f"weights '{tensor.name}' are {dtype}, but the input '{x.name}' is {x.dtype}",
                 self.where,
-                "dynamic-range models have integer weights only; quantize the activations too",
-            )
-        quant = quant_of(tensor, dtype, axis)
-        if quant is not None and any(quant.zero):
-            raise TinycError(
-                f"weights '{tensor.name}' ({dtype}) have a zero point; int8 weights are symmetric",
-                self.where,
-                "convert the model with the current TFLiteConverter and int8 (not uint8) quantization",
+                "convert the model again: integer activations need integer weights",
             )
         shaped = array if shape is None else read_only(array.reshape(shape))
+        quant = quant_of(tensor, dtype, axis)
+        if x.dtype == "f32" and quant is not None:  # dynamic range: the integers only save room in the file
+            check_value(Value(tensor.name, shaped.shape, dtype, quant))
+            shaped, quant, dtype = read_only(quant.dequantize(shaped)), None, "f32"
+        if quant is not None and any(quant.zero):
+            shaped, quant, dtype = self._centred(tensor, shaped, quant)
         return self.builder.share(tensor, shaped, quant, dtype)
+
+    def _centred(self, tensor: Tensor, array: Array, quant: Quant) -> tuple[Array, Quant, DType]:
+        """Weights without their zero point, in 8 bits if they fit (-128 is left out), else in 16."""
+        if len(quant.zero) != 1:
+            raise TinycError(f"weights '{tensor.name}' have a zero point for every channel", self.where)
+        centred = array.astype(np.int16) - np.int16(quant.zero[0])
+        dtype: DType = "s8" if np.abs(centred).max() <= INT8_MAX else "s16"
+        return read_only(centred.astype(NUMPY_DTYPE[dtype])), Quant(quant.scale, (0,), quant.axis), dtype
 
     def bias(self, index: int, x: Value, w: Value) -> Value | None:
         """The bias [O] if there is one. Integer biases stand for q * x.scale * w.scale, as runtimes use them.
@@ -347,7 +393,7 @@ class Step:
 
     def between(self, suffix: str, shape: Shape, like: Value) -> Value:
         """A new value that is no tensor of the file, with the dtype and quantization of `like`."""
-        name = self.builder.unique(f"{self.declared().name}:{suffix}")
+        name = self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}")
         return Value(name, shape, like.dtype, like.quant, self.where)
 
     def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
@@ -359,6 +405,18 @@ class Step:
         self.insert(op, inputs, attrs, *made)
         for index, value in zip(self.operator.outputs, made, strict=True):
             self.builder.define(index, value)
+
+    def define(self, index: int, value: Value) -> None:
+        """Say that output `index` is a value that `insert` has made."""
+        self.builder.define(self.operator.outputs[index], value)
+
+    def number(self, number: float, suffix: str) -> Value:
+        """A new float constant of one element, named after the output."""
+        name = self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}")
+        value = Value(name, (), "f32", None, self.where)
+        self.builder.values[value.name] = value
+        self.builder.consts[value.name] = read_only(np.array(number, np.float32))
+        return value
 
     def insert(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add a node that computes the given new values."""

@@ -73,15 +73,16 @@ def geometry(options: Options, x: Value, kernel: Pair, dilated: bool = False) ->
     if options["Padding"] != _SAME:
         return stride, Padding(0, 0, 0, 0), dilation
     _, in_h, in_w, in_c = x.shape
-    top, bottom = _same(in_h, kernel.h, stride.h, dilation.h)
-    left, right = _same(in_w, kernel.w, stride.w, dilation.w)
+    top, bottom = geometry_of_same(in_h, kernel.h, stride.h, dilation.h)
+    left, right = geometry_of_same(in_w, kernel.w, stride.w, dilation.w)
     if (in_h + top + bottom) * (in_w + left + right) * in_c > MAX_ELEMENTS:
         window = f"{tuple(kernel)} with dilation {tuple(dilation)}"
         raise TinycError(f"a window of {window} pads the image beyond {MAX_ELEMENTS} elements", options.where)
     return stride, Padding(top, left, bottom, right), dilation
 
 
-def _same(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
+    """SAME padding (before, after) of an axis with ceil(size / stride) windows."""
     total = max((math.ceil(size / stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2
 
@@ -254,29 +255,6 @@ def shape_of(s: Step) -> None:
     """Shapes are known when the model is loaded, so what is computed from them is constant."""
     dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
     s.fold(np.array(s.value(0).shape, dtype))
-
-
-@imports("PACK")
-def pack(s: Step) -> None:
-    """Only of constants: the usual way to compute the shape of a RESHAPE."""
-    parts = [s.constant(i) for i in range(s.input_count)]
-    known = [part for part in parts if part is not None]
-    if len(known) != len(parts) or not known or any(part.shape != () for part in known):
-        raise TinycError("PACK is supported for constant scalars only", s.where)
-    s.fold(np.stack(known))
-
-
-@imports("STRIDED_SLICE")
-def strided_slice(s: Step) -> None:
-    """Only of constants, one element of a list: `shape(x)[0]`."""
-    x = s.constant(0)
-    o = s.options("StridedSliceOptions")
-    begin, stride = s.numbers(1), s.numbers(3)
-    if x is None or x.ndim != 1 or len(begin) != 1 or stride != (1,) or o["ShrinkAxisMask"] != 1:
-        raise TinycError("STRIDED_SLICE is supported for one element of a constant list only", s.where)
-    if not -len(x) <= begin[0] < len(x):
-        raise TinycError(f"element {begin[0]} of a list of {len(x)}", s.where)
-    s.fold(np.asarray(x[begin[0]]))
 
 
 @imports("ADD")

@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
-from tinyc.ops.wide import IMAGE_KERNEL, WideParams, wide_params
+from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -190,7 +190,7 @@ OP = Op(
         *rv32.CONV2D,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
-        IMAGE_KERNEL,
+        *IMAGE_KERNELS,
         *nibbles_dsp.CONV2D,
         *nibbles_scalar.CONV2D,
         *nibbles.CONV2D,

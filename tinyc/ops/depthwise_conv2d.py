@@ -18,14 +18,15 @@ from tinyc.codegen import (
     row_sums,
     rows_depthwise,
     rv32_depthwise,
+    rv32_taps,
     scalar_depthwise,
 )
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.dsp import out_fields, pad_taps, shared_cost
-from tinyc.ops.wide import IMAGE_KERNEL, WideParams, wide_params
+from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
 from tinyc.ops.windows import (
     ConvParams,
     Window,
@@ -223,10 +224,17 @@ OP = Op(
             cost=shared_cost(3.1, 18, dsp_scratch),
         ),
         *rv32_depthwise.KERNELS,
+        *rv32_taps.KERNELS,
         *scalar_depthwise.KERNELS,
         *depthwise_taps.KERNELS,
-        Kernel("tc_depthwise_conv2d_s8", lower_rows, when=(is_s8,), row_forms=row_sums.depthwise_rows),
-        IMAGE_KERNEL,
+        Kernel(
+            "tc_depthwise_conv2d_s8",
+            lower_rows,
+            when=(is_s8,),
+            cost=shared_cost(14, 25, no_scratch),
+            row_forms=row_sums.depthwise_rows,
+        ),
+        *IMAGE_KERNELS,
         *nibbles_dsp.DEPTHWISE,
         *nibbles_scalar.DEPTHWISE,
         *nibbles.DEPTHWISE,

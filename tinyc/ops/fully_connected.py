@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
 from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
-from tinyc.ops.wide import MATRIX_KERNEL, WideParams, wide_params
+from tinyc.ops.wide import MATRIX_KERNELS, WideParams, wide_params
 from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
 
 
@@ -119,7 +119,7 @@ OP = Op(
         *rv32.DENSE,
         *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
-        MATRIX_KERNEL,
+        *MATRIX_KERNELS,
         *nibbles_dsp.DENSE,
         *nibbles_scalar.DENSE,
         *nibbles.DENSE,

@@ -15,7 +15,10 @@ from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 
 @dataclass(frozen=True, slots=True)
 class Quantize:
+    """half_even: ONNX QuantizeLinear; tables that are made of it round so. (Nodes round as the numerics say.)"""
+
     dtype: DType = "s8"  # of the output
+    half_even: bool = False
 
 
 def infer(a: Quantize, x: Value) -> Sequence[Type]:

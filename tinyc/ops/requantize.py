@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 from tinyc.ops.tables import (
@@ -87,6 +87,25 @@ def int_ref(p: Table | Wide, x: Array) -> tuple[Array, ...]:
     return (np.clip(y, p.lo, p.hi).astype(NUMPY_DTYPE[p.dtype]),)
 
 
+def is_flip(site: Site) -> bool:
+    """int8 to uint8 or back, of one scale, zero points 128 apart"""
+    x, y = site.x(0), site.y()
+    if {x.dtype, y.dtype} != {"s8", "u8"}:
+        return False
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(x), site.scale_zero(y)
+    return x_scale == y_scale and y_zero - x_zero == (128 if y.dtype == "u8" else -128)
+
+
+def lower_flip(site: Site, p: Table | Wide) -> Call:
+    """tc_flip_s8: one bit of every element."""
+    return Call((In(0), Out(), site.x(0).elements))
+
+
+def cost_flip(site: Site, p: Table | Wide) -> Cost:
+    """An estimate: load, turn, store, count."""
+    return Cost(4 * site.x(0).elements, 24, 0)
+
+
 def is_wide(site: Site) -> bool:
     """int8 or int16 input, int8, int16 or int32 output, one of them wider than a byte"""
     pair = site.x(0).dtype, site.y().dtype
@@ -119,6 +138,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", lower_wide, when=(is_wide,))),
+    kernels=(
+        Kernel("tc_flip_s8", lower_flip, when=(is_flip,), inplace=(0,), cost=cost_flip),
+        TABLE_KERNEL,
+        Kernel("tc_requantize_wide", lower_wide, when=(is_wide,)),
+    ),
     rowwise=elementwise,
 )

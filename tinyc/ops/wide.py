@@ -1,4 +1,7 @@
-"""Weighted layers on int16 activations: 64-bit accumulators, and the kernel that serves all of them."""
+"""Weighted layers beyond int8: int16 activations with 64-bit accumulators, and int16 weights on int8.
+
+One kernel for each of the two serves convolution, depthwise convolution and matrix product.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multipliers, requantize
 from tinyc.ops.base import Padding, Pair, Site
+from tinyc.ops.windows import ConvParams
 
 _MOST = 1 << 47  # of an accumulator: its product with 16 bits stays within int64
 _LARGEST = 32768  # of an int16's magnitude
-_WIDE = 4  # `rounds` of tc_conv2d_s16
+WIDE_ROUNDS = 4  # `rounds` of tc_conv2d_s16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ def is_s16(site: Site) -> bool:
     """int16 input and output, int8 or int4 weights, constant"""
     kinds = (site.x(0).dtype, site.y().dtype)
     return kinds == ("s16", "s16") and site.x(1).dtype in ("s8", "s4") and site.is_const(1)
+
+
+def has_wide_weights(site: Site) -> bool:
+    """int8 input and output, int16 weights (int8 ones with a zero point), constant"""
+    kinds = (site.x(0).dtype, site.x(1).dtype, site.y().dtype)
+    return kinds == ("s8", "s16", "s8") and site.is_const(1)
 
 
 def wide_params(site: Site, out_axis: int) -> WideParams:
@@ -111,14 +121,16 @@ class Shape16:
     dilation: Pair = Pair(1, 1)
 
 
-def wide_call(p: WideParams, s: Shape16) -> Call:
-    """tc_conv2d_s16 for the layer."""
+def wide_call(p: WideParams | ConvParams, s: Shape16) -> Call:
+    """tc_conv2d_s16, or for int16 weights tc_conv2d_s8_w16, for the layer."""
+    if isinstance(p, ConvParams):
+        weights, kind, scaling = s.w.astype(np.int16), "s8_w16", p.struct_fields()
+    else:
+        weights, kind, scaling = s.w.astype(np.int8), "s16", scaling_fields(p)
     out_c, k_h, k_w, group_in = s.w.shape
     fields: dict[str, int | float | str | Const] = {
-        "w": Const(s.w.astype(np.int8), "[out_c][k_h][k_w][in_c/groups]", "w"),
-        "bias": Const(p.bias, "[out_c]", "bias"),
-        "mult": Const(p.mult, "[out_c]", "mult"),
-        "shift": Const(p.shift.astype(np.int8), "[out_c]", "shift"),
+        "w": Const(weights, "[out_c][k_h][k_w][in_c/groups]", "w"),
+        **scaling,
         **{name: getattr(s, name) for name in ("in_h", "in_w", "in_c", "out_h", "out_w")},
         "out_c": out_c,
         "k_h": k_h,
@@ -131,14 +143,24 @@ def wide_call(p: WideParams, s: Shape16) -> Call:
         "pad_left": s.pad.left,
         "dilation_h": s.dilation.h,
         "dilation_w": s.dilation.w,
-        **{name: getattr(p, name) for name in ("x_zero", "y_zero", "y_min", "y_max")},
-        "rounds": _WIDE if p.rounding is None else p.rounding.code,
+        "x_zero": p.x_zero,
     }
-    return Call((Params(), In(0), Out()), Struct("tc_conv2d_s16_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_conv2d_{kind}_t", fields))
 
 
-def lower_image(site: Site, p: WideParams) -> Call:
-    """tc_conv2d_s16 of conv2d and depthwise_conv2d."""
+def scaling_fields(p: WideParams) -> dict[str, int | float | str | Const]:
+    """Bias, factors, zero point and clamp, as the int16 kernels' parameter structs have them."""
+    return {
+        "bias": Const(p.bias, "[out_c]", "bias"),
+        "mult": Const(p.mult, "[out_c]", "mult"),
+        "shift": Const(p.shift.astype(np.int8), "[out_c]", "shift"),
+        **{name: getattr(p, name) for name in ("y_zero", "y_min", "y_max")},
+        "rounds": WIDE_ROUNDS if p.rounding is None else p.rounding.code,
+    }
+
+
+def lower_image(site: Site, p: WideParams | ConvParams) -> Call:
+    """conv2d and depthwise_conv2d: the whole tensor."""
     a = site.attrs
     depthwise = site.node.op == "depthwise_conv2d"
     w = p.w.transpose(2, 0, 1)[..., None] if depthwise else p.w
@@ -147,12 +169,18 @@ def lower_image(site: Site, p: WideParams) -> Call:
     return wide_call(p, Shape16(w, in_h, in_w, in_c, out_h, out_w, groups, a.stride, a.pad, a.dilation))
 
 
-def lower_matrix(site: Site, p: WideParams) -> Call:
-    """tc_conv2d_s16 of fully_connected: one pixel per row of the input."""
+def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
+    """fully_connected, the whole tensor: one pixel per row of the input."""
     out_c, in_c = p.w.shape
     rows = site.y().elements // out_c
     return wide_call(p, Shape16(p.w[:, None, None, :], 1, rows, in_c, 1, rows, 1))
 
 
-IMAGE_KERNEL = Kernel("tc_conv2d_s16", lower_image, when=(is_s16,))
-MATRIX_KERNEL = Kernel("tc_conv2d_s16", lower_matrix, when=(is_s16,))
+IMAGE_KERNELS = (
+    Kernel("tc_conv2d_s16", lower_image, when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", lower_image, when=(has_wide_weights,)),
+)
+MATRIX_KERNELS = (
+    Kernel("tc_conv2d_s16", lower_matrix, when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", lower_matrix, when=(has_wide_weights,)),
+)

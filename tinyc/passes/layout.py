@@ -8,6 +8,7 @@ model asks for at its own inputs and outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.mean import Mean, reduced_axes
 from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.cleanup import (
     cleanup,
@@ -30,6 +32,7 @@ from tinyc.passes.cleanup import (
 Perm = tuple[int, ...]
 
 UNARY = (
+    "absolute",
     "clip",
     "leaky_relu",
     "lookup",
@@ -39,7 +42,7 @@ UNARY = (
     "quantize",
     "requantize",
 )  # not dequantize: moving floats costs four times
-BINARY = ("add", "sub", "mul")
+BINARY = ("add", "sub", "mul", "extremum")
 _LIFTED = (*UNARY, *BINARY, "pad")
 
 
@@ -198,6 +201,31 @@ def sink_through_pad(view: View, node: Node) -> Rewrite | None:
     return _after(Draft(view, node), "pad", moved.inputs, attrs, perm, view.value(node.outputs[0]))
 
 
+@rule("slice")
+def sink_through_slice(view: View, node: Node) -> Rewrite | None:
+    """slice(transpose(x)) -> transpose(slice(x))."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None or _stays_at_input(view, moved):
+        return None
+    perm, back, a = moved.attrs.perm, inverse(moved.attrs.perm), node.attrs
+    attrs = Slice(permuted(a.begin, back), permuted(a.size, back), permuted(a.step, back))
+    return _after(Draft(view, node), "slice", moved.inputs, attrs, perm, view.value(node.outputs[0]))
+
+
+@rule("argmax")
+def sink_through_argmax(view: View, node: Node) -> Rewrite | None:
+    """argmax(transpose(x)) -> transpose(argmax(x)) along the axis that x has it on."""
+    moved = view.producer(node.inputs[0], "transpose")
+    if moved is None:
+        return None
+    perm, keep = moved.attrs.perm, node.attrs.keep_dims
+    axis = perm[node.attrs.axis % len(perm)]
+    left = [k for k in range(len(perm)) if keep or k != axis]
+    order = tuple(left.index(k) for k in perm if k in left)
+    attrs = replace(node.attrs, axis=axis)
+    return _after(Draft(view, node), "argmax", moved.inputs, attrs, order, view.value(node.outputs[0]))
+
+
 @rule("mean")
 def sink_through_mean(view: View, node: Node) -> Rewrite | None:
     """mean(transpose(x)) -> transpose(mean(x)) over the axes that x has them on."""
@@ -325,6 +353,8 @@ _SINK = (
     sink_reshape_through_binary,
     sink_through_concat,
     sink_through_pad,
+    sink_through_slice,
+    sink_through_argmax,
     sink_through_mean,
     sink_through_softmax,
     sink_through_reshape,

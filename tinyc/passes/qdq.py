@@ -15,6 +15,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
 from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.numerics import quantize_array
 from tinyc.ops import all_ops
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import Act, Fixed
@@ -29,9 +30,12 @@ from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 
 MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest")
 # Elementwise operators that a table can hold; with two inputs only if one is a number, or both come from one byte.
-_ELEMENTWISE = frozenset({"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "add", "sub", "mul"})
+_ELEMENTWISE = frozenset(
+    {"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "absolute", "add", "sub", "mul", "extremum"}
+)
+_LAYERS = (*WEIGHTED, "transpose_conv2d")
 _BINARY = frozenset({"add", "sub", "mul"})
-_INTEGER = frozenset({*WEIGHTED, *_BINARY, "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"})
+_INTEGER = frozenset({*_LAYERS, *_BINARY, "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"})
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _NONE = Act()
 
@@ -109,12 +113,22 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
     for step in nodes:
         arrays = [view.const(name).reshape(()) if view.is_const(name) else known[name] for name in step.inputs]
         (known[step.outputs[0]],) = all_ops()[step.op].float_ref(step.attrs, *arrays)
-    table = quantize_linear(known[node.inputs[0]], y)
+    real = known[node.inputs[0]]
+    if node.attrs.half_even:
+        table = quantize_linear(real, y)
+    else:
+        (scale, zero), (lo, hi) = _scale_zero(y), INT_RANGE[y.dtype]
+        table = quantize_array(real, scale, zero, lo, hi)
     draft = Draft(view, node)
     like = replace(y, name=f"{y.name}:table", loc=None)
     lut = draft.const(of_bytes(table).astype(np.int8), like)
     origin = tuple(loc for step in nodes for loc in step.origin) + node.origin
     return draft.finish("lookup", [source, lut], Lookup(), origin)
+
+
+def _scale_zero(value: Value) -> tuple[float, int]:
+    assert value.quant is not None
+    return value.quant.per_tensor
 
 
 def _island(view: View, name: str) -> tuple[list[Node], str] | None:
@@ -225,14 +239,14 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     if f.op in ("avg_pool2d", "max_pool2d", "resize_bilinear") and (x.dtype, x.quant) != (y.dtype, y.quant):
         pooled = draft.add(f.op, inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
         return draft.finish("requantize", [pooled], Requantize(y.dtype), origin)
-    if f.op not in WEIGHTED and any(draft.value(name).dtype != y.dtype for name in inputs):
+    if f.op not in _LAYERS and any(draft.value(name).dtype != y.dtype for name in inputs):
         return None
     return draft.finish(f.op, inputs, f.attrs, origin)
 
 
 def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
-    if f.op in WEIGHTED:
+    if f.op in _LAYERS:
         return _weighted_inputs(view, draft, f)
     found, is_computed = [], False
     for name in f.inputs:
@@ -252,7 +266,7 @@ def _weighted_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     if x is None or view.is_const(x) or not view.is_const(w):
         return None
     if view.value(w).dtype == "f32":
-        w = _symmetric(draft, w, view.const(w), OUT_AXIS[f.op])
+        w = _symmetric(draft, w, view.const(w), OUT_AXIS.get(f.op, 0))
     x_quant, w_quant = view.value(x).quant, draft.value(w).quant
     if x_quant is None or w_quant is None or any(w_quant.zero):
         return None
@@ -297,6 +311,21 @@ def _symmetric(draft: Draft, name: str, array: Array, axis: int | None) -> str:
     return draft.const(steps.astype(np.int8), like)
 
 
+@rule("argmax")
+def index_of_integers(view: View, node: Node) -> Rewrite | None:
+    """argmax(dequantize(x)) -> argmax(x): the same index."""
+    source = _source(view, node.inputs[0])
+    if source is None or view.is_const(source):
+        return None
+    return Draft(view, node).finish("argmax", [source], node.attrs)
+
+
+@rule("extremum")
+def sink_dequantize_of_two(view: View, node: Node) -> Rewrite | None:
+    """extremum of two dequantized values of one quantization -> of the integers."""
+    return sink_dequantize(view, node)
+
+
 @rule("softmax", "sigmoid", "tanh")
 def quantize_last(view: View, node: Node) -> Rewrite | None:
     """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
@@ -327,6 +356,8 @@ _RULES = (
     mean_instead_of_pool,
     integer_operator,
     quantize_last,
+    index_of_integers,
+    sink_dequantize_of_two,
 )
 
 

@@ -122,7 +122,8 @@ def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method)
     for name in graph.values:
         members.setdefault(groups.of(name), []).append(name)
     for node in graph.nodes:
-        if any(isinstance(output_rule(node, i), Kept) and node.op != "requantize" for i in range(len(node.outputs))):
+        kept = any(isinstance(output_rule(node, i), Kept) for i in range(len(node.outputs)))
+        if kept and node.op not in ("requantize", "argmax"):
             raise TinycError(f"{node.op} has no integer form", node.where)
     quants: dict[str, Quant] = {}
     for names in members.values():

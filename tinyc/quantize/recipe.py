@@ -29,6 +29,7 @@ Report = Callable[[str, float], None]  # (what is being done, share of it that i
 AUTO = "auto"
 SEARCHED = 96  # samples that candidates are measured on
 _CHANCE_DB = 1.0
+_STUDENT = {2: 1.84, 3: 1.32}  # by splits: quantiles of Student's t where the normal distribution has one sigma
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +114,19 @@ def settle(graph: Graph, calibration: Calibration, recipe: Recipe, report: Repor
     splits = [_Split.of(graph, fit, unseen) for fit, unseen in folds(at_most(calibration, SEARCHED))]
     bits = 4 if recipe.weights == "int4" else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
-    equals = (False, True) if recipe.equalize is None else (recipe.equalize,)
-    learning = (True,) if bits < 8 else (True, False) if recipe.rounding is None else (recipe.rounding == "learned",)
+    equals = (True, False) if recipe.equalize is None else (recipe.equalize,)
+    narrow = recipe.weights != "int8"
+    learning = (True,) if narrow else (True, False) if recipe.rounding is None else (recipe.rounding == "learned",)
     ways = [Plan(method, equal, False, False) for method in methods for equal in equals]
     if len(ways) > 1:
         # Equalizing makes weights harder to round: below 8 bits only rounded weights can tell whether it pays.
         kept = {equal: _best(splits, [w for w in ways if w.equalize == equal], None) for equal in equals}
         ways = [replace(way, learned=learning[0]) for way in kept.values()]
-    best = _best(splits, ways, bits, chance=0.0) if len(ways) > 1 else ways[0]
+    best = _best(splits, ways, bits) if len(ways) > 1 else ways[0]
     report("calibration method", 0.6)
     further = [replace(best, learned=learn) for learn in learning]
     if recipe.method == AUTO:
-        further += [replace(way, searched=True) for way in further[:1]]
+        further += [replace(way, searched=True) for way in further]
     best = _best(splits, further, bits) if len(further) > 1 else further[0]
     report("calibration method", 1.0)
     return best
@@ -154,18 +156,19 @@ class _Split:
         return self.unseen.score(carry_out(plan, draft, self.seen, self.fit, self.fit, uniform))
 
 
-def _best(splits: Sequence[_Split], plans: Sequence[Plan], bits: int | None, chance: float = 1.0) -> Plan:
-    """The first plan, from simple to elaborate, that no other one beats by more than chance.
+def _best(splits: Sequence[_Split], plans: Sequence[Plan], bits: int | None) -> Plan:
+    """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
 
-    By chance: so many standard errors of the difference over the splits; with one split, so many times _CHANCE_DB.
+    By chance: the standard error of the difference over the splits, widened for their number (_STUDENT); with one split
+    _CHANCE_DB.
     """
     scores = np.array([[split.score(plan, bits) for split in splits] for plan in plans])
     best = scores[int(np.argmax(scores.mean(axis=1)))]
     ahead = best - scores
     error = np.full(len(plans), _CHANCE_DB)
     if len(splits) > 1:
-        error = ahead.std(axis=1, ddof=1) / np.sqrt(len(splits))
-    return plans[int(np.argmax(ahead.mean(axis=1) <= chance * error))]
+        error = _STUDENT[len(splits)] * ahead.std(axis=1, ddof=1) / np.sqrt(len(splits))
+    return plans[int(np.argmax(ahead.mean(axis=1) <= error))]
 
 
 def at_most(calibration: Calibration, count: int) -> Calibration:

@@ -89,10 +89,8 @@ class FlashWatch:
         elif address == plan.run_return:
             self._step = None
         elif self._step is not None:
-            if plan.run_start <= address < plan.run_end:
-                self._step = OVERHEAD
-            else:
-                self._step = self._steps.get(address, self._step)
+            between = plan.run_start <= address < plan.run_end or plan.inner[0] <= address < plan.inner[1]
+            self._step = OVERHEAD if between else self._steps.get(address, self._step)
 
 
 def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, inputs: Inputs) -> Mapping[int, int]:

@@ -16,7 +16,8 @@ from tinyc.stream.validate import validate
 
 UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
-_TRIES = 4  # placements that miss the limit
+_WORTHWHILE = 0.98  # a better placement is looked for where the bound is below this share of the arena
+_TRIES = 24  # placements that miss the limit
 _SCRATCH_PRICE = 100  # instructions per byte
 
 
@@ -88,7 +89,7 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
     best = min(plans, key=_rank, default=None)
     for plan in sorted(plans, key=_rank):
-        if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < best.arena_bytes:
+        if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
             best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=_rank)
     if best is not None:
         validate(best)
@@ -109,19 +110,24 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
 
 
 def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[StreamPlan]:
-    """The cheapest plan whose arena, as placed, has at most `ram` bytes; if none has, those that come near."""
+    """The cheapest plan whose arena, as placed, has at most `ram` bytes; if none has, those that come near.
+
+    How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
+    """
     limit = ram
     plans: list[StreamPlan] = []
     for _ in range(_TRIES):
         cut = cheapest(candidates, limit)
         if cut is None:
-            fewest = smallest(candidates, limits.fit_flash)
-            return plans if fewest is None else [*plans, plan_of(problem, fewest[1])]
+            break
         if not limits.fit_flash(cut):
             return plans
         plan = plan_of(problem, cut)
+        if ram < plan.arena_bytes <= ram + ram // 8:
+            plan = min(plan, plan_of(problem, cut, FULL_WORK), key=_rank)
         if plan.arena_bytes <= ram:
             return [plan]
         plans.append(plan)
-        limit -= plan.arena_bytes - ram
-    return plans
+        limit = min(plan.lower_bound_bytes - 1, limit - limit // 100)
+    fewest = smallest(candidates, limits.fit_flash)
+    return plans if fewest is None else [*plans, plan_of(problem, fewest[1])]

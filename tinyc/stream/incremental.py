@@ -3,9 +3,9 @@
 Time is the rows of the input image. A call takes `hop` new rows. A layer whose windows lie inside its input makes of
 them hop / (product of the strides so far) new rows, from these and the last rows of the calls before. A layer that
 collapses time, one output row from all input rows, keeps its window and makes its row in every call. Then the output
-equals that of the whole model on the last window, bit for bit. It does not where a layer pads in time: the rows at a window's
-edge are computed from zeros that the next window has data for. `without_time_padding` gives the model
-that never pads, another function.
+equals that of the whole model on the last window, bit for bit. It does not where a layer pads in time: the rows at a
+window's edge are computed from zeros that the next window has data for. `without_time_padding` gives the model that
+never pads, another function.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def without_time_padding(graph: Graph) -> Graph:
     """The model over a longer window that never pads in time: every windowed layer sees rows of data only.
 
     What collapses time sees as many rows as before. It is another function than the model's.
-    Raises TinycError where a layer's rows are neither windows nor one to one.
+    Raises TinycError where branches that meet again would see different rows.
     """
     heights: dict[str, int] = {}  # rows that each value needs to have
     nodes = []
@@ -193,7 +193,7 @@ def without_time_padding(graph: Graph) -> Graph:
         wanted = heights.get(y.name, _rows(graph, y.name))
         if not tall or _rows(graph, y.name) <= 1:
             for name in tall:
-                heights[name] = max(heights.get(name, 0), _rows(graph, name))
+                _need(heights, name, _rows(graph, name), node)
             nodes.append(node)
             continue
         attrs = node.attrs
@@ -206,7 +206,7 @@ def without_time_padding(graph: Graph) -> Graph:
         else:
             needed = wanted
         for name in tall:
-            heights[name] = max(heights.get(name, 0), needed)
+            _need(heights, name, needed, node)
         nodes.append(replace(node, attrs=attrs))
     values = dict(graph.values)
     for name, rows in heights.items():
@@ -215,6 +215,16 @@ def without_time_padding(graph: Graph) -> Graph:
             raise TinycError(f"'{name}' {list(shape)} has no axis of time", graph.values[name].loc)
         values[name] = replace(values[name], shape=(1, rows, *shape[2:]))
     return replace(graph, nodes=tuple(reversed(nodes)), values=values)
+
+
+def _need(heights: dict[str, int], name: str, rows: int, node: Node) -> None:
+    """A layer reads so many rows of a value; all its readers must read as many."""
+    if heights.setdefault(name, rows) != rows:
+        raise TinycError(
+            f"without padding in time, the branches that read '{name}' see different rows, {heights[name]} and {rows}",
+            node.where,
+            "only a chain of layers can be streamed so, or branches whose windows are alike",
+        )
 
 
 def _rows(graph: Graph, name: str) -> int:

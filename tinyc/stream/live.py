@@ -113,7 +113,7 @@ def lifetimes(problem: Problem, turns: Sequence[Turn], start: int, stop: int, us
 def _before_turns(
     problem: Problem, name: str, end: int, start: int, stop: int, uses: Uses
 ) -> tuple[list[int], list[int]] | None:
-    """(born, dies) of a tensor's rows as far as they do not depend on the turns 0 .. end; end + 1 and -1: not known yet.
+    """(born, dies) of a tensor's rows as far as the turns 0 .. end do not decide them; end + 1 and -1: not known yet.
 
     None: the tensor has nothing to do with the layers [start, stop).
     """
@@ -128,9 +128,8 @@ def _before_turns(
     used_later = (there or made) and last >= stop
     dies = [end if used_later else -1] * rows
     for row in range(rows):
-        if row < kept and maker >= stop:  # of the call before: to be read later in this one
-            dies[row] = end
-        elif maker < stop and problem.stays(name, row):
+        waits = row < kept and maker >= stop  # of the call before, to be read later in this one
+        if waits or (maker < stop and problem.stays(name, row)):
             dies[row] = end
     return born, dies
 

@@ -15,7 +15,7 @@ from tinyc.stream.cuts import Cut
 from tinyc.stream.live import dying_row, is_inside, lifetimes, round_up, uses_of
 from tinyc.stream.problem import WHOLE, Form, Group, Piece, Problem, StreamPlan, Turn
 
-WORK = 300_000  # of `place`, where several plans are compared
+WORK = 150_000  # of `place`, where several plans are compared
 FULL_WORK = 2_000_000  # for the one that is taken
 
 Key = tuple[str, int]  # (tensor, row), ("scratch of <node>", turn), ("accumulator of <node>", 0)

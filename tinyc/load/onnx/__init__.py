@@ -8,7 +8,16 @@ from pathlib import Path
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load.onnx import convolution, dense, elementwise, normalization, pooling, quantization, shaping
+from tinyc.load.onnx import (
+    convolution,
+    dense,
+    elementwise,
+    moves,
+    normalization,
+    pooling,
+    quantization,
+    shaping,
+)
 from tinyc.load.onnx.file import OnnxNode, read_onnx
 from tinyc.load.onnx.folding import fold
 from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step
@@ -22,6 +31,7 @@ __all__ = [
     "dense",
     "elementwise",
     "load_onnx",
+    "moves",
     "normalization",
     "pooling",
     "quantization",
@@ -92,7 +102,7 @@ def _importer(node: OnnxNode) -> Importer:
 
 
 def _check_outputs(builder: Builder, node: OnnxNode) -> None:
-    """Only a node's first output is imported; the others (indices, masks, statistics) must be unused."""
+    """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
     for name in node.outputs[1:]:
-        if name and name in builder.read:
+        if name and name in builder.read and name not in builder.values:
             raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)

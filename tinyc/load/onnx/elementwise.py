@@ -13,6 +13,7 @@ from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Act
 from tinyc.ops.clip import Clip
+from tinyc.ops.extremum import Extremum
 from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
@@ -87,9 +88,12 @@ def clip(s: Step) -> None:
 
 @imports("Max", "Min")
 def bound(s: Step) -> None:
-    """The larger (smaller) of a tensor and a constant number."""
-    if s.input_count != 2 or (s.constant(0) is None and s.constant(1) is None):
-        raise TinycError(f"{s.node.op} of computed tensors is not supported, only with a constant number", s.where)
+    """The larger (smaller) of two tensors, or of a tensor and a constant number."""
+    if s.input_count != 2:
+        raise TinycError(f"{s.node.op} of {s.input_count} tensors is not supported, only of two", s.where)
+    if s.constant(0) is None and s.constant(1) is None:
+        s.emit("extremum", [s.value(0), s.value(1)], Extremum(s.node.op == "Max"))
+        return
     constant = 0 if s.constant(0) is not None else 1
     number = s.scalar(constant, 0.0)
     bounds = (number, math.inf) if s.node.op == "Max" else (-math.inf, number)

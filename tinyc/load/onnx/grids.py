@@ -47,9 +47,10 @@ class Grid:
         return np.asarray((self.ints - self.zero).astype(np.float32) * self.scale, np.float32)
 
     def centred(self) -> Grid:
-        """The same reals with zero point 0; in 8 bits where 4 are too few. Unchanged if they need more than 8."""
+        """The same reals with zero point 0, in 8 or 16 bits where it takes them."""
         ints = self.ints - self.zero
-        for dtype in (self.dtype, "s8"):
+        kinds: tuple[DType, ...] = (self.dtype, "s8", "s16")
+        for dtype in kinds:
             lo, hi = INT_RANGE[dtype]
             if ints.size and ints.min() >= lo and ints.max() <= hi:
                 return Grid(ints, self.scale, np.zeros_like(self.zero), dtype)

@@ -20,7 +20,8 @@ from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
 from tinyc.load.onnx.file import FLOATS, MAX_ELEMENTS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
-from tinyc.load.onnx.ports import quant_of_input, with_unsigned_ports
+from tinyc.load.onnx.ports import quant_of_input
+from tinyc.load.ports import with_unsigned_ports
 from tinyc.ops import all_ops
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.reshape import Reshape
@@ -227,7 +228,7 @@ class Step:
     def weight(self, index: int, move: Move, axis: int) -> Value:
         """Constant weights or bias, their elements moved: integers with a scale per index of `axis`, or floats.
 
-        Integers with a zero point are shifted until it is 0; TinycError if they leave 8 bits then.
+        Integers with a zero point are shifted until it is 0, and widened to 16 bits if they leave 8 then.
         """
         grid = self.builder.grids.get(self._name(index))
         if grid is None:
@@ -236,7 +237,7 @@ class Step:
             grid = grid.centred()
         if grid.zero.any():
             raise TinycError(
-                f"weights '{self.node.inputs[index]}' minus their zero point leave int8",
+                f"weights '{self.node.inputs[index]}' minus their zero point leave int16",
                 self.where,
                 "quantize the weights symmetrically (zero point 0), as int8",
             )
@@ -274,9 +275,12 @@ class Step:
         name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
         return self._add(op, inputs, attrs, name, tensor)
 
-    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None) -> None:
-        """Add the (last) node: it computes the first output of the ONNX node, in integers if `quant` is given."""
-        self._add(op, inputs, attrs, self.node.outputs[0], self.node.outputs[0], quant)
+    def emit(
+        self, op: str, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0
+    ) -> None:
+        """Add the (last) node: it computes an output of the ONNX node, in integers if `quant` is given."""
+        name = self.node.outputs[output]
+        self._add(op, inputs, attrs, name, name, quant)
 
     def _add(
         self,

@@ -56,7 +56,7 @@ def quantize_linear(s: Step) -> None:
     one, at = _per_tensor(s, scale, zero)
     if moved:
         s.builder.unsigned.add(s.node.outputs[0])
-    s.emit("quantize", [s.value(0)], Quantize(held), Quant((one,), (at - moved,)))
+    s.emit("quantize", [s.value(0)], Quantize(held, half_even=True), Quant((one,), (at - moved,)))
 
 
 @imports("DequantizeLinear")

@@ -1,0 +1,100 @@
+"""The further cases of kernel_cases.py: int16 activations, int16 weights, and operators that only move or compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tests.ops.one_node import one_node, tensor
+from tests.ops.weighted import Layer
+from tests.ops.weighted import graph_of as weighted
+from tinyc.ir.graph import Graph, Quant, read_only
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.add import Add
+from tinyc.ops.argmax import ArgMax
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.base import RELU6, Padding, Pair
+from tinyc.ops.clip import Clip
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.extremum import Extremum
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.quantize import Quantize
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_nearest import ResizeNearest
+from tinyc.ops.slice import Slice
+from tinyc.ops.sub import Sub
+from tinyc.ops.transpose_conv2d import TransposeConv2D
+
+ONE = Padding(1, 1, 1, 1)
+
+
+def weighted_cases() -> Iterator[Graph]:
+    """Weighted layers, of int16 and with int16 weights."""
+    layers = [
+        Layer("conv2d", Conv2D(pad=ONE), (1, 4, 5, 6), (7, 3, 3, 6)),
+        Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE), (1, 5, 6, 9), (3, 3, 9)),
+        Layer("fully_connected", FullyConnected(), (2, 17), (5, 17)),
+    ]
+    for layer in layers:
+        yield _int16(weighted(layer))
+        yield _int16_weights(weighted(layer))
+    x, y_scale = tensor("x", (1, 3, 4, 5), 0.05, 3), 0.4
+    attrs = TransposeConv2D(Pair(2, 2), Pair(1, 0), Pair(5, 8))
+    w = np.random.default_rng(1).integers(-127, 128, (6, 3, 3, 5)).astype(np.int8)
+    plain = one_node("transpose_conv2d", attrs, [x, tensor("w", w.shape, 0.01)], y_scale, -5, {"w": w})
+    yield plain
+    yield _int16(plain)
+
+
+def _int16(graph: Graph) -> Graph:
+    """The graph with int16 input and output; a bias becomes 64 bits wide, as TensorFlow Lite has it."""
+    values = dict(graph.values)
+    for name in ("x", "y"):
+        scale, _ = values[name].quant.per_tensor  # type: ignore[union-attr]
+        values[name] = replace(values[name], dtype="s16", quant=Quant((scale / 256,), (0,)))
+    consts = dict(graph.consts)
+    if "b" in values:
+        values["b"] = replace(values["b"], dtype="s64")
+        consts["b"] = read_only(consts["b"].astype(np.int64) * 256)
+    return replace(graph, values=values, consts=consts)
+
+
+def _int16_weights(graph: Graph) -> Graph:
+    """The graph with weights of -255 .. 255, as int8 ones with a zero point become."""
+    w = graph.consts["w"].astype(np.int16)
+    values = graph.values | {"w": replace(graph.values["w"], dtype="s16")}
+    return replace(graph, values=values, consts={**graph.consts, "w": read_only(w + np.sign(w) * 128)})
+
+
+def other_cases() -> Iterator[Graph]:
+    """All the rest."""
+    x, image = tensor("x", (1, 7, 5, 9), 0.1, 7), tensor("x", (1, 3, 4, 5), 0.1, 7)
+    a, b = tensor("a", (1, 3, 5), 0.1, 7), tensor("b", (1, 3, 5), 0.1, 7)
+    yield one_node("absolute", Absolute(), [x], 0.1, -20)
+    yield one_node("requantize", Requantize("s8"), [tensor("x", (1, 37), 0.1, 135, "u8")], 0.1, 7)
+    yield one_node("argmax", ArgMax(3), [x])
+    yield one_node("extremum", Extremum(largest=False), [a, b], 0.1, 7)
+    bilinear = ResizeBilinear(((0, 0, 0), (0, 1, 512), (1, 2, 100)), ((0, 1, 1), (2, 3, 1000), (3, 3, 0)))
+    yield one_node("resize_bilinear", bilinear, [image], 0.1, 7)
+    yield one_node("resize_nearest", ResizeNearest((0, 0, 2, 1), (3, 1, 1)), [image], 0.1, 7)
+    yield one_node("slice", Slice((0, 6, 0, 2), (1, 3, 5, 4), (1, -2, 1, 1)), [x], 0.1, 7)
+    wide, wide_a, wide_b = (tensor(name, (1, 7, 5, 9), 0.001, 0, "s16") for name in "xab")
+    yield one_node("add", Add(), [wide_a, wide_b], 0.0015)
+    yield one_node("sub", Sub(), [wide_a, wide_b], 0.0015)
+    yield one_node("mul", Mul(), [wide_a, wide_b], 0.0007)
+    yield one_node("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2)), [wide], 0.001)
+    yield one_node("max_pool2d", MaxPool2D(Pair(3, 3), pad=ONE), [wide], 0.001)
+    yield one_node("mean", Mean((1, 2)), [wide], 0.0008)
+    yield one_node("clip", Clip(RELU6), [wide], 0.001)
+    yield one_node("leaky_relu", LeakyRelu(0.1), [wide], 0.0012)
+    yield one_node("quantize", Quantize("s16"), [tensor("x", (1, 37), dtype="f32")], 0.001)
+    yield one_node("dequantize", Dequantize(), [wide])

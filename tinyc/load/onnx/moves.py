@@ -1,0 +1,207 @@
+"""Operators that cut, pick, resize and rearrange: Slice, Split, Gather, Resize, DepthToSpace; ArgMax; ConvTranspose."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.file import MAX_ELEMENTS
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.resizing import bilinear_onnx, nearest_onnx
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.argmax import ArgMax
+from tinyc.ops.base import Pair
+from tinyc.ops.concat import Concat
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_nearest import ResizeNearest
+from tinyc.ops.slice import Slice, whole
+from tinyc.ops.transpose import Transpose
+from tinyc.ops.transpose_conv2d import TransposeConv2D
+
+_MOST_PICKED = 64  # indices of a Gather, each of which becomes a slice
+
+
+@imports("Slice")
+def slice_(s: Step) -> None:
+    """Starts and ends are attributes before opset 10, inputs since; steps may be negative."""
+    x = s.value(0)
+    rank = len(x.shape)
+    if s.opset < 10:
+        starts, ends = s.node.ints("starts") or (), s.node.ints("ends") or ()
+        axes = s.node.ints("axes") or tuple(range(len(starts)))
+        steps: tuple[int, ...] = (1,) * len(starts)
+    else:
+        starts, ends = s.numbers(1), s.numbers(2)
+        axes = s.numbers(3) if s.has(3) else tuple(range(len(starts)))
+        steps = s.numbers(4) if s.has(4) else (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise TinycError(f"starts {list(starts)}, ends {list(ends)}, steps {list(steps)} do not fit together", s.where)
+    ranges = [range(size) for size in x.shape]
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        k = s.axis(axis, rank)
+        ranges[k] = range(*slice(start, end, step).indices(x.shape[k]))
+    if min((len(r) for r in ranges), default=1) < 1:
+        raise TinycError(f"starts {list(starts)}, ends {list(ends)} leave nothing of {list(x.shape)}", s.where)
+    steps = tuple(r.step if len(r) > 1 else 1 for r in ranges)
+    s.emit("slice", [x], Slice(tuple(r.start for r in ranges), tuple(len(r) for r in ranges), steps))
+
+
+@imports("Split")
+def split(s: Step) -> None:
+    """Into equal parts, or as the attribute or (since opset 13) the input says."""
+    x = s.value(0)
+    axis = s.axis(s.node.int_("axis", 0), len(x.shape))
+    given = s.numbers(1) if s.has(1) else s.node.ints("split")
+    count = s.node.int_("num_outputs", len(s.node.outputs))
+    size = x.shape[axis]
+    if given is None and 0 < count <= size:
+        part = -(-size // count)
+        given = tuple(min(part, size - k * part) for k in range(count))
+    if given is None or sum(given) != size or min(given) < 1 or len(given) != len(s.node.outputs):
+        raise TinycError(f"axis {axis} of {list(x.shape)} is not split into {list(given or ())}", s.where)
+    at = 0
+    for k, part in enumerate(given):
+        if s.node.outputs[k]:
+            s.emit("slice", [x], whole(x.shape, axis, at, part), output=k)
+        at += part
+
+
+@imports("Gather")
+def gather(s: Step) -> None:
+    """With constant indices: slices, joined."""
+    x = s.value(0)
+    axis = s.axis(s.node.int_("axis", 0), len(x.shape))
+    indices = s.constant(1)
+    if indices is None or indices.dtype.kind not in "iu":
+        raise TinycError("its indices are computed; they must be constants", s.where)
+    size = x.shape[axis]
+    picked = [int(k) + (size if k < 0 else 0) for k in indices.reshape(-1)]
+    if not picked or min(picked) < 0 or max(picked) >= size:
+        raise TinycError(f"indices {picked[:8]} leave axis {axis} of {list(x.shape)}", s.where)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    steps = {b - a for a, b in itertools.pairwise(picked)}
+    if len(picked) == 1 or (len(steps) == 1 and 0 not in steps):
+        step = steps.pop() if steps else 1
+        part = s.insert("slice", [x], whole(x.shape, axis, picked[0], len(picked), step), "picked")
+    elif len(picked) > _MOST_PICKED:
+        raise TinycError(f"{len(picked)} indices in no regular order are too many", s.where)
+    else:
+        parts = [s.insert("slice", [x], whole(x.shape, axis, k, 1), f"part{i}") for i, k in enumerate(picked)]
+        part = s.insert("concat", parts, Concat(axis), "picked")
+    s.emit("reshape", [part], Reshape(shape))
+
+
+@imports("Resize", "Upsample")
+def resize(s: Step) -> None:
+    """Rows and columns of an image, to the nearest pixel or bilinear."""
+    x = s.image(0)
+    if len(s.value(0).shape) != 4:
+        raise TinycError("only images [1, C, H, W] can be resized", s.where)
+    size, scale = _sizes(s, s.value(0))
+    if max(size) > 32767 or math.prod(size) * x.shape[3] > MAX_ELEMENTS:
+        raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
+    old = s.node.op == "Upsample" or s.opset < 11
+    rule = "asymmetric" if old else s.node.text("coordinate_transformation_mode", "half_pixel")
+    mode = s.node.text("mode", "nearest")
+    try:
+        if mode == "nearest":
+            rounding = "floor" if old else s.node.text("nearest_mode", "round_prefer_floor")
+            rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
+            s.emit_image("resize_nearest", [x], ResizeNearest(rows, columns), rank=4)
+        elif mode in ("linear", "bilinear") and not s.node.int_("antialias", 0):
+            taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
+            s.emit_image("resize_bilinear", [x], ResizeBilinear(taps[0], taps[1]), rank=4)
+        else:
+            raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
+    except ValueError as e:
+        raise TinycError(f"resizing by the rule '{e}' is not supported", s.where) from e
+
+
+def _sizes(s: Step, x: Value) -> tuple[Pair, tuple[float, float]]:
+    """(new height and width, their scales)."""
+    sizes = 3 if s.node.op == "Resize" and s.opset >= 11 else None
+    if sizes is not None and s.has(sizes):
+        wanted = s.numbers(sizes)
+        scales = [n / size for n, size in zip(wanted, x.shape, strict=False)]
+    else:
+        array = s.weights(2 if sizes is not None else 1)
+        scales = [float(v) for v in array.reshape(-1)]
+        wanted = tuple(math.floor(size * v) for size, v in zip(x.shape, scales, strict=False))
+    if len(wanted) != 4 or wanted[:2] != x.shape[:2] or min(wanted) < 1 or min(scales) <= 0:
+        raise TinycError(f"{list(x.shape)} cannot be resized to {list(wanted)}: only rows and columns change", s.where)
+    return Pair(wanted[2], wanted[3]), (scales[2], scales[3])
+
+
+@imports("DepthToSpace", "SpaceToDepth")
+def move_blocks(s: Step) -> None:
+    """As a reshape, a transpose and a reshape."""
+    x, b = s.value(0), s.node.int_("blocksize", 0)
+    if len(x.shape) != 4 or b < 1:
+        raise TinycError(f"blocks of {b}x{b} of {list(x.shape)}", s.where)
+    n, c, h, w = x.shape
+    if s.node.op == "SpaceToDepth":
+        wide, perm, shape = (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4), (n, c * b * b, h // b, w // b)
+    elif s.node.text("mode", "DCR") == "DCR":
+        wide, perm, shape = (n, b, b, c // b**2, h, w), (0, 3, 4, 1, 5, 2), (n, c // b**2, h * b, w * b)
+    else:
+        wide, perm, shape = (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3), (n, c // b**2, h * b, w * b)
+    if math.prod(wide) != x.elements:
+        raise TinycError(f"{list(x.shape)} has no whole blocks of {b}x{b}", s.where)
+    moved = s.insert("transpose", [s.reshape(x, wide, "blocks")], Transpose(perm), "moved")
+    s.emit("reshape", [moved], Reshape(shape))
+
+
+@imports("ArgMax", "ArgMin")
+def arg_max(s: Step) -> None:
+    """The index is int32 here, int64 in the model; of equals the first."""
+    x = s.value(0)
+    if s.node.int_("select_last_index", 0):
+        raise TinycError("the last of equal elements is not supported, only the first", s.where)
+    axis = s.axis(s.node.int_("axis", 0), len(x.shape))
+    attrs = ArgMax(axis, s.node.op == "ArgMax", bool(s.node.int_("keepdims", 1)))
+    s.emit("argmax", [x], attrs)
+
+
+@imports("Abs")
+def absolute(s: Step) -> None:
+    s.emit("absolute", [s.value(0)], Absolute())
+
+
+@imports("ConvTranspose")
+def conv_transpose(s: Step) -> None:
+    """w [I,O,KH,KW], one group, no dilation."""
+    weights, x = s.weights(1), s.image(0)
+    if weights.ndim != 4 or weights.shape[0] != x.shape[3]:
+        raise TinycError(f"weights {list(weights.shape)} do not fit {x.shape[3]} channels", s.where)
+    kernel = weights.shape[2:]
+    stride = s.node.ints("strides") or (1, 1)
+    if s.node.int_("group", 1) != 1 or any(d != 1 for d in s.node.ints("dilations") or ()):
+        raise TinycError("ConvTranspose with groups or dilation is not supported", s.where)
+    if len(stride) != 2 or min(stride) < 1 or s.node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID", ""):
+        raise TinycError(
+            f"strides {list(stride)} with auto_pad '{s.node.text('auto_pad', 'NOTSET')}'",
+            s.where,
+            "export with explicit pads",
+        )
+    pads, extra = s.node.ints("pads") or (0,) * 4, s.node.ints("output_padding") or (0, 0)
+    if len(pads) != 4 or len(extra) != 2 or min((*pads, *extra)) < 0 or s.node.ints("output_shape") is not None:
+        raise TinycError(f"pads {list(pads)}, output_padding {list(extra)} are not supported", s.where)
+    size = [stride[k] * (x.shape[1 + k] - 1) + kernel[k] + extra[k] - pads[k] - pads[2 + k] for k in (0, 1)]
+    if min(size) < 1 or math.prod(size) * weights.shape[1] > MAX_ELEMENTS:
+        raise TinycError(f"its output would have {size[0]}x{size[1]} pixels", s.where)
+    w = s.weight(1, lambda a: a.transpose(1, 2, 3, 0), 0)
+    b = _bias(s, w.shape[0]) if s.has(2) else None
+    attrs = TransposeConv2D(Pair(*stride), Pair(*pads[:2]), Pair(*size))
+    s.emit_image("transpose_conv2d", [x, w, b], attrs, rank=4)
+
+
+def _bias(s: Step, out_c: int) -> Value:
+    bias: Array = s.weights(2)
+    if bias.shape != (out_c,):
+        raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)
+    return s.weight(2, np.asarray, 0)

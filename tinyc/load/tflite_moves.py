@@ -1,0 +1,273 @@
+"""TFLite operators that cut, join and resize tensors, and those that compare; imported like those of tflite_ops.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.load.resizing import bilinear_tflite, nearest_tflite
+from tinyc.load.tflite_file import MAX_ELEMENTS
+from tinyc.load.tflite_graph import Step, elements
+from tinyc.load.tflite_ops import fused, geometry_of_same, imports
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.argmax import ArgMax
+from tinyc.ops.base import Pair
+from tinyc.ops.concat import Concat
+from tinyc.ops.extremum import Extremum
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_nearest import ResizeNearest
+from tinyc.ops.slice import Slice, whole
+from tinyc.ops.transpose import Transpose
+from tinyc.ops.transpose_conv2d import TransposeConv2D
+
+_SAME = 0  # schema enum Padding
+
+
+def _axis(s: Step, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise TinycError(f"axis {axis} does not fit a tensor of rank {rank}", s.where)
+    return axis % rank
+
+
+@imports("STRIDED_SLICE")
+def strided_slice(s: Step) -> None:
+    """Any begin, end, stride and mask but ellipsis and new axes."""
+    o = s.options("StridedSliceOptions")
+    constant = s.constant(0)
+    shape = s.value(0).shape if constant is None else constant.shape
+    begin, end, step = (s.numbers(k) for k in (1, 2, 3))
+    if o["EllipsisMask"] or o["NewAxisMask"] or not len(begin) == len(end) == len(step) <= len(shape):
+        raise TinycError("STRIDED_SLICE with an ellipsis or a new axis is not supported", s.where)
+    if 0 in step:
+        raise TinycError("STRIDED_SLICE with stride 0", s.where)
+    ranges = []
+    for k, size in enumerate(shape):
+        if k >= len(begin):
+            ranges.append(range(size))
+        elif o["ShrinkAxisMask"] >> k & 1:
+            at = _axis(s, begin[k], size)
+            ranges.append(range(at, at + 1))
+        else:
+            first = None if o["BeginMask"] >> k & 1 else begin[k]
+            last = None if o["EndMask"] >> k & 1 else end[k]
+            ranges.append(range(*slice(first, last, step[k]).indices(size)))
+    shrunk = tuple(len(r) for k, r in enumerate(ranges) if k >= len(begin) or not o["ShrinkAxisMask"] >> k & 1)
+    if min((len(r) for r in ranges), default=1) < 1:
+        raise TinycError("STRIDED_SLICE of nothing", s.where)
+    if constant is not None:
+        s.fold(constant[np.ix_(*ranges)].reshape(shrunk))
+        return
+    _cut(s, ranges)
+
+
+def _cut(s: Step, ranges: Sequence[range]) -> None:
+    """The slice, and the reshape that drops axes where the output has fewer."""
+    x, y = s.value(0), s.declared()
+    attrs = Slice(
+        tuple(r.start for r in ranges),
+        tuple(len(r) for r in ranges),
+        tuple(r.step if len(r) > 1 else 1 for r in ranges),
+    )
+    if y.shape == attrs.size:
+        s.emit("slice", (x,), attrs, y)
+        return
+    part = s.between("slice", attrs.size, y)
+    s.insert("slice", (x,), attrs, part)
+    s.emit("reshape", (part,), Reshape(y.shape), y)
+
+
+@imports("SLICE")
+def slice_(s: Step) -> None:
+    shape = s.value(0).shape
+    begin, size = s.numbers(1), s.numbers(2)
+    if not len(begin) == len(size) == len(shape):
+        raise TinycError(f"SLICE of {len(size)} axes of a tensor of rank {len(shape)}", s.where)
+    ranges = [range(b, n if m == -1 else b + m) for b, m, n in zip(begin, size, shape, strict=True)]
+    if any(r.start < 0 or r.stop > n or len(r) < 1 for r, n in zip(ranges, shape, strict=True)):
+        raise TinycError(f"SLICE {list(begin)}, {list(size)} leaves {list(shape)}", s.where)
+    _cut(s, ranges)
+
+
+def _parts(s: Step, index: int, axis: int, sizes: Sequence[int]) -> None:
+    """One slice per output, one after the other along the axis."""
+    x = s.value(index)
+    axis = _axis(s, axis, len(x.shape))
+    if len(sizes) != s.output_count or min(sizes, default=0) < 1 or sum(sizes) != x.shape[axis]:
+        raise TinycError(f"parts {list(sizes)} do not make up axis {axis} of {list(x.shape)}", s.where)
+    at = 0
+    for k, size in enumerate(sizes):
+        y = s.declared(k)
+        attrs = whole(x.shape, axis, at, size)
+        if y.shape == attrs.size:
+            s.insert("slice", (x,), attrs, y)
+        else:
+            part = s.between(f"part{k}", attrs.size, y)
+            s.insert("slice", (x,), attrs, part)
+            s.insert("reshape", (part,), Reshape(y.shape), y)
+        s.define(k, y)
+        at += size
+
+
+@imports("SPLIT")
+def split(s: Step) -> None:
+    count = s.output_count
+    size = s.value(1).shape[_axis(s, s.numbers(0)[0], len(s.value(1).shape))] if s.numbers(0) else 0
+    if count < 1 or size % count:
+        raise TinycError(f"{size} elements do not split into {count} equal parts", s.where)
+    _parts(s, 1, s.numbers(0)[0], (size // count,) * count)
+
+
+@imports("SPLIT_V")
+def split_v(s: Step) -> None:
+    axis, sizes = s.numbers(2), list(s.numbers(1))
+    if len(axis) != 1:
+        raise TinycError("SPLIT_V needs one axis", s.where)
+    rest = s.value(0).shape[_axis(s, axis[0], len(s.value(0).shape))] - sum(n for n in sizes if n >= 0)
+    _parts(s, 0, axis[0], [rest if n < 0 else n for n in sizes])
+
+
+@imports("UNPACK")
+def unpack(s: Step) -> None:
+    """One slice per index of the axis, which is dropped."""
+    _parts(s, 0, s.options("UnpackOptions")["Axis"], (1,) * s.output_count)
+
+
+@imports("PACK")
+def pack(s: Step) -> None:
+    """Tensors stacked along a new axis. Of constants: the usual way to compute the shape of a RESHAPE."""
+    parts = [s.constant(i) for i in range(s.input_count)]
+    known = [part for part in parts if part is not None]
+    axis = s.options("PackOptions")["Axis"]
+    if known and len(known) == len(parts) and len({part.shape for part in known}) == 1:
+        s.fold(np.stack(known, _axis(s, axis, known[0].ndim + 1)))
+        return
+    y = s.declared()
+    axis = _axis(s, axis, len(y.shape))
+    wide = []
+    for k in range(s.input_count):
+        x = s.value(k)
+        if x.shape != (*y.shape[:axis], *y.shape[axis + 1 :]):
+            raise TinycError(f"PACK of {list(x.shape)} to {list(y.shape)}", s.where)
+        part = s.between(f"part{k}", (*x.shape[:axis], 1, *x.shape[axis:]), x)
+        s.insert("reshape", (x,), Reshape(part.shape), part)
+        wide.append(part)
+    s.emit("concat", wide, Concat(axis), y)
+
+
+def _new_size(s: Step) -> tuple[Value, Pair]:
+    x, size = s.image(0), s.numbers(1)
+    if len(size) != 2 or min(size) < 1 or max(size) > 32767 or math.prod(size) * x.shape[3] > MAX_ELEMENTS:
+        raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
+    return x, Pair(*size)
+
+
+@imports("RESIZE_NEAREST_NEIGHBOR")
+def resize_nearest(s: Step) -> None:
+    o, (x, size) = s.options("ResizeNearestNeighborOptions"), _new_size(s)
+    rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
+    rows, columns = (nearest_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
+    s.emit("resize_nearest", (x,), ResizeNearest(rows, columns))
+
+
+@imports("RESIZE_BILINEAR")
+def resize_bilinear(s: Step) -> None:
+    o, (x, size) = s.options("ResizeBilinearOptions"), _new_size(s)
+    rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
+    rows, columns = (bilinear_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
+    s.emit("resize_bilinear", (x,), ResizeBilinear(rows, columns))
+
+
+@imports("TRANSPOSE_CONV")
+def transpose_conv(s: Step) -> None:
+    o, x, y = s.options("TransposeConvOptions"), s.image(2), s.declared()
+    w = s.weights(1, x, axis=0)
+    if len(w.shape) != 4 or len(y.shape) != 4:
+        raise TinycError(f"weights {list(w.shape)} and output {list(y.shape)} must have rank 4", s.where)
+    stride, size = Pair(o["StrideH"], o["StrideW"]), Pair(*y.shape[1:3])
+    if min(stride) < 1:
+        raise TinycError(f"stride {tuple(stride)} must be positive", s.where)
+    pad = Pair(0, 0)
+    if o["Padding"] == _SAME:
+        # The padding of the convolution that this one transposes: from the output, as large, to the input.
+        before = [geometry_of_same(size[k], w.shape[1 + k], stride[k])[0] for k in (0, 1)]
+        pad = Pair(before[0], before[1])
+    attrs = TransposeConv2D(stride, pad, size, fused(o))
+    s.emit("transpose_conv2d", (x, w, s.bias(3, x, w)), attrs, y)
+
+
+@imports("MAXIMUM")
+def maximum(s: Step) -> None:
+    s.emit("extremum", (s.value(0), s.value(1)), Extremum(largest=True))
+
+
+@imports("MINIMUM")
+def minimum(s: Step) -> None:
+    s.emit("extremum", (s.value(0), s.value(1)), Extremum(largest=False))
+
+
+@imports("ABS")
+def absolute(s: Step) -> None:
+    s.emit("absolute", (s.value(0),), Absolute())
+
+
+@imports("NEG")
+def negate(s: Step) -> None:
+    """Only of floats, as in TensorFlow Lite."""
+    x = s.value(0)
+    if x.dtype != "f32":
+        raise TinycError(f"NEG of {x.dtype}", s.where)
+    s.emit("mul", (x, s.number(-1.0, "minus")), Mul())
+
+
+@imports("ARG_MAX", "ARG_MIN")
+def arg_max(s: Step) -> None:
+    """The index is int32 here, also where the model has int64."""
+    axis = s.numbers(1)
+    if len(axis) != 1:
+        raise TinycError("one axis is needed", s.where)
+    y = s.declared()
+    s.emit("argmax", (s.value(0),), ArgMax(axis[0], s.operator.code == "ARG_MAX"), replace(y, dtype="s32", quant=None))
+
+
+def _blocks(s: Step, options: str) -> tuple[Value, int]:
+    x, size = s.image(0), s.options(options)["BlockSize"]
+    if size < 1:
+        raise TinycError(f"block size {size}", s.where)
+    return x, size
+
+
+@imports("DEPTH_TO_SPACE")
+def depth_to_space(s: Step) -> None:
+    """As a reshape, a transpose and a reshape."""
+    x, b = _blocks(s, "DepthToSpaceOptions")
+    _, in_h, in_w, in_c = x.shape
+    if in_c % (b * b):
+        raise TinycError(f"{in_c} channels do not make blocks of {b}x{b}", s.where)
+    _move_blocks(s, x, (in_h, in_w, b, b, in_c // (b * b)), (0, 2, 1, 3, 4))
+
+
+@imports("SPACE_TO_DEPTH")
+def space_to_depth(s: Step) -> None:
+    """As a reshape, a transpose and a reshape."""
+    x, b = _blocks(s, "SpaceToDepthOptions")
+    _, in_h, in_w, in_c = x.shape
+    if in_h % b or in_w % b:
+        raise TinycError(f"an image of {in_h}x{in_w} has no whole blocks of {b}x{b}", s.where)
+    _move_blocks(s, x, (in_h // b, b, in_w // b, b, in_c), (0, 2, 1, 3, 4))
+
+
+def _move_blocks(s: Step, x: Value, shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+    wide = s.between("blocks", shape, x)
+    s.insert("reshape", (x,), Reshape(shape), wide)
+    moved = s.between("moved", tuple(shape[k] for k in perm), x)
+    s.insert("transpose", (wide,), Transpose(perm), moved)
+    if moved.elements != elements(s.out_tensor(), s.where):
+        raise TinycError(f"blocks {list(shape)} do not make up the output", s.where)
+    s.emit("reshape", (moved,), Reshape(s.out_tensor().shape))

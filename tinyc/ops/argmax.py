@@ -1,0 +1,65 @@
+"""argmax: int32 index of the largest (or smallest) element along one axis, which is dropped; the first of equals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Kept, Observed, Op, Site, Type
+from tinyc.ops.movement import normal_axis
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax:
+    """keep_dims: the axis stays, with size 1."""
+
+    axis: int
+    largest: bool = True
+    keep_dims: bool = False
+
+
+def infer(a: ArgMax, x: Value) -> Sequence[Type]:
+    axis = normal_axis(a.axis, len(x.shape), "argmax")
+    kept = (1,) if a.keep_dims else ()
+    return [Type((*x.shape[:axis], *kept, *x.shape[axis + 1 :]), "s32")]
+
+
+def float_ref(a: ArgMax, x: Array) -> tuple[Array, ...]:
+    found = x.argmax(a.axis, keepdims=a.keep_dims) if a.largest else x.argmin(a.axis, keepdims=a.keep_dims)
+    return (np.asarray(found, np.int32),)
+
+
+def prepare(site: Site) -> ArgMax:
+    return ArgMax(site.attrs.axis, site.attrs.largest, site.attrs.keep_dims)
+
+
+def is_s8(site: Site) -> bool:
+    """int8 input"""
+    return site.x(0).dtype == "s8"
+
+
+def lower(site: Site, p: ArgMax) -> Call:
+    """tc_argmax_s8: the whole tensor."""
+    shape = site.x(0).shape
+    axis = normal_axis(p.axis, len(shape), "argmax")
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    fields: dict[str, int] = {"outer": outer, "n": shape[axis], "inner": inner, "largest": int(p.largest)}
+    return Call((Params(), In(0), Out()), Struct("tc_argmax_s8_t", fields))
+
+
+OP = Op(
+    name="argmax",
+    attrs=ArgMax,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_argmax_s8", lower, when=(is_s8,)),),
+)

@@ -1,0 +1,51 @@
+"""extremum: the larger (or smaller) of two tensors with numpy broadcasting; all share one quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Kernel, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
+from tinyc.ops.movement import need_one_quant
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    largest: bool  # maximum; else minimum
+
+
+def infer(a: Extremum, x0: Value, x1: Value) -> Sequence[Type]:
+    return [Type(broadcast_shape(x0.shape, x1.shape), x0.dtype)]
+
+
+def float_ref(a: Extremum, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (np.maximum(x0, x1) if a.largest else np.minimum(x0, x1),)
+
+
+def prepare(site: Site) -> Extremum:
+    need_one_quant(site)
+    return Extremum(site.attrs.largest)
+
+
+def lower(site: Site, p: Extremum) -> Call:
+    """tc_extremum_s8: element by element."""
+    return Call(arguments(site), Struct("tc_extremum_s8_t", {**loop_fields(site), "largest": int(p.largest)}))
+
+
+OP = Op(
+    name="extremum",
+    attrs=Extremum,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(), SameAs(0)),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_extremum_s8", lower, when=(is_s8, few_loops), inplace=(0, 1)),),
+    rowwise=elementwise,
+)

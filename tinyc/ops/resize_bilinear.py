@@ -1,0 +1,89 @@
+"""resize_bilinear: x[N,H,W,C] -> y[N,H',W',C], interpolated between the four nearest pixels, weights in 1/1024."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.ops.movement import need_one_quant
+from tinyc.ops.windows import check_image, pool_is_s8
+
+ONE = 1024  # weights are in 1 / ONE
+Tap = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeBilinear:
+    """rows[r]: (first row, second row, weight of the second in 1/1024) of output row r; columns alike.
+
+    The loaders resolve the formats' rules.
+    """
+
+    rows: tuple[Tap, ...]
+    columns: tuple[Tap, ...]
+
+
+def infer(a: ResizeBilinear, x: Value) -> Sequence[Type]:
+    check_image(x, "resize_bilinear")
+    _, in_h, in_w, in_c = x.shape
+    for taps, n in ((a.rows, in_h), (a.columns, in_w)):
+        inside = all(0 <= k < n and 0 <= m < n and 0 <= weight <= ONE for k, m, weight in taps)
+        if not taps or not inside or n > 32767:
+            raise TinycError(f"resize_bilinear reads outside an image of {in_h}x{in_w}")
+    return [Type((1, len(a.rows), len(a.columns), in_c), x.dtype)]
+
+
+def _interpolate(a: ResizeBilinear, x: Array) -> Array:
+    """ONE * ONE times the interpolated pixels, in x's dtype."""
+    (k, m, f), (left, right, g) = (np.array(taps, np.int64).T for taps in (a.rows, a.columns))
+    f, g = f[:, None, None].astype(x.dtype), g[:, None].astype(x.dtype)
+    across = x[:, :, left] * (ONE - g) + x[:, :, right] * g
+    return np.asarray(across[:, k] * (ONE - f) + across[:, m] * f)
+
+
+def float_ref(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
+    return ((_interpolate(a, x.astype(np.float64)) / ONE**2).astype(np.float32),)
+
+
+def prepare(site: Site) -> ResizeBilinear:
+    need_one_quant(site)
+    return ResizeBilinear(site.attrs.rows, site.attrs.columns)
+
+
+def int_ref(p: ResizeBilinear, x: Array) -> tuple[Array, ...]:
+    total = _interpolate(p, x.astype(np.int64))
+    half = np.where(total > 0, ONE**2 // 2, -(ONE**2) // 2)
+    return ((np.sign(total) * (np.abs(total + half) // ONE**2)).astype(np.int8),)
+
+
+def lower_resize(site: Site, p: ResizeBilinear) -> Call:
+    """tc_resize_bilinear_s8: the whole tensor."""
+    layout = "[first, second, weight of the second in 1/1024]"
+    fields: dict[str, int | float | str | Const] = {
+        "rows": Const(np.array(p.rows, np.int16), f"[out_h]{layout}", "rows"),
+        "columns": Const(np.array(p.columns, np.int16), f"[out_w]{layout}", "columns"),
+        "in_w": site.x(0).shape[2],
+        "channels": site.x(0).shape[3],
+        "out_h": len(p.rows),
+        "out_w": len(p.columns),
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_resize_bilinear_s8_t", fields))
+
+
+OP = Op(
+    name="resize_bilinear",
+    attrs=ResizeBilinear,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_resize_bilinear_s8", lower_resize, when=(pool_is_s8,)),),
+)

@@ -1,0 +1,67 @@
+"""resize_nearest: x[N,H,W,C] -> y[N,H',W',C], each output pixel a copy of the input pixel that lies nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.windows import check_image
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeNearest:
+    """rows[r]: the input row that output row r copies; columns alike. The loaders resolve the formats' rules."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+def infer(a: ResizeNearest, x: Value) -> Sequence[Type]:
+    check_image(x, "resize_nearest")
+    _, in_h, in_w, in_c = x.shape
+    for picked, n in ((a.rows, in_h), (a.columns, in_w)):
+        if not picked or min(picked) < 0 or max(picked) >= n or n > 32767:
+            raise TinycError(f"resize_nearest picks rows or columns outside an image of {in_h}x{in_w}")
+    return [Type((1, len(a.rows), len(a.columns), in_c), x.dtype)]
+
+
+def float_ref(a: ResizeNearest, x: Array) -> tuple[Array, ...]:
+    return (np.ascontiguousarray(x[:, a.rows][:, :, a.columns]),)
+
+
+def prepare(site: Site) -> ResizeNearest:
+    need_one_quant(site)
+    return ResizeNearest(site.attrs.rows, site.attrs.columns)
+
+
+def lower_resize(site: Site, p: ResizeNearest) -> Call:
+    """tc_resize_nearest: the whole tensor."""
+    fields: dict[str, int | float | str | Const] = {
+        "rows": Const(np.array(p.rows, np.int16), "[out_h]", "rows"),
+        "columns": Const(np.array(p.columns, np.int16), "[out_w]", "columns"),
+        "in_w": site.x(0).shape[2],
+        "out_h": len(p.rows),
+        "out_w": len(p.columns),
+        "unit": site.x(0).shape[3] * element_bytes(site.x(0)),
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_resize_nearest_t", fields))
+
+
+OP = Op(
+    name="resize_nearest",
+    attrs=ResizeNearest,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_resize_nearest", lower_resize),),
+)

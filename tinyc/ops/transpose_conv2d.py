@@ -1,0 +1,114 @@
+"""transpose_conv2d: every x[N,H,W,I] pixel adds w[O,KH,KW,I] * x to a window of y[N,H',W',O], plus b[O]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Act, Bias, Observed, Op, Pair, Site, Type
+from tinyc.ops.wide import WideParams, is_s16, scaling_fields, wide_params
+from tinyc.ops.windows import ConvParams, check_bias, check_image, conv_params, is_s8
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeConv2D:
+    """Input (r, c) adds to output rows r*stride.h - pad.h + k, columns alike; `size` is the output's."""
+
+    stride: Pair
+    pad: Pair  # rows above and columns left that are cut off
+    size: Pair
+    act: Act = Act()
+
+
+def infer(a: TransposeConv2D, x: Value, w: Value, b: Value | None = None) -> Sequence[Type]:
+    check_image(x, "transpose_conv2d")
+    if len(w.shape) != 4 or w.shape[3] != x.shape[3]:
+        raise TinycError(f"transpose_conv2d weights {list(w.shape)} ([O,KH,KW,I]) do not fit input {list(x.shape)}")
+    if min(*a.stride, *a.size) < 1 or min(a.pad) < 0:
+        raise TinycError(
+            f"transpose_conv2d with stride {tuple(a.stride)}, padding {tuple(a.pad)}, size {tuple(a.size)}"
+        )
+    check_bias(b, w.shape[0])
+    return [Type((1, *a.size, w.shape[0]), x.dtype)]
+
+
+def _accumulate(a: TransposeConv2D, x: Array, w: Array) -> Array:
+    """Sums of products [1,H',W',O] in the arrays' own dtype."""
+    _, in_h, in_w, _ = x.shape
+    out_c, k_h, k_w, _ = w.shape
+    room_h = max((in_h - 1) * a.stride.h + k_h, a.pad.h + a.size.h)
+    room_w = max((in_w - 1) * a.stride.w + k_w, a.pad.w + a.size.w)
+    full = np.zeros((1, room_h, room_w, out_c), x.dtype)
+    for ky in range(k_h):
+        for kx in range(k_w):
+            rows = slice(ky, ky + (in_h - 1) * a.stride.h + 1, a.stride.h)
+            columns = slice(kx, kx + (in_w - 1) * a.stride.w + 1, a.stride.w)
+            full[:, rows, columns] += x @ w[:, ky, kx].T
+    return full[:, a.pad.h : a.pad.h + a.size.h, a.pad.w : a.pad.w + a.size.w]
+
+
+def float_ref(a: TransposeConv2D, x: Array, w: Array, b: Array | None = None) -> tuple[Array, ...]:
+    y = _accumulate(a, x, w)
+    return (a.act.clip(y if b is None else y + b),)
+
+
+def prepare(site: Site) -> ConvParams | WideParams:
+    """As of a convolution, but with the bias as the model has it: no zero point is folded in."""
+    p = wide_params(site, 0) if site.x(0).dtype == "s16" else conv_params(site, 0)
+    bias = np.zeros_like(p.bias) if not site.has(2) else site.const(2).astype(p.bias.dtype)
+    return replace(p, bias=bias)
+
+
+def int_ref(p: ConvParams | WideParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
+    # float64 products and sums of int8 are exact (below 2^53) and use BLAS, int64 matmul does not.
+    acc = _accumulate(p.attrs, x.astype(np.float64) - p.x_zero, p.w.astype(np.float64))
+    return (p.finish(acc.astype(np.int64) + p.bias),)
+
+
+def macs(site: Site) -> int:
+    """Input elements times taps of each, those that fall off the border included."""
+    return site.x(0).elements * site.x(1).elements // site.x(0).shape[3]
+
+
+def lower(site: Site, p: ConvParams | WideParams) -> Call:
+    """tc_transpose_conv2d_s8 and tc_transpose_conv2d_s16: the whole tensor."""
+    a: TransposeConv2D = site.attrs
+    out_c, k_h, k_w, in_c = p.w.shape
+    fields: dict[str, int | float | str | Const] = {
+        "w": Const(p.w.astype(np.int8), "[out_c][k_h][k_w][in_c]", "w"),
+        **_output_fields(p),
+        **dict(zip(("in_h", "in_w"), site.x(0).shape[1:3], strict=True)),
+        **{"in_c": in_c, "out_h": a.size.h, "out_w": a.size.w, "out_c": out_c, "k_h": k_h, "k_w": k_w},
+        **{"stride_h": a.stride.h, "stride_w": a.stride.w, "pad_top": a.pad.h, "pad_left": a.pad.w},
+        "x_zero": p.x_zero,
+    }
+    kind = "s16" if isinstance(p, WideParams) else "s8"
+    return Call((Params(), In(0), Out()), Struct(f"tc_transpose_conv2d_{kind}_t", fields))
+
+
+def _output_fields(p: ConvParams | WideParams) -> dict[str, int | float | str | Const]:
+    if isinstance(p, ConvParams):
+        return p.struct_fields()
+    return scaling_fields(p)
+
+
+OP = Op(
+    name="transpose_conv2d",
+    attrs=TransposeConv2D,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
+    quant_out=(Observed(),),
+    kernels=(
+        Kernel("tc_transpose_conv2d_s8", lower, when=(is_s8,)),
+        Kernel("tc_transpose_conv2d_s16", lower, when=(is_s16,)),
+    ),
+    macs=macs,
+)
