@@ -90,7 +90,9 @@ def test_detector_with_float_ports(models_dir: Path) -> None:
     """mcunet: residual blocks, two resized maps, three outputs, one image."""
     graph = normalize(load_model(models_dir / "zoo" / "mcunet_detection_int8.tflite"))
     io = read(models_dir / "zoo" / "mcunet_detection_int8_io.npz")
-    found = prepare_int(graph, Numerics.TFLM)({graph.inputs[0]: io["in0"][0].reshape(graph.values["input"].shape)})
+    found = prepare_int(graph, Numerics.TFLM)(
+        {graph.inputs[0]: io["in0"][0].reshape(graph.values[graph.inputs[0]].shape)}
+    )
     for k, name in enumerate(graph.outputs):
         np.testing.assert_array_equal(found[name].ravel(), io[f"out{k}_tflm"][0].ravel())
 

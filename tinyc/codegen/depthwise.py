@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.finish import FOURS, Finish, Way
-from tinyc.codegen.planes import Layer, function_text, row_words
+from tinyc.codegen.plane_layer import Layer, row_words
+from tinyc.codegen.planes import function_text
 from tinyc.codegen.stream import Fit, Matrix, raised, wide
 from tinyc.codegen.thumb import Work
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special

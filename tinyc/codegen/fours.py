@@ -60,7 +60,7 @@ def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
 
 
 def finish_raised(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int4 weights on top of int16, times 2^12; None if no way is, or they leave [-8, 7]."""
+    """The cheapest proved way for int4 weights on top of int16, times 2^12; None if none is, or they leave [-8, 7]."""
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
     scale = np.full(len(taps), FOURS[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyc.codegen.finish import GROUP, Way
-from tinyc.codegen.planes import Mac, row_macs, row_words
+from tinyc.codegen.plane_layer import Mac, row_macs, row_words
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB

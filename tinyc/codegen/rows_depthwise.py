@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyc.codegen import depthwise, rows_columns
 from tinyc.codegen.finish import Finish
-from tinyc.codegen.planes import row_words
+from tinyc.codegen.plane_layer import row_words
 from tinyc.codegen.row_layer import RowLayer
 from tinyc.codegen.row_planes import row_function
 from tinyc.codegen.stream import Matrix, wide

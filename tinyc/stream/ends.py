@@ -21,23 +21,24 @@ def place_from_ends(
 ) -> tuple[int, ...] | None:
     """An offset for every block, with a height less than `below`; None if none is found. Deterministic.
 
-    top: blocks that end at the height, no two of which are alive together. Heights are tried by bisection, down to
-    `lower_bound`. work: pairs of blocks looked at, at most about that many.
+    top: blocks that end at the height, no two of which are alive together. Heights are tried by bisection, then from
+    `lower_bound` up. work: pairs of blocks looked at, at most about that many.
     """
     search = _Search(layout, top, work)
+    best = search.within(below - 1) if search.rest and top else None
+    if best is None:
+        return None
     step = max(lower_bound // _STEP, 1)
-    low, high = lower_bound, below
-    best: list[int] | None = None
-    if search.rest and top:
-        best = search.within(high - 1)
-    while best is not None and high - low > step and search.work > 0:
+    low, high = lower_bound, below - 1
+    while high - low > step and search.work > 0:
         middle = (low + high) // 2
         found = search.within(middle)
-        if found is None:
-            low = middle + 1
-        else:
-            best, high = found, middle
-    return None if best is None else tuple(best)
+        low, high, best = (middle + 1, high, best) if found is None else (low, middle, found)
+    for limit in range(lower_bound, high, step):  # orders may serve a height and not a larger one
+        found = search.within(limit) if search.work > 0 else None
+        if found is not None:
+            return tuple(found)
+    return tuple(best)
 
 
 class _Search:

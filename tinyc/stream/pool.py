@@ -1,7 +1,7 @@
 """Addresses: every row is a block of its own, placed where the blocks alive with it leave room.
 
 The rows of a contiguous tensor are members of one block, each with its own lifetime; so is a row that is made in place
-of another. What places them is the planner's own `arena.place`.
+of another. What places them is the planner's own `arena.place`, or `ends.py` where that finds less.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.stream.cuts import Cut
+from tinyc.stream.ends import place_from_ends
 from tinyc.stream.live import dying_row, is_inside, lifetimes, round_up, uses_of
 from tinyc.stream.problem import WHOLE, Form, Group, Piece, Problem, StreamPlan, Turn
 
@@ -28,6 +29,7 @@ class _Pool:
     members: list[list[Member]] = field(default_factory=list)
     aligns: list[int] = field(default_factory=list)
     where: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (block, offset in it)
+    scratch: set[int] = field(default_factory=set)  # blocks
 
     def add(self, key: Key, size: int, born: int, dies: int, align: int) -> None:
         """A block of its own, alive in turns born .. dies."""
@@ -55,7 +57,7 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK) -> StreamPlan:
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i]) for i in used)
     layout = Layout(blocks, conflicts(blocks, {}))
     bound = _lower_bound(blocks, len(turns), problem.unit)
-    starts = place(layout, bound + bound // 256, work)  # closer is not worth the search
+    starts = _starts(layout, [number for number, i in enumerate(used) if i in pool.scratch], bound, work)
     offsets = dict.fromkeys(range(len(pool.members)), 0) | dict(zip(used, starts, strict=True))
     at = {key: offsets[block] + inside for key, (block, inside) in pool.where.items()}
     return StreamPlan(
@@ -74,6 +76,16 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK) -> StreamPlan:
         lower_bound_bytes=bound,
         arena_align=16,
     )
+
+
+def _starts(layout: Layout, scratch: Sequence[int], bound: int, work: int) -> tuple[int, ...]:
+    """An offset for every block. Less than 1/256 above the lower bound is not worth a search."""
+    enough = bound + bound // 256
+    starts = place(layout, enough, work)
+    reached = height(layout, starts)
+    if reached <= enough:
+        return starts
+    return place_from_ends(layout, scratch, bound, reached, work) or starts
 
 
 def _scratch(problem: Problem, layer: int) -> str:
@@ -158,6 +170,7 @@ def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Se
         if forms[index].scratch_bytes:
             key = (_scratch(problem, index), max(row, 0))
             pool.add(key, forms[index].scratch_bytes, number, number, problem.scratch_unit)
+            pool.scratch.add(len(pool.members) - 1)
         if row != WHOLE:
             spans.setdefault(index, []).append(number)
     for index, numbers in spans.items():
