@@ -116,8 +116,8 @@ def ours(task: Task) -> Iterator[Row]:
     """int8, int4, and mixed within BUDGET, everything else automatic."""
     calibration = Calibration(task.fit, "first half", True, task.path)
     full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
-    recipes = {
-        "tinyc int8": Recipe(),
+    recipes: dict[str, Recipe | None] = {
+        "tinyc int8": None,
         "tinyc int4": Recipe(weights="int4"),
         f"tinyc mixed, {BUDGET:.0%}": Recipe(weights="auto", weight_bytes=int(BUDGET * full)),
     }

@@ -246,7 +246,7 @@ def test_a_model_that_does_not_fit(tinyc, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.pipeline.load_model", lambda path: 1 / 0)
+    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: 1 / 0)
     ran = tinyc("build", model, "--board", "host")
     assert ran.code == 3
     assert "internal error" in ran.err
@@ -257,7 +257,7 @@ def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinyc.pipeline.load_model", interrupt)
+    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", interrupt)
     assert tinyc("build", model, "--board", "host").code == 130
 
 

@@ -46,7 +46,7 @@ TASKS = [
         21,
         20,
     ),
-    Task("sww", "sww_dev", (*("depthwise_conv2d", "conv2d") * 4, *CNN_HEAD[1:]), 1e-5, 35, 35),
+    Task("sww", "sww_dev", (*("depthwise_conv2d", "conv2d") * 4, *CNN_HEAD[1:]), 1e-5, 35, 40),
     Task("vww", "vww_synthetic", ("conv2d", *("depthwise_conv2d", "conv2d") * 13, *CNN_HEAD), 1e-5, 35, 30),
 ]
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

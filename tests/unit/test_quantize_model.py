@@ -79,7 +79,7 @@ def test_networks_keep_their_function(tmp_path: Path, seed: int, recipe: Recipe)
 @pytest.mark.parametrize("seed", range(3))
 def test_networks_keep_their_function_when_all_is_automatic(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)
-    assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 18
+    assert sqnr_db(graph, quantize_model(graph, calibration, Recipe()), dict(calibration.inputs)) > 18
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -188,7 +188,7 @@ def test_automatic_calibration_measures_on_other_samples(tmp_path: Path) -> None
     graph, calibration = calibrated(model, tmp_path)
     unseen = Teacher.of(graph, samples(graph, 40, seed=9))
     fixed = [quantize(graph, calibration, Recipe(method, False, rounding="nearest")).graph for method in METHODS]
-    automatic = quantize(graph, calibration).graph
+    automatic = quantize(graph, calibration, Recipe()).graph
     assert unseen.score(automatic) > max(unseen.score(g) for g in fixed) - 1.5
 
 

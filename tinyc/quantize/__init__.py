@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tinyc.ir.graph import Graph
-from tinyc.quantize.augment import augmented
+from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.mixed import Sensitivity, for_loss, sensitivities, within
@@ -43,6 +43,7 @@ __all__ = [
     "weight_bytes",
 ]
 
+FEW = 32  # samples
 DEFAULT_LOSS = 1.0  # percent, of --weights auto without a budget or a loss
 # Made-up inputs say little about ranges, and nothing about accuracy: take no risk, spend no time.
 UNPROVEN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest", augment=False)
@@ -81,11 +82,11 @@ def quantize(
 ) -> Quantized:
     """The normalized float graph in integers: int8 activations per tensor, weights per output channel, int32 biases.
 
-    Inputs and outputs are int8 as well. Without a recipe: everything automatic for the user's own inputs, UNPROVEN for
-    synthetic ones. Numerics of the result: `Numerics.OURS`. TinycError if the calibration does not fit the graph's
-    inputs, an operator has no integer form, or the weights do not fit the recipe's bytes.
+    Inputs and outputs are int8 as well. Without a recipe: everything automatic, but UNPROVEN for
+    synthetic inputs and for fewer than FEW. Numerics of the result: `Numerics.OURS`. TinycError if the calibration
+    does not fit the graph's inputs, an operator has no integer form, or the weights do not fit the recipe's bytes.
     """
-    recipe = recipe or (Recipe() if calibration.proven else UNPROVEN)
+    recipe = recipe or _default(graph, calibration)
     report("calibration", 0.0)
     plan = _plan(graph, calibration, recipe, report)
     varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
@@ -101,6 +102,12 @@ def quantize(
     if recipe.weights == "auto":
         found, bits = _mixed(graph, plan, calibration, recipe, report)
     return Quantized(learn(bits), draft.graph, plan, bits, found)
+
+
+def _default(graph: Graph, calibration: Calibration) -> Recipe:
+    """Everything automatic; UNPROVEN for synthetic inputs, and for so few that choosing by them is a lottery."""
+    few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
+    return UNPROVEN if few or not calibration.proven else Recipe()
 
 
 def _plan(graph: Graph, calibration: Calibration, recipe: Recipe, report: Report) -> Plan:

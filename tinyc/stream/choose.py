@@ -18,6 +18,7 @@ UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
 _WORTHWHILE = 0.98  # a better placement is looked for where the bound is below this share of the arena
 _TRIES = 24  # placements that miss the limit
+_HARDER = ((8, FULL_WORK), (40, 4 * FULL_WORK))  # (share, work): a placement that misses it by less is tried again
 _SCRATCH_PRICE = 100  # instructions per byte
 
 
@@ -123,8 +124,9 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
         if not limits.fit_flash(cut):
             return plans
         plan = plan_of(problem, cut)
-        if ram < plan.arena_bytes <= ram + ram // 8:
-            plan = min(plan, plan_of(problem, cut, FULL_WORK), key=_rank)
+        for share, work in _HARDER:
+            if ram < plan.arena_bytes <= ram + ram // share:
+                plan = min(plan, plan_of(problem, cut, work), key=_rank)
         if plan.arena_bytes <= ram:
             return [plan]
         plans.append(plan)

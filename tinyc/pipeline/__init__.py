@@ -1,0 +1,26 @@
+"""The stages in order; the only package that knows them all.
+
+load -> normalize -> quantize -> select -> plan -> lower -> emit -> build -> run -> verify -> report
+"""
+
+from __future__ import annotations
+
+from tinyc.pipeline.building import build, verify_model
+from tinyc.pipeline.compiling import Compiled, compile_model, is_float, quantize_float
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.profiling import profile_model
+from tinyc.pipeline.proving import proof_samples, prove
+
+__all__ = [
+    "Compiled",
+    "Options",
+    "Progress",
+    "build",
+    "compile_model",
+    "is_float",
+    "profile_model",
+    "proof_samples",
+    "prove",
+    "quantize_float",
+    "verify_model",
+]

@@ -1,0 +1,52 @@
+"""The commands that go all the way: build keeps a folder, verify keeps nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tinyc.board import Board, load_board
+from tinyc.build.toolchain import find_toolchain
+from tinyc.onboard import RENODE, add_device, add_renode, check_request
+from tinyc.output_folder import REPORT_FILE, replacing
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.proving import proof_samples, prove, prove_in
+from tinyc.report import Report
+
+
+def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
+    """The report of a model that was compiled, run on the board's machine and verified; and its folder.
+
+    The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
+    complete or not at all. With it come `device/`, firmware for the board itself where that has a UART, and
+    `renode/` when that is the emulator: the proof is then another one's, and `run_renode` runs what was written. Raises
+    TinycError, with exit code 1 when the model does not fit the board.
+    """
+    board = load_board(options.board)
+    check_request(board, options.harness, options.task, options.emulator)
+    compiled = compile_model(path, board, options, progress)
+    target_folder = out or Path("build") / compiled.program.name
+    proof = replace(options, emulator=None) if options.emulator == RENODE else options
+    with replacing(target_folder) as folder:
+        report = prove_in(folder, compiled, board, proof, progress)
+        with progress.stage("device"):
+            _add_for_board(folder, compiled, board, options, report)
+        (folder / REPORT_FILE).write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+    return report, target_folder
+
+
+def _add_for_board(folder: Path, compiled: Compiled, board: Board, options: Options, report: Report) -> None:
+    toolchain = find_toolchain(board, options.toolchain)
+    program = compiled.program
+    add_device(folder, program.name, board, toolchain, options.harness, options.task)
+    if options.emulator == RENODE:
+        _, samples = proof_samples(compiled, options)
+        add_renode(folder, compiled.graph, program, samples, board, toolchain, report.instructions, report.machine)
+
+
+def verify_model(path: Path, options: Options, progress: Progress) -> Report:
+    """Like `build`, in a temporary folder of which nothing is kept."""
+    board = load_board(options.board)
+    return prove(compile_model(path, board, options, progress), board, options, progress)

@@ -1,0 +1,172 @@
+"""From the model file to the C text of the library; needs no tool."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tinyc.board import Board
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph
+from tinyc.load import is_onnx, load_model
+from tinyc.lower import Program, lower
+from tinyc.lower_rows import lower_streamed
+from tinyc.memory import plan_memory, plan_window
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.passes import normalize
+from tinyc.passes.dead_channels import drop_dead_channels
+from tinyc.passes.inputs import Perm, take_inputs_as_computed
+from tinyc.pipeline.options import Options, Progress
+from tinyc.plan import Plan
+from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
+from tinyc.quantize import Calibration as CalibrationInputs
+from tinyc.select import Choice, Goal, candidates, choose
+from tinyc.stream import StreamPlan, without_time_padding
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A model after the stages that need no tool: the integer graph, the program, and the library's text."""
+
+    path: Path
+    sha256: str
+    float_graph: Graph | None
+    graph: Graph
+    program: Program
+    files: Mapping[str, str]
+    calibration: CalibrationInputs | None
+    plan: Plan | StreamPlan
+
+
+def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
+    """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
+    with progress.stage("load"):
+        loaded = load_model(path)
+        check(loaded, "load", all_ops())
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    with progress.stage("normalize"):
+        normal = normalize(loaded)  # checks the graph after each pass
+    float_graph: Graph | None = None
+    calibration: CalibrationInputs | None = None
+    graph = normal
+    perms: Mapping[str, Perm] = {}
+    if is_float(normal):
+        with progress.stage("quantize"):
+            float_graph = normal
+            quantized_model, calibration = quantize_float(path, normal, board, options, progress)
+            relaid = take_inputs_as_computed(normalize(quantized_model.graph))
+            graph, perms = relaid.graph, relaid.perms
+            check(graph, "quantize", all_ops())
+    elif options.calibration is not None:
+        progress.on_warning("the model is quantized already: --calibration is not used")
+    if float_graph is None and is_onnx(path):
+        relaid = take_inputs_as_computed(graph)
+        graph, perms = relaid.graph, relaid.perms
+    numerics = options.numerics or _own_numerics(path, float_graph)
+    check_stream_options(graph, perms, options)
+    if options.stream_unpadded:
+        float_graph, graph = None, without_time_padding(graph)  # the float model is another function
+        check(graph, "stream", all_ops())
+    with progress.stage("reduce"):
+        graph = drop_dead_channels(graph, numerics)
+        check(graph, "reduce", all_ops())
+    with progress.stage("select"):
+        found = candidates(graph, board.isa, numerics)
+        choices = _choose(found, board, options)
+    with progress.stage("plan"):
+        flash = None if options.optimize == "size" else options.flash_budget or board.flash_bytes
+        ram = options.ram_budget if options.ram_budget is not None else board.ram_bytes
+        plan: Plan | StreamPlan
+        if options.incremental is not None:
+            plan = plan_window(graph, found, choices, options.optimize, options.memory, ram, flash, options.hop)
+        else:
+            choices, plan = plan_memory(
+                graph, found, choices, options.optimize, options.memory, ram, flash, options.input_rows
+            )
+    with progress.stage("emit"):
+        name = options.name or path.stem
+        if isinstance(plan, StreamPlan):
+            program = lower_streamed(graph, plan, numerics, name, perms)
+        else:
+            program = lower(graph, choices, plan, numerics, name, perms)
+        files = emit_library(program, Info(path.name, sha256, board.name))
+    return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan)
+
+
+def quantize_float(
+    path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
+) -> tuple[Quantized, CalibrationInputs]:
+    """The normalized float graph of `path` in integers, by the options, and the calibration inputs.
+
+    Weights of mixed width (`auto`) for a board: its flash budget less what code and other constants take with
+    int8 weights. Without a board the flash budget is the weights' alone.
+    """
+    data = calibrate(path, graph, options.calibration, options.pictures)
+    if not data.proven:
+        progress.on_warning(
+            "no calibration data: activation ranges come from synthetic inputs, accuracy is unproven; "
+            f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
+        )
+    recipe = options.recipe
+    if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash_budget is not None:
+        spent = 0 if board is None else _flash_beside_weights(graph, data, board, options)
+        recipe = replace(recipe, weight_bytes=max(options.flash_budget - spent, 0))
+    return quantize(graph, data, recipe, progress.on_share), data
+
+
+def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:
+    """Bytes that the smallest kernels and all constants but the weights take, estimated with int8 weights."""
+    numerics = options.numerics or Numerics.OURS
+    plain = normalize(quantize(graph, data, UNPROVEN).graph)
+    chosen = choose(candidates(take_inputs_as_computed(plain).graph, board.isa, numerics), Goal("size"))
+    return sum(choice.cost.flash_bytes for choice in chosen.values()) - weight_bytes(plain)
+
+
+def _own_numerics(path: Path, float_graph: Graph | None) -> Numerics:
+    """The model's own where it came quantized: what the format's runtime computes."""
+    if float_graph is not None:
+        return Numerics.OURS
+    return Numerics.ONNX if is_onnx(path) else Numerics.TFLM
+
+
+def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> dict[str, Choice]:
+    """Within the user's flash budget; else within half of the board's flash, since the application needs some,
+    or as small as can be where that is not enough."""
+    if options.flash_budget is not None or board.flash_bytes is None:
+        return choose(found, Goal(options.optimize, options.flash_budget))
+    for budget in (board.flash_bytes // 2, board.flash_bytes):
+        with suppress(TinycError):
+            return choose(found, Goal(options.optimize, budget))
+    return choose(found, Goal("size"))
+
+
+def is_float(graph: Graph) -> bool:
+    """Whether the model still has to be quantized: no value has a quantization."""
+    return not any(value.quant for value in graph.values.values())
+
+
+def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:
+    """Raises TinycError where the options of incremental libraries do not fit each other or the model."""
+    if options.incremental is None:
+        if options.stream_unpadded or options.hop != 1:
+            raise TinycError("--hop and --stream-unpadded are options of --incremental AXIS")
+        return
+    if options.input_rows:
+        raise TinycError("an incremental library takes rows anyway", hint="leave out --input-rows")
+    if options.hop < 1:
+        raise TinycError(f"a hop of {options.hop} rows: at least 1")
+    first = graph.values[graph.inputs[0]]
+    perm = perms.get(first.name)
+    rows = perm[1] if perm else 1
+    if options.incremental != rows or len(first.shape) < 3:
+        raise TinycError(
+            f"input '{first.name}' {list(first.shape)} has its rows on axis {rows}, not on axis {options.incremental}",
+            first.loc,
+            f"--incremental {rows}, if that is time; other axes cannot be streamed",
+        )

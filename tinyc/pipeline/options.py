@@ -1,0 +1,61 @@
+"""What the pipeline may be asked for, and how it says where it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tinyc.build.device import Protocol
+from tinyc.numerics import Numerics
+from tinyc.quantize import Pictures, Recipe
+from tinyc.select import Optimize
+from tinyc.shrink import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a build may be asked for. Paths are the user's; None stands for the documented default."""
+
+    board: str
+    name: str | None = None
+    numerics: Numerics | None = None
+    optimize: Optimize = "speed"
+    calibration: Path | None = None  # a file, a folder, or `module:function`
+    recipe: Recipe | None = None  # how a float model is quantized; None: automatically
+    pictures: Pictures | None = None  # how pictures become inputs, where the calibration is a folder of them
+    toolchain: str | None = None
+    emulator: str | None = None
+    inputs: Path | None = None
+    expect: str | None = None
+    flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
+    ram_budget: int | None = None  # bytes of arena; None: the board's RAM
+    memory: Memory = "balanced"
+    input_rows: bool = False  # the library takes its input row by row
+    incremental: int | None = None  # axis of time: the library keeps what overlapping windows share
+    hop: int = 1  # new rows per call of an incremental library
+    stream_unpadded: bool = False  # nothing is padded in time: another function
+    samples: int = 20  # at most so many inputs run on the board; 0: all
+    harness: Protocol = "tinyc"  # what the firmware for the board itself speaks
+    task: str | None = None  # of MLPerf Tiny, for its harness
+
+
+@dataclass
+class Progress:
+    """Seconds of each stage, and a callback that hears a stage begin. The pipeline's only mutable value."""
+
+    on_stage: Callable[[str], None] = lambda stage: None
+    on_warning: Callable[[str], None] = lambda message: None
+    on_share: Callable[[str, float], None] = lambda what, share: None  # of a long stage: what, and how much is done
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.on_stage(name)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began

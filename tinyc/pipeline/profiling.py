@@ -1,0 +1,95 @@
+"""Where an inference spends its time on the board's machine."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.cycles import Profile, core_of, model_cycles
+from tinyc.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
+from tinyc.errors import TinycError
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.proving import (
+    as_integers,
+    check_program_fits,
+    chosen_samples,
+    compile_library,
+    input_bytes,
+    layer_name,
+    run_samples,
+)
+from tinyc.run import Inputs, RunResult, find_target
+from tinyc.run.flash_waits import flash_waits
+from tinyc.run.unicorn import find_unicorn
+
+
+def profile_model(path: Path, options: Options, progress: Progress, source: bool, most: int) -> Profile:
+    """Where an inference spends its time on the board's core; in a temporary folder of which nothing is kept.
+
+    source: the dearest source lines and the hottest code as well, at most `most` of each. Raises TinycError
+    when the board's machine does not count instructions.
+    """
+    board = load_board(options.board)
+    if board.is_host:
+        raise TinycError("the host counts no instructions", hint="choose another board: `tinyc boards`")
+    compiled = compile_model(path, board, options, progress)
+    check_program_fits(board, compiled, None)
+    samples = as_integers(chosen_samples(compiled, options), compiled)
+    toolchain = find_toolchain(board, options.toolchain)
+    target = find_target(board, options.emulator)
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
+        folder = Path(name)
+        with progress.stage("compile"):
+            firmware = compile_library(folder, compiled, board, options, toolchain)
+        with progress.stage("run"):
+            ran = run_samples(target, firmware, compiled, samples)
+        with progress.stage("profile"):
+            found = _profile(compiled, firmware, ran, folder, most if source else 0)
+        with progress.stage("flash"):
+            return _with_flash_waits(found, firmware, input_bytes(compiled.graph, samples))
+
+
+def _with_flash_waits(profile: Profile, firmware: Firmware, inputs: Inputs) -> Profile:
+    """The profile with the waits for slow flash, where the board describes one, the core has cycles and unicorn is
+    there to watch its reads."""
+    timing = firmware.board.flash_timing
+    target = find_unicorn(firmware.board)
+    if timing is None or target is None or profile.core is None:
+        return profile
+    waits = flash_waits(target, timing, firmware, inputs)
+    layers = (replace(layer, flash_waits=waits.get(layer.step, 0) // len(inputs)) for layer in profile.layers)
+    return replace(profile, layers=tuple(layers), wait_states=timing.wait_states)
+
+
+def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Path, most: int) -> Profile:
+    elf = firmware.read_elf()
+    board = firmware.board
+    core = core_of(board.core)
+    modelled = model_cycles(ran, elf, core)
+    if modelled is None:
+        raise TinycError(f"{ran.machine} does not count instructions", hint="`pip install unicorn`, or a C compiler")
+    steps = compiled.program.steps
+    facts = [LayerFacts(s.index, layer_name(s), s.title, s.choice.kernel.name, s.macs) for s in steps]
+    instructions = sum(line.executions for line in modelled.lines) // modelled.inferences
+    return Profile(
+        name=compiled.program.name,
+        model=compiled.path.name,
+        board=board.name,
+        machine=ran.machine,
+        toolchain=str(firmware.toolchain),
+        core=core.name if core else None,
+        error=core.error if core else None,
+        clock_hz=board.clock_hz,
+        inferences=modelled.inferences,
+        macs=sum(step.macs for step in steps),
+        cost=Cost(instructions, modelled.total if core else None),
+        layers=layer_costs(modelled, elf, ran.jumps, facts),
+        functions=function_costs(modelled, elf),
+        sources=source_costs(modelled, firmware.elf, folder, most) if most else (),
+        blocks=hot_blocks(modelled, elf, most) if most else (),
+    )

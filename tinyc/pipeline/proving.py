@@ -1,0 +1,250 @@
+"""The firmware of a compiled model, run on the board's machine and compared byte for byte."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tinyc import __version__
+from tinyc.accuracy import measure
+from tinyc.board import Board
+from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.size import LibrarySize, check_fits, library_size
+from tinyc.build.toolchain import Toolchain, find_toolchain
+from tinyc.cycles import ModelledCycles, core_of, model_cycles
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph
+from tinyc.lower import Step
+from tinyc.passes.inputs import inputs_as_in_file
+from tinyc.pipeline.compiling import Compiled
+from tinyc.pipeline.options import Options, Progress
+from tinyc.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify
+from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
+from tinyc.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
+from tinyc.stream import StreamPlan
+from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
+
+NOISE_SAMPLES = 8  # where nobody gives inputs
+
+
+def prove(compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
+    """The report of a model that `compile_model` has compiled for the board with these options."""
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        return prove_in(Path(folder), compiled, board, options, progress)
+
+
+def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
+    graph, program = compiled.graph, compiled.program
+    check_ram_budget(compiled, options)
+    check_program_fits(board, compiled, None)
+    originals, samples = proof_samples(compiled, options)
+    toolchain = find_toolchain(board, options.toolchain)
+    target = find_target(board, options.emulator)
+    with progress.stage("compile"):
+        firmware = compile_library(folder, compiled, board, options, toolchain)
+        size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
+        check_program_fits(board, compiled, size)
+    with progress.stage("reference"):
+        wanted = reference_outputs(graph, program, samples)
+        if options.expect is not None:
+            wanted = expected_outputs(options.expect, graph, samples)
+    with progress.stage("run"):
+        ran = run_samples(target, firmware, compiled, samples)
+    if ran.damaged_guards:
+        raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
+    compared = compare(graph, ran.outputs, wanted)
+    with progress.stage("report"):
+        found = _bisect(folder, compiled, board, options, toolchain, target, samples, compared)
+        verdict = Verify(
+            compared.inputs,
+            compared.output_bytes,
+            compared.mismatches,
+            options.expect or "integer reference",
+            found,
+        )
+        modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
+        return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+
+
+def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Samples]:
+    """What the proof runs on: as the model file takes it, and as the library does."""
+    originals = chosen_samples(compiled, options)
+    return originals, as_integers(originals, compiled)
+
+
+def chosen_samples(compiled: Compiled, options: Options) -> Samples:
+    """What the proof runs on, as the model file takes it: the user's inputs, else the calibration data, else noise."""
+    graph = compiled.float_graph or inputs_as_in_file(compiled.graph, compiled.program.input_perms)
+    if options.inputs is not None:
+        found = load_samples(options.inputs, graph)
+    elif compiled.calibration is not None and not options.stream_unpadded:  # that has a longer window
+        found = fit_samples(compiled.calibration.inputs, graph, compiled.calibration.source)
+    else:
+        found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
+    return found.slice(0, options.samples or len(found))
+
+
+def as_integers(samples: Samples, compiled: Compiled) -> Samples:
+    """The samples as the library takes them: quantized where the model came as floats."""
+    if compiled.float_graph is None:
+        return moved(samples, compiled.program.input_perms)
+    return quantized(samples, compiled.graph, compiled.program.input_perms)
+
+
+def input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
+    rows = (samples.sample(index, graph) for index in range(len(samples)))
+    return [[sample[name].tobytes() for name in graph.inputs] for sample in rows]
+
+
+def compile_library(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:
+    """Writes the library into the folder, and builds the firmware in `firmware/` there."""
+    for name, text in compiled.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+
+
+def run_samples(target: Target, firmware: Firmware, compiled: Compiled, samples: Samples) -> RunResult:
+    """What the machine gave; a run that broke off names the user's layer."""
+    try:
+        return target.run(firmware, input_bytes(compiled.graph, samples))
+    except RunError as error:
+        step = error.step
+        steps = compiled.program.steps
+        raise error.located(steps[step].node.where if step is not None and step >= 0 else None) from error
+
+
+def _bisect(
+    folder: Path,
+    compiled: Compiled,
+    board: Board,
+    options: Options,
+    toolchain: Toolchain,
+    target: Target,
+    samples: Samples,
+    compared: Comparison,
+) -> str | None:
+    """The first step that differs from the integer reference, in words; None if the outputs are equal."""
+    if compared.first_input is None:
+        return None
+    name = compiled.program.name
+    firmware = compile_firmware(
+        folder, name, board, toolchain, options.optimize, folder / "firmware" / "steps", dump_steps=True
+    )
+    one = samples.slice(compared.first_input, 1)
+    ran = run_samples(target, firmware, compiled, one)
+    found = first_difference(compiled.graph, compiled.program, one.sample(0, compiled.graph), ran.steps[0])
+    return found or "every step equals the integer reference: the expected outputs come from other arithmetic"
+
+
+def check_ram_budget(compiled: Compiled, options: Options) -> None:
+    """Raises TinycError (exit code 1) when the arena is larger than the budget that the user gave, with what is
+    missing, where, and what would help."""
+    budget, plan = options.ram_budget, compiled.plan
+    if budget is None or plan.arena_bytes <= budget:
+        return
+    steps = compiled.program.steps
+    if isinstance(plan, StreamPlan):
+        step, row = plan.turns[plan.peak]
+        layer, moment = steps[step], f", row {row}," if row >= 0 else ""
+    else:
+        layer, moment = max(steps, key=lambda step: step.live_bytes), ""
+    inputs = sum(compiled.graph.values[name].size_bytes for name in compiled.graph.inputs)
+    helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer_name(layer)}'{moment}".rstrip(",")]
+    if plan.lower_bound_bytes > budget:
+        helps.append(f"no placement of these layers takes less than {plan.lower_bound_bytes:,}")
+    if not options.input_rows and len(compiled.graph.inputs) == 1:
+        helps.append(f"the input takes {inputs:,} of them: try --input-rows")
+    helps.append("`tinyc plan` shows what lies in the arena when")
+    raise TinycError(
+        f"the smallest arena found takes {plan.arena_bytes:,} bytes, the budget is {budget:,}: "
+        f"{plan.arena_bytes - budget:,} too few",
+        layer.node.where,
+        "; ".join(helps),
+        exit_code=1,
+    )
+
+
+def check_program_fits(board: Board, compiled: Compiled, size: LibrarySize | None) -> None:
+    """`check_fits`, with the layer that weighs most added to the hint."""
+    program = compiled.program
+    try:
+        check_fits(board, size, program.arena_bytes)
+    except TinycError as error:
+        if size is not None:
+            layer = max(program.steps, key=lambda step: step.const_bytes)
+            worst = f"most constants: {layer.title} '{layer.node.name}' with {layer.const_bytes:,} bytes"
+        else:
+            layer = max(program.steps, key=lambda step: step.live_bytes)
+            worst = f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
+        raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
+
+
+def _report(
+    compiled: Compiled,
+    board: Board,
+    options: Options,
+    toolchain: Toolchain,
+    size: LibrarySize,
+    ran: RunResult,
+    modelled: ModelledCycles | None,
+    verdict: Verify,
+    originals: Samples,
+    outputs: Outputs,
+) -> Report:
+    program = compiled.program
+    counted = ran.counts[0] if ran.counts else None
+    core = modelled.core if modelled else None
+    data = compiled.calibration
+    return Report(
+        schema=SCHEMA,
+        tinyc=__version__,
+        model=compiled.path.name,
+        model_sha256=compiled.sha256,
+        name=program.name,
+        board=board.name,
+        machine=ran.machine,
+        toolchain=str(toolchain),
+        optimize=options.optimize,
+        numerics=program.numerics.value,
+        macs=sum(step.macs for step in program.steps),
+        arena_bytes=program.arena_bytes,
+        arena_lower_bound_bytes=program.arena_lower_bound_bytes,
+        stack_bytes=ran.stack_bytes,
+        flash=Flash(size.code_bytes, size.const_bytes),
+        instructions=counted.total if counted else None,
+        overhead_instructions=counted.overhead if counted else None,
+        layers=tuple(_layer(step, counted, modelled) for step in program.steps),
+        verify=verdict,
+        calibration=Calibration(data.source, data.samples, data.proven) if data else None,
+        accuracy=measure(compiled.float_graph, compiled.graph, originals, outputs)
+        if compiled.float_graph is not None
+        else None,
+        cycles=modelled.total if modelled and core else None,
+        cycle_model=f"{core.name}, zero wait states; error: {core.error}" if core else None,
+        groups=tuple(Group(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
+        calls=program.incremental.calls if program.incremental else 1,
+        input_rows=program.row_input is not None,
+    )
+
+
+def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> Layer:
+    output = step.outputs[0]
+    return Layer(
+        step=step.index,
+        name=layer_name(step),
+        op=step.title,
+        kernel=step.choice.kernel.name,
+        input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
+        output_shape=output.value.shape,
+        macs=step.macs,
+        const_bytes=step.const_bytes,
+        arena=(output.offset or 0, output.end),
+        scratch_bytes=step.scratch_bytes,
+        instructions=counted.steps.get(step.index, 0) if counted else None,
+        cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
+    )
+
+
+def layer_name(step: Step) -> str:
+    """The user's own name of the layer."""
+    return step.node.origin[0].name if step.node.origin else step.node.name
