@@ -9,11 +9,12 @@
  * each four.
  * stream, for each four output channels (two tiles together: each two): their start values, then by `walk`
  *   p < 16    the weights of product p: for each word of its factors a word of each channel
- *   16 + a    mult, add[, shift] of each channel, of output a; then the output is complete
+ *   16 + a    mult, add[, shift or drop] of each channel, of output a; then the output is complete
  * The start values belong to the product `shared`.
  *
  * The sum X of an output, its 3 divided out, becomes saturate8((high word of X * mult + add) >> (shift + raised)); with
- * `sign`, the high word is rounded and 1 is subtracted for X < 0. `lowers`: X is shifted down by `raised` first instead.
+ * `sign`, the high word is rounded and 1 is subtracted for X < 0; with `drops` too, it is not rounded and the channel's
+ * drop is subtracted. `lowers`: X is shifted down by `raised` first instead.
  */
 #ifndef TC_ROW_TILES_H
 #define TC_ROW_TILES_H
@@ -27,7 +28,7 @@
 typedef struct {
     int32_t in_c, out_c, m, n, products, x_zero;
     int32_t shared, together, third, lowers;
-    int32_t sign, varies, shift;
+    int32_t sign, drops, varies, shift;
     int32_t y_min, y_max;
     const int8_t *inputs; /* [products][n] */
     const int8_t *sums;   /* [m][products] */
@@ -64,8 +65,9 @@ static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int
 {
     const int32_t third = p->third ? tc_wrap((int64_t)x * -1431655765) : x; /* 1/3 modulo 2^32 */
     const int32_t acc = p->lowers ? third >> raised : third;
-    const int32_t t = p->sign ? tc_smmlar(acc, constants[0], constants[1]) - (acc < 0)
-                              : tc_smmla(acc, constants[0], constants[1]);
+    const int32_t fall = p->drops && acc < 0 ? constants[2] : 0;
+    const int32_t t = p->sign && !p->drops ? tc_smmlar(acc, constants[0], constants[1]) - (acc < 0)
+                                           : tc_smmla(acc, constants[0], tc_wrap((int64_t)constants[1] - fall));
     const int32_t shift = (p->varies ? constants[2] : p->shift) + (p->lowers ? 0 : raised);
     return (int8_t)tc_clamp(tc_ssat8(t >> shift), p->y_min, p->y_max);
 }
@@ -73,7 +75,7 @@ static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int
 /* y [together * m][out_c]. */
 static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t *stream, const int32_t *factors, int8_t *y)
 {
-    const int32_t steps = 3 * p->in_c / 2, constants = p->varies ? 3 : 2;
+    const int32_t steps = 3 * p->in_c / 2, constants = p->varies || p->drops ? 3 : 2;
     const int32_t tiles = p->together, channels = 4 / tiles;
     for (int32_t group = 0; group < p->out_c; group += channels) {
         int32_t made[TC_ROW_TILES_PRODUCTS][4]; /* [product][tile][channel] */

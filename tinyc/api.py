@@ -30,7 +30,7 @@ from tinyc.shrink import Memory
 
 File = str | PathLike[str]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
-NumericsName = Literal["tflm", "litert", "single"]
+NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
 
 class TinycWarning(UserWarning):

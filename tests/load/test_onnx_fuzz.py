@@ -12,12 +12,14 @@ import pytest
 from google.protobuf.message import Message
 
 from tests.load.onnx_models import rand
+from tests.load.onnx_quantized import convolutional, quantize
 from tests.unit.networks import random_network
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Graph
 from tinyc.load.onnx import load_onnx, unsupported_onnx
+from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference import run_float, run_int
 
 MEMORY_BYTES = 64 << 20
 RUNNABLE_ELEMENTS = 1 << 16
@@ -112,12 +114,59 @@ def survive(path: Path, content: bytes) -> bool:
         return False
     assert unsupported_onnx(path) == []
     normal = normalize(loaded)
-    if max(value.elements for value in loaded.values.values()) <= RUNNABLE_ELEMENTS:
+    if any(value.quant for value in loaded.values.values()):
+        run_integers(loaded, normal)
+    elif max(value.elements for value in loaded.values.values()) <= RUNNABLE_ELEMENTS:
         feeds = {name: rand(1, *loaded.values[name].shape) for name in loaded.inputs}
         with np.errstate(all="ignore"):
             before, after = run_float(loaded, feeds), run_float(normal, feeds)
         assert {n: a.shape for n, a in before.items()} == {n: a.shape for n, a in after.items()}
     return True
+
+
+def run_integers(loaded: Graph, normal: Graph) -> None:
+    """Both graphs give the same integers, or say by TinycError what keeps them from being computed."""
+    if max(value.elements for value in loaded.values.values()) > RUNNABLE_ELEMENTS:
+        return
+    rng = np.random.default_rng(3)
+    feeds = {}
+    for name in loaded.inputs:
+        value = loaded.values[name]
+        lo, hi = INT_RANGE.get(value.dtype, (-100, 100))
+        feeds[name] = rng.integers(lo, hi + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
+    try:
+        before = run_int(loaded, feeds, Numerics.ONNX)
+    except TinycError:
+        return
+    after = run_int(normal, feeds, Numerics.ONNX)
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
+
+
+@pytest.fixture(scope="module")
+def quantized_models(tmp_path_factory: pytest.TempPathFactory) -> list[onnx.ModelProto]:
+    """QDQ with int4 weights, QOperator with uint8 activations."""
+    quantization = pytest.importorskip("onnxruntime.quantization", reason="needs onnxruntime.quantization")
+    styles, types = quantization.QuantFormat, quantization.QuantType
+    folder = tmp_path_factory.mktemp("quantized")
+    first = {"quant_format": styles.QDQ, "weight_type": types.QInt4, "per_channel": True}
+    second = {"quant_format": styles.QOperator, "activation_type": types.QUInt8, "weight_type": types.QInt8}
+    return [quantize(convolutional(), folder, **options) for options in (first, second)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_quantized_models(tmp_path: Path, quantized_models: list[onnx.ModelProto], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    original = quantized_models[seed % 2]
+    outcomes = [survive(tmp_path / "model.onnx", cut_or_flipped(original.SerializeToString(), rng)) for _ in range(10)]
+    for _ in range(25):
+        model = onnx.ModelProto()
+        model.CopyFrom(original)
+        for _ in range(rng.integers(1, 3)):
+            mutate(model.graph, rng)
+        outcomes.append(survive(tmp_path / "model.onnx", model.SerializeToString()))
+    assert True in outcomes
+    assert False in outcomes
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -28,8 +28,12 @@ PUBLISHED = [
     "zoo/micro_speech_int8",
     "zoo/mobilenet96_int8",
     "zoo/streaming_vad_int8",
+    "zoo/seanet_int16/conv10",
+    "zoo/seanet_int16/transpose_conv2",
     "zoo/synthetic_ops/elementwise_mix_int8",
+    "zoo/synthetic_ops/gru_unrolled_int8",
     "zoo/synthetic_ops/tcn_conv1d_int8",
+    "zoo/synthetic_ops/unet_hswish_tconv_int8",
 ]
 
 

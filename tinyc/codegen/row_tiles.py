@@ -63,7 +63,7 @@ class RowTiles:
     @property
     def lowers(self) -> bool:
         """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
-        return self.way.sign or self.way.shifts is None
+        return (self.way.sign and not self.way.drops) or self.way.shifts is None
 
     @property
     def walk(self) -> tuple[tuple[str, int], ...]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.finish import GROUP, Finish, Way, finish_wide
+from tinyc.codegen.finish import GROUP, Finish, Way, finish_drops, finish_wide
 from tinyc.codegen.requantize import Int64s, Steps
 from tinyc.codegen.row_products import products_function
 from tinyc.codegen.row_tiles import RowTiles, factors_function, move_function
@@ -122,7 +122,7 @@ def proof(matrix: Matrix, form: Form) -> tuple[Finish, bool] | None:
 
 def _cost(way: Way) -> int:
     """Instructions of an output, beyond the least."""
-    return 2 * way.sign + (way.shifts is None)
+    return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
 
 
 def _proved(matrix: Matrix, form: Form, multiple: int) -> Finish | None:
@@ -140,9 +140,19 @@ def _proved(matrix: Matrix, form: Form, multiple: int) -> Finish | None:
 
     found = finish_wide(matrix.p, matrix.taps, unit, most, multiple)
     if found is None or found.way.sign or found.way.shifts is None:
-        return found
-    fits = bool((np.abs(found.scaling.add << top) < 2**30).all()) and found.way.shifts[0] + top <= 31
-    return found if fits else None
+        dropping = finish_drops(matrix.p, matrix.taps, unit, most, multiple)
+        if dropping is not None and _fits_raised(dropping, top):
+            return dropping
+    return found if found is not None and _fits_raised(found, top) else None
+
+
+def _fits_raised(finish: Finish, top: int) -> bool:
+    """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
+    way, scaling = finish.way, finish.scaling
+    if way.shifts is None or (way.sign and not way.drops):
+        return True
+    add = (np.abs(scaling.add) + scaling.fall) << top
+    return bool((add < 2**30).all()) and way.shifts[0] + top <= 31
 
 
 def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.int32]:
@@ -164,7 +174,7 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
             continue
         constants = finish.constants().copy()
         if not tiles.lowers:
-            constants[:, 1] <<= form.raised[number]
+            constants[:, 1 : 2 + tiles.way.drops] <<= form.raised[number]  # add, and drop
         parts.append(constants.reshape(groups, -1))
     return (np.concatenate(parts, axis=1).ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
@@ -285,6 +295,7 @@ def _twins(tiles: RowTiles, row: Row, variants: list[tuple[bool, ...]]) -> str:
         "third": int(tiles.third),
         "lowers": int(tiles.lowers),
         "sign": int(way.sign),
+        "drops": int(way.drops),
         "varies": int(way.shifts is None),
         "shift": way.shifts[0] if way.shifts else 0,
         "y_min": low,

@@ -158,7 +158,7 @@ def is_3x3(site: Site) -> bool:
 def quick_finish(site: Site) -> bool:
     """factors between the scales in (2^-23, 1/2), and a rounding other than XNNPACK's"""
     p = prepare(site)
-    return out_fields(p, p.w.reshape(-1, p.w.shape[2]).T)["finish"] != 0
+    return isinstance(p, ConvParams) and out_fields(p, p.w.reshape(-1, p.w.shape[2]).T)["finish"] != 0
 
 
 def _column_pairs(site: Site) -> int:

@@ -60,7 +60,8 @@ def prepare(site: Site) -> Slice:
 def byte_loops(site: Site) -> tuple[int, list[tuple[int, int]], int]:
     """(offset in bytes, (size, step in bytes) of each loop outermost first, bytes that each innermost step copies)."""
     a, width = site.attrs, element_bytes(site.x(0))
-    offset, loops = 0, []
+    offset = 0
+    loops: list[tuple[int, int]] = []
     for axis, n in enumerate(site.x(0).shape):
         stride = math.prod(site.x(0).shape[axis + 1 :]) * width
         offset += a.begin[axis] * stride

@@ -59,9 +59,11 @@ def float_ref(a: TransposeConv2D, x: Array, w: Array, b: Array | None = None) ->
 
 def prepare(site: Site) -> ConvParams | WideParams:
     """As of a convolution, but with the bias as the model has it: no zero point is folded in."""
-    p = wide_params(site, 0) if site.x(0).dtype == "s16" else conv_params(site, 0)
-    bias = np.zeros_like(p.bias) if not site.has(2) else site.const(2).astype(p.bias.dtype)
-    return replace(p, bias=bias)
+    out_c = site.x(1).shape[0]
+    bias = site.const(2) if site.has(2) else np.zeros(out_c, np.int32)
+    if site.x(0).dtype == "s16":
+        return replace(wide_params(site, 0), bias=bias.astype(np.int64))
+    return replace(conv_params(site, 0), bias=bias.astype(np.int32))
 
 
 def int_ref(p: ConvParams | WideParams, x: Array, *_: Array | None) -> tuple[Array, ...]:
