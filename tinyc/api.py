@@ -74,10 +74,10 @@ def build(
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
-    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how a float
-    model is quantized; default: automatically. Raises
-    TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
-    `report.passed`. What the command line would warn of becomes a TinycWarning.
+    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how
+    a float model is quantized; default: automatically. Raises TinycError; also, with exit_code 1, when the model
+    does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
+    becomes a TinycWarning.
     """
     with _as_files(calibration=calibration, inputs=inputs) as files:
         options = pipeline.Options(

@@ -58,8 +58,8 @@ class Board:
 
     isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`). clock_hz: typical clock, for times in
     reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup and io name the
-    harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup, flashing: for firmware on the board itself; flash_timing: for its
-    cycles. file: where the description came from.
+    harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup,
+    flashing: for firmware on the board itself; flash_timing: for its cycles. file: where the description came from.
     """
 
     name: str

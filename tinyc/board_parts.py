@@ -73,8 +73,8 @@ class FlashTiming:
     """Flash that is slower than the core: an access that its small caches do not hold waits.
 
     wait_states: cycles more for one flash word of word_bytes. line_bytes: what is fetched on a miss.
-    instruction_lines, data_lines: lines of the caches (the least recently used goes), 0: none. prefetch: sequential instruction
-    lines come while the core runs the one before.
+    instruction_lines, data_lines: lines of the caches (the least recently used goes), 0: none. prefetch:
+    sequential instruction lines come while the core runs the one before.
     """
 
     wait_states: int

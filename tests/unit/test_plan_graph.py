@@ -17,7 +17,6 @@ from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
 from tinyc.kernels import Call, In, Kernel, Out, Rows
 from tinyc.load import load_model
 from tinyc.numerics import Numerics
-from tinyc.ops import all_ops
 from tinyc.plan import Alias, Plan, Step, Task, plan_graph, problem_of, solve
 from tinyc.select import select
 

@@ -47,7 +47,8 @@ Emulator = Annotated[
 NumericsName = Annotated[
     Numerics | None,
     typer.Option(
-        help="Whose integers to reproduce.", show_default="tflm for .tflite, onnx for quantized .onnx, single for models quantized here"
+        help="Whose integers to reproduce.",
+        show_default="tflm for .tflite, onnx for quantized .onnx, single for models quantized here",
     ),
 ]
 

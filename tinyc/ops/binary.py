@@ -91,10 +91,14 @@ def is_s8(site: Site) -> bool:
     return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
 
 
+def is_any_s16(site: Site) -> bool:
+    """int16 inputs and output"""
+    return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s16", "s16", "s16")
+
+
 def is_s16(site: Site) -> bool:
     """int16 inputs and output, zero points 0"""
-    values = (site.x(0), site.x(1), site.y())
-    return all(value.dtype == "s16" and site.scale_zero(value)[1] == 0 for value in values)
+    return is_any_s16(site) and all(site.scale_zero(v)[1] == 0 for v in (site.x(0), site.x(1), site.y()))
 
 
 def few_loops(site: Site) -> bool:

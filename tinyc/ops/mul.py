@@ -17,6 +17,7 @@ from tinyc.ops.binary import (
     arguments,
     few_loops,
     infer,
+    is_any_s16,
     is_s8,
     is_s16,
     loop_fields,
@@ -52,6 +53,7 @@ class Product:
     y_max: int
     factor: np.float32 | None = None
     dtype: DType = "s8"
+    is_wide: bool = False  # 64-bit products: mult has 24 bits, scaled is floor(product * mult / 2^(31 - shift) + 1/2)
 
     def run(self, x0: Array, x1: Array) -> Array:
         product = (x0.astype(np.int64) - self.x0_zero) * (x1.astype(np.int64) - self.x1_zero)
@@ -62,10 +64,15 @@ class Product:
         if self.factor is not None:
             rounded: Array = np.rint(product.astype(np.float32) * self.factor)
             return rounded.astype(np.int64)
+        if self.is_wide:
+            total = 31 - self.shift
+            return np.asarray((product * self.mult + (1 << (total - 1))) >> total)
         return requantize(product, self.mult, self.shift, self.rounding)
 
 
 def prepare(site: Site) -> Product:
+    if site.numerics is Numerics.ONNX and is_any_s16(site):
+        return _prepare_wide(site)
     wide = is_s16(site)
     if not is_s8(site) and not wide:
         raise TinycError(
@@ -89,6 +96,18 @@ def prepare(site: Site) -> Product:
     return Product(zero0, zero1, mult, shift, site.builtin_rounding, y_zero, lo, hi, by_float, site.y().dtype)
 
 
+def _prepare_wide(site: Site) -> Product:
+    """int16 with any zero points: the float32 factor's 24 bits, products of 64 bits."""
+    (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    y_scale, y_zero = site.scale_zero(site.y())
+    mult, shift = quantize_multiplier(float(np.float32(scale0) * np.float32(scale1) / np.float32(y_scale)))
+    if shift > 0:
+        raise TinycError("mul of int16 scales its products by 1 or more", site.node.where)
+    lo, hi = site.attrs.act.range_of(site.y())
+    rounding = site.builtin_rounding
+    return Product(zero0, zero1, mult >> 7, shift + 7, rounding, y_zero, lo, hi, None, "s16", is_wide=True)
+
+
 def int_ref(p: Product, x0: Array, x1: Array) -> tuple[Array, ...]:
     return (p.run(x0, x1),)
 
@@ -96,6 +115,16 @@ def int_ref(p: Product, x0: Array, x1: Array) -> tuple[Array, ...]:
 def is_integer(site: Site) -> bool:
     """products scaled by an integer multiplier"""
     return is_s8(site) and prepare(site).factor is None
+
+
+def is_narrow_s16(site: Site) -> bool:
+    """int16 inputs and output, zero points 0, numerics other than onnx"""
+    return is_s16(site) and site.numerics is not Numerics.ONNX
+
+
+def is_wide_s16(site: Site) -> bool:
+    """int16 inputs and output, numerics onnx"""
+    return is_any_s16(site) and site.numerics is Numerics.ONNX
 
 
 def is_float(site: Site) -> bool:
@@ -119,6 +148,12 @@ def lower_integer(site: Site, p: Product) -> Call:
     return Call(arguments(site), Struct("tc_mul_s16_t" if is_s16(site) else "tc_mul_s8_t", fields))
 
 
+def lower_wide(site: Site, p: Product) -> Call:
+    """tc_mul_wide_s16: 64-bit products."""
+    fields = {**_common_fields(site, p), "mult": p.mult, "total": 31 - p.shift}
+    return Call(arguments(site), Struct("tc_mul_wide_s16_t", fields))
+
+
 def lower_float(site: Site, p: Product) -> Call:
     """tc_mul_f32_s8: the scaling in float32."""
     fields = {**_common_fields(site, p), "factor": float(p.factor or 0.0)}
@@ -137,7 +172,8 @@ OP = Op(
     kernels=(
         NUMBER_KERNEL,
         Kernel("tc_mul_s8", lower_integer, when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
-        Kernel("tc_mul_s16", lower_integer, when=(is_s16, few_loops), inplace=(0, 1)),
+        Kernel("tc_mul_s16", lower_integer, when=(is_narrow_s16, few_loops), inplace=(0, 1)),
+        Kernel("tc_mul_wide_s16", lower_wide, when=(is_wide_s16, few_loops), inplace=(0, 1)),
         Kernel("tc_mul_f32_s8", lower_float, when=(is_s8, few_loops, is_float), inplace=(0, 1)),
     ),
     rowwise=elementwise,

@@ -21,10 +21,11 @@ from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Site
-from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_s8, is_s16, loop_fields
+from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
 _LEFT_SHIFT_16 = 15  # of its 16-bit ones
+_WIDE_BITS = 30  # of the larger coefficient of a sum of int16
 _XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
 _REACHES = (1, 4, 16)  # how far from the rounded real coefficients the search looks, nearest first
 _DSP_SHIFTS = range(9, 31)  # that tc_add_linear_s8_dsp.h has an instruction for
@@ -86,9 +87,10 @@ class Rescaled:
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """y = clamp(round((a*x0 + b*x1 + c) / 2^shift) + y_zero, y_min, y_max), halves to even; the sum fits int32.
+    """y = clamp(round((a*x0 + b*x1 + c) / 2^shift) + y_zero, y_min, y_max), halves to even.
 
-    `Numerics.ONNX`: a and b are the ratios of the scales with as many bits as there is room for.
+    `Numerics.ONNX`: a and b are the ratios of the scales with as many bits as there is room for. The sum fits
+    int32 for int8 (`wide` False), int64 for int16.
     """
 
     a: int
@@ -98,11 +100,12 @@ class Even:
     y_zero: int
     y_min: int
     y_max: int
+    wide: bool = False
 
     def run(self, x0: Array, x1: Array) -> Array:
         acc = self.a * x0.astype(np.int64) + self.b * x1.astype(np.int64) + self.c
         total = (acc + (1 << (self.shift - 1)) - 1 + ((acc >> self.shift) & 1)) >> self.shift
-        y: Array = np.clip(total + self.y_zero, self.y_min, self.y_max).astype(np.int8)
+        y: Array = np.clip(total + self.y_zero, self.y_min, self.y_max).astype(np.int16 if self.wide else np.int8)
         return y
 
 
@@ -111,6 +114,8 @@ Sum = Linear | Rescaled | Even
 
 def prepare_sum(site: Site, sign: int) -> Sum:
     """The integers of x0 + sign * x1 under the site's numerics."""
+    if site.numerics is Numerics.ONNX and is_any_s16(site):
+        return _prepare_even(site, sign)
     if is_s16(site):
         return _prepare_rescaled(site, sign, _LEFT_SHIFT_16)
     if not is_s8(site):
@@ -145,15 +150,16 @@ def _prepare_even(site: Site, sign: int) -> Even:
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     y_scale, y_zero = site.scale_zero(site.y())
     ratios = [float(np.float32(scale) / np.float32(y_scale)) for scale in (scale0, scale1)]
-    shift = _largest_shift(y_zero, *ratios)
-    if shift < 1:
+    wide = is_any_s16(site)
+    shift = _largest_shift(y_zero, *ratios) if not wide else _WIDE_BITS - math.ceil(math.log2(max(ratios)))
+    if not 1 <= shift <= 60:
         raise TinycError(
             f"{site.node.op}: output scale {y_scale:g} is too small beside the input scales {scale0:g} and {scale1:g}",
             site.node.where,
         )
     a, b = (round(ratio * 2.0**shift) for ratio in ratios)
     lo, hi = site.attrs.act.range_of(site.y())
-    return Even(a, sign * b, -a * zero0 - sign * b * zero1, shift, y_zero, lo, hi)
+    return Even(a, sign * b, -a * zero0 - sign * b * zero1, shift, y_zero, lo, hi, wide)
 
 
 def _prepare_rescaled(site: Site, sign: int, left: int = _LEFT_SHIFT) -> Rescaled:
@@ -348,6 +354,29 @@ def is_rescaled(site: Site) -> bool:
     return is_s8(site) and isinstance(_prepare(site), Rescaled)
 
 
+def lower_even_wide(site: Site, p: Sum) -> Call:
+    """tc_add_even_s16: a 64-bit sum of products, rounded to even."""
+    if not isinstance(p, Even):
+        raise TinycError("only sums of ONNX numerics round to even", site.node.where)
+    names = ("a", "b", "shift", "y_zero", "y_min", "y_max")
+    fields: dict[str, int | float | str | Const] = {
+        **loop_fields(site),
+        **{name: getattr(p, name) for name in names},
+        "c": Const(np.array([p.c], np.int64), "[1] the offset", "c"),
+    }
+    return Call(arguments(site), Struct("tc_add_even_s16_t", fields))
+
+
+def is_wide_even(site: Site) -> bool:
+    """int16 inputs and output, numerics onnx"""
+    return site.numerics is Numerics.ONNX and is_any_s16(site)
+
+
+def is_wide_rescaled(site: Site) -> bool:
+    """int16 inputs and output, zero points 0, numerics other than onnx"""
+    return site.numerics is not Numerics.ONNX and is_s16(site)
+
+
 def is_even(site: Site) -> bool:
     """a sum that rounds halves to even, as ONNX says"""
     return is_s8(site) and isinstance(_prepare(site), Even)
@@ -376,6 +405,7 @@ KERNELS = (
     Kernel("tc_add_linear_s8_dsp", lower_plain, isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)),
     Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
-    Kernel("tc_add_s16", lower_rescaled, when=(is_s16, few_loops), inplace=(0, 1)),
+    Kernel("tc_add_s16", lower_rescaled, when=(is_wide_rescaled, few_loops), inplace=(0, 1)),
+    Kernel("tc_add_even_s16", lower_even_wide, when=(is_wide_even, few_loops), inplace=(0, 1)),
     Kernel("tc_add_even_s8", lower_even, when=(is_s8, few_loops, is_even), inplace=(0, 1)),
 )

@@ -100,7 +100,11 @@ class TracePlan:
 def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
     """What to watch in this firmware. A step without a function does nothing: compilers drop empty ones."""
     run = elf.symbol(f"{firmware.model}_run")
-    inner = [s for s in elf.symbols if s.is_function and s.name in (f"{firmware.model}_push_row", f"{firmware.model}_push_rows")]
+    inner = [
+        s
+        for s in elf.symbols
+        if s.is_function and s.name in (f"{firmware.model}_push_row", f"{firmware.model}_push_rows")
+    ]
     return TracePlan(
         run_start=run.address,
         run_end=run.address + run.size,
