@@ -73,7 +73,7 @@ def weighted(name: str, bias: str = "s64", seed: int = 0) -> Graph:
     ]
     consts = {"w": read_only(rng.integers(-127, 128, w_shape).astype(np.int8))}
     if bias:
-        most = 20_000 * taps * (60 if bias == "s64" else 1)
+        most = 20_000 * taps * (9 if bias == "s64" else 1)
         consts["b"] = read_only(rng.integers(-most, most, out_c).astype(np.int64 if bias == "s64" else np.int32))
         values.append(Value("b", (out_c,), "s64" if bias == "s64" else "s32"))
     (kind,) = all_ops()[op].infer(attrs, *values)
@@ -114,7 +114,7 @@ def test_weighted_layers_are_tflms(name: str, bias: str) -> None:
     (theirs,) = run_tflm(weighted_tflite(graph), x)
     found = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
     np.testing.assert_array_equal(found, theirs.reshape(found.shape))
-    assert len(np.unique(found)) > 3
+    assert len(np.unique(found)) > 2
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -163,6 +163,24 @@ def test_zero_points_are_refused() -> None:
     for op, attrs in (("add", Add()), ("mul", Mul())):
         with pytest.raises(TinycError, match="zero"):
             run_int(one_node(op, attrs, inputs, 1.0), {n: random_s16(0, (3,)) for n in "ab"}, Numerics.TFLM)
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "kernel"), [("add", Add(), "tc_add_even_s16"), ("mul", Mul(), "tc_mul_wide_s16")]
+)
+def test_any_zero_points_in_onnx(op: str, attrs: Any, kernel: str) -> None:
+    """The nearest integer to the reals; halves aside, which floats cannot tell."""
+    zeros, scales = (700, -30000, 123), (0.003, 0.0007, 0.004 if op == "add" else 2.0)
+    inputs = [tensor(n, (1, 5, 200), s, z, "s16") for n, s, z in zip("ab", scales, zeros, strict=False)]
+    graph = one_node(op, Add() if op == "add" else Mul(), inputs, scales[2], zeros[2])
+    sample = {"a": random_s16(1, (1, 5, 200)), "b": random_s16(2, (1, 5, 200))}
+    a, b = (graph.values[n].quant.dequantize(sample[n]).astype(np.float64) for n in "ab")
+    ratio = (a + b if op == "add" else a * b) / graph.values["y"].quant.scale[0]
+    wanted = np.clip(np.rint(ratio) + zeros[2], -32768, 32767)
+    found = run_int(graph, sample, Numerics.ONNX)["y"]
+    clear = np.abs(ratio - np.floor(ratio) - 0.5) > 0.01
+    np.testing.assert_array_equal(found[clear], wanted[clear])
+    assert check_kernels(graph, [sample], Numerics.ONNX) == [kernel]
 
 
 @pytest.mark.parametrize(("alpha", "y_scale"), [(0.3, 0.001), (0.01, 0.0007), (1.5, 0.004)])

@@ -7,6 +7,7 @@ from tinyc.codegen.plane_layer import Layer, row_macs
 from tinyc.codegen.thumb import Asm, Work
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
+_WORD_BACK = 252  # of LDR, whose negative immediates end at 255
 _WORD_REACH = 4095  # of LDR, STRB, ADDW
 
 
@@ -168,7 +169,7 @@ class ChannelWriter:
         times = self._times
         self._count(layer.channels * (layer.out_h // layer.turn))
         asm.label("rows", aligned=True)
-        p, o = Cursor(asm, "r0", -_PAIR_REACH, _PAIR_REACH), Cursor(asm, "r1", -255, _WORD_REACH)
+        p, o = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH), Cursor(asm, "r1", -255, _WORD_REACH)
         for row in range(layer.turn):
             for first in range(0, layer.out_w, 2):
                 self._resident_step(p, o, row, first)
@@ -256,7 +257,7 @@ class ChannelWriter:
         times = self._times
         self._count(layer.channels * (layer.out_h // layer.turn))
         asm.label("rows", aligned=True)
-        p = Cursor(asm, "r0", -_PAIR_REACH, _PAIR_REACH)
+        p = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH)
         for row in range(layer.turn):
             for first in range(0, layer.out_w, 4):
                 self._streamed_step(p, row, first)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tinyc.codegen import linear, mve_linear
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Const, Kernel, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Site
 from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
