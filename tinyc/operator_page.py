@@ -16,6 +16,7 @@ from typing import Any
 from tinyc.kernels import Condition, Kernel
 from tinyc.load.onnx.folding import FOLDABLE
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
+from tinyc.load.onnx.qoperator import SPELLINGS
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op
@@ -43,12 +44,18 @@ def operator_page() -> str:
         "## From ONNX\n",
         _imports(ONNX),
         f"\nOnly of constants, and then computed when the model is loaded: {folded}.\n",
+        f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
         "## From TFLite\n",
         _imports(TFLITE),
         "\n## Operators and their kernels\n",
         *(_operator(op) for op in all_ops().values()),
     ]
     return "\n".join(parts)
+
+
+def _spelled() -> str:
+    names = sorted(f"{domain}.{name}" if domain else name for domain, name in SPELLINGS)
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def emitted_by(importer: Callable[..., Any], foreign: str) -> tuple[str, ...]:

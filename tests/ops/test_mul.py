@@ -55,7 +55,7 @@ def test_all_pairs_are_tflites(setting, theirs):
 def test_kernels(setting, numerics):
     x0, x1 = every_pair()
     names = check_kernels(graph_of(setting, x0.shape, x1.shape), [{"a": x0, "b": x1}], numerics)
-    assert names == ["tc_mul_f32_s8" if numerics is Numerics.LITERT else "tc_mul_s8"]
+    assert names == ["tc_mul_f32_s8" if numerics in (Numerics.LITERT, Numerics.ONNX) else "tc_mul_s8"]
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])

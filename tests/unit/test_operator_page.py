@@ -25,7 +25,7 @@ def test_page_is_up_to_date() -> None:
         ("Add", {"add"}),
         ("Sub", {"add", "sub"}),
         ("Mul", {"mul"}),
-        ("Max", {"reshape", "clip"}),
+        ("Max", {"reshape", "clip", "extremum"}),
         ("HardSigmoid", {"mul", "add", "clip"}),
         ("Softmax", {"softmax", "reshape", "transpose"}),
     ],

@@ -20,7 +20,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(toolchain, "_locate", lambda name: None)
     monkeypatch.setattr(qemu, "_probe", lambda name: None)
-    monkeypatch.setattr(unicorn, "_module", missing)
+    monkeypatch.setattr(unicorn, "load_unicorn", missing)
 
 
 def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -142,7 +142,7 @@ class _Writer:
         for pair in range(first):
             self._pixels(2 * pair, 2)
             self._rewind()
-        executed = asm.size - start
+        executed = Work()
         if last - first > 1:
             asm.constant("r9", last - first)
             asm.op("str", "r9", self._at("turns"))
