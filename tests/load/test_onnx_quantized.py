@@ -178,6 +178,53 @@ def test_four_bit_weights(tmp_path: Path, number: int, least: int) -> None:
     np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
 
 
+def test_activations_between_layer_and_quantization(tmp_path: Path) -> None:
+    """Conv, Relu, QuantizeLinear: nothing may stand between the image operators, which work on NHWC."""
+    nodes = [
+        op("DequantizeLinear", "x sx zx", "a"),
+        op("DequantizeLinear", "w sw zw", "wf"),
+        op("Conv", "a wf", "c"),
+        op("Relu", "c", "r"),
+        op("Clip", "r - six", "k"),
+        op("QuantizeLinear", "k sy zy", "y"),
+    ]
+    w = np.random.default_rng(1).integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
+    constants = {"sx": np.float32(0.03), "zx": np.int8(1), "w": w, "sw": np.float32(0.01), "zw": np.int8(0)}
+    constants |= {"six": np.float32(6), "sy": np.float32(0.03), "zy": np.int8(-100)}
+    model = build(nodes, {"x": [1, 3, 6, 7]}, ["y"], constants, elem_type=TensorProto.INT8)
+    graph = normalize(load(model, tmp_path))
+    assert [node.op for node in graph.nodes] == ["transpose", "conv2d", "transpose"]
+    assert graph.nodes[1].attrs.act == (0.0, 6.0)
+    x = np.random.default_rng(2).integers(-128, 128, (1, 3, 6, 7)).astype(np.int8)
+    np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
+
+
+def test_batch_norm_behind_integer_weights(tmp_path: Path) -> None:
+    """The factors go into the scales, whatever their signs; the integers stay."""
+    nodes = [
+        op("DequantizeLinear", "x sx zx", "a"),
+        op("DequantizeLinear", "w sw zw", "wf"),
+        op("Conv", "a wf b", "c"),
+        op("BatchNormalization", "c gamma beta mean variance", "n"),
+        op("QuantizeLinear", "n sy zy", "y"),
+    ]
+    rng = np.random.default_rng(1)
+    w = rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
+    constants = {"sx": np.float32(0.03), "zx": np.int8(1), "w": w, "sw": np.float32(0.01), "zw": np.int8(0)}
+    constants |= {"b": rand(2, 4), "gamma": np.float32([1.5, -0.5, 2, -1]), "beta": rand(3, 4), "mean": rand(4, 4)}
+    constants |= {"variance": np.float32([1, 2, 3, 0.5]), "sy": np.float32(0.05), "zy": np.int8(3)}
+    model = build(nodes, {"x": [1, 3, 6, 7]}, ["y"], constants, elem_type=TensorProto.INT8)
+    graph = normalize(load(model, tmp_path))
+    assert [node.op for node in graph.nodes] == ["transpose", "conv2d", "transpose"]
+    held = graph.consts[graph.nodes[1].inputs[1]].transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(held, w * np.int8([1, -1, 1, -1]).reshape(4, 1, 1, 1))
+    x = rng.integers(-128, 128, (1, 3, 6, 7)).astype(np.int8)
+    found = run_int(graph, {"x": x}, Numerics.ONNX)["y"].astype(int)
+    difference = np.abs(found - run_unoptimized(model, {"x": x}))
+    assert difference.max() <= 1  # ONNX Runtime rounds to float32 after each operator
+    assert np.count_nonzero(difference) <= 2
+
+
 def test_fake_quantized_weights_of_training(tmp_path: Path) -> None:
     """QuantizeLinear and DequantizeLinear on float weights, as quantization-aware training exports them."""
     w = rand(3, 4, 6)

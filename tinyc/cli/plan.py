@@ -16,6 +16,8 @@ from tinyc.memory_map import MemoryMap, map_of, map_text
 from tinyc.memory_plot import check_format, plot_map
 from tinyc.pipeline import Options, compile_model
 
+MOST_PEAKS = 5  # named in the last line
+
 PlotFile = Annotated[
     Path | None, typer.Option("--plot", help="Draw the map into this .svg, .png or .pdf file.", show_default=False)
 ]
@@ -50,6 +52,7 @@ def _show(out: Output, found: MemoryMap, width: int, plot: Path | None) -> None:
         out.result(Text(line, no_wrap=True, overflow="ignore"))
     gap = found.arena_bytes - found.lower_bound_bytes
     bound = f"lower bound {found.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
-    out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {', '.join(map(str, found.peak))}")
+    fullest = ", ".join(map(str, found.peak[:MOST_PEAKS])) + (" ..." if len(found.peak) > MOST_PEAKS else "")
+    out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {fullest}")
     if plot is not None:
         out.result(f"drawn in {plot}")

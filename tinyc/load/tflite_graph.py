@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, Value, read_only
 from tinyc.load.ports import with_unsigned_ports
-from tinyc.load.tflite_file import MAX_ELEMENTS, Operator, Options, Tensor, TFLiteFile
+from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
+from tinyc.load.tflite_file import Operator, Options, Tensor, TFLiteFile
 from tinyc.ops import all_ops
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
@@ -53,95 +53,10 @@ INT16 = frozenset(
 )
 
 INT8_MAX = 127
-UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
-
-DTYPES: dict[str, DType] = {
-    "FLOAT32": "f32",
-    "INT4": "s4",
-    "INT8": "s8",
-    "UINT8": "s8",
-    "INT16": "s16",
-    "INT32": "s32",
-    "INT64": "s64",
-    "BOOL": "bool",
-}
 
 
 class FollowUpError(Exception):
     """An operator reads what an unsupported one should have computed: no problem of its own."""
-
-
-def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
-    """The tensor's dtype; float16 constants are widened to f32. TinycError for one that tinyc lacks."""
-    if tensor.type == "FLOAT16" and tensor.data is not None:
-        return "f32"
-    if tensor.type not in DTYPES:
-        hint = "supported are float32, int4, int8, uint8, int16, int32, int64 and bool"
-        raise TinycError(f"tensor '{tensor.name}' has type {tensor.type}", where, hint)
-    return DTYPES[tensor.type]
-
-
-def is_unsigned(tensor: Tensor) -> bool:
-    """Whether the file has uint8 where the graph has int8."""
-    return tensor.type == "UINT8"
-
-
-def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | None:
-    """The tensor's quantization, None if it has none. `axis`: where it is known better than in the file.
-
-    Not yet checked against shape and range: `check_value` does that.
-    """
-    scale, zero = tensor.scale, tensor.zero
-    if len(scale) == 0 or dtype in ("f32", "bool", "s64"):
-        return None
-    if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):
-        raise TinycError(f"tensor '{tensor.name}' has {len(scale)} scales and {len(zero)} zero points")
-    scales = tuple(float(s) for s in scale)
-    moved = UNSIGNED_SHIFT if is_unsigned(tensor) else 0
-    zeros = tuple(int(z) - moved for z in (zero if len(zero) else [0] * len(scales)))
-    if len(scales) == 1:
-        return Quant(scales, zeros)
-    return Quant(scales, zeros, tensor.axis if axis is None else axis)
-
-
-def array_of(tensor: Tensor, dtype: DType, where: Loc | None) -> Array:
-    """The constant's elements in its shape, int4 unpacked; a view of the file where possible."""
-    if tensor.data is None:
-        raise TinycError(f"tensor '{tensor.name}' must be a constant, but has no data", where)
-    count = elements(tensor, where)
-    item = np.dtype(np.float16 if tensor.type == "FLOAT16" else NUMPY_DTYPE[dtype])
-    expected = (count + 1) // 2 if dtype == "s4" else count * item.itemsize
-    if len(tensor.data) != expected:
-        raise TinycError(
-            f"tensor '{tensor.name}' {list(tensor.shape)} has {len(tensor.data)} bytes, not {expected}",
-            where,
-            "the file is damaged; export it again",
-        )
-    if is_unsigned(tensor):
-        signed = (tensor.data ^ UNSIGNED_SHIFT).view(np.int8)  # the same as to take 128
-        return read_only(signed.reshape(tensor.shape))
-    flat = _int4(tensor.data, count) if dtype == "s4" else tensor.data.view(item.newbyteorder("<"))
-    return read_only(flat.astype(NUMPY_DTYPE[dtype], copy=False).reshape(tensor.shape))
-
-
-def _int4(packed: Array, count: int) -> Array:
-    """Two signed elements per byte, the first in the low nibble."""
-    nibbles = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
-    return np.where(nibbles > 7, nibbles - 16, nibbles).astype(np.int8)
-
-
-def elements(tensor: Tensor, where: Loc | None) -> int:
-    """Number of elements; TinycError for sizes below 1 or more than MAX_ELEMENTS in all."""
-    if any(size < 1 for size in tensor.shape):
-        raise TinycError(
-            f"tensor '{tensor.name}' has shape {list(tensor.shape)}; every size must be 1 or more",
-            where,
-            "export the model with fixed input shapes, batch 1",
-        )
-    count = math.prod(tensor.shape)
-    if count > MAX_ELEMENTS:
-        raise TinycError(f"tensor '{tensor.name}' of shape {list(tensor.shape)} is too large", where)
-    return count
 
 
 class Builder:

@@ -11,8 +11,9 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
+from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_file import MAX_ELEMENTS
-from tinyc.load.tflite_graph import Step, elements
+from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, geometry_of_same, imports
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax

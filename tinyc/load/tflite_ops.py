@@ -9,8 +9,9 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
+from tinyc.load.tflite_arrays import dtype_of, elements
 from tinyc.load.tflite_file import MAX_ELEMENTS, Options
-from tinyc.load.tflite_graph import Step, dtype_of, elements
+from tinyc.load.tflite_graph import Step
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair

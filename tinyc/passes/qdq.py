@@ -26,6 +26,8 @@ from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
 from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
 from tinyc.passes.fuse import fuse_clip
+from tinyc.passes.layout import sink_through_binary, sink_through_unary
+from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 
 MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest")
@@ -40,18 +42,12 @@ _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from
 _NONE = Act()
 
 
-def _source(view: View, name: str) -> str | None:
-    """The integers behind a float value; None if it is computed in float."""
-    node = view.producer(name, "dequantize")
-    return node.inputs[0] if node else None
-
-
 @rule(*MOVES)
 def sink_dequantize(view: View, node: Node) -> Rewrite | None:
     """move(dequantize(x)) -> dequantize(move(x)); several inputs must share one quantization."""
     if not node.inputs or getattr(node.attrs, "act", _NONE) != _NONE:
         return None
-    sources = [_source(view, name) for name in node.inputs]
+    sources = [integers_behind(view, name) for name in node.inputs]
     if any(name is None or view.is_const(name) for name in sources):
         return None
     inputs = [name for name in sources if name]
@@ -88,7 +84,7 @@ def raise_quantize(view: View, node: Node) -> Rewrite | None:
 @rule("quantize")
 def requantize_directly(view: View, node: Node) -> Rewrite | None:
     """quantize(dequantize(x)) -> x, or x requantized."""
-    source = _source(view, node.inputs[0])
+    source = integers_behind(view, node.inputs[0])
     if source is None or view.is_const(source):
         return None
     x, y = view.value(source), view.value(node.outputs[0])
@@ -139,7 +135,7 @@ def _island(view: View, name: str) -> tuple[list[Node], str] | None:
     def visit(value: str) -> bool:
         if value in nodes or view.is_const(value):
             return not view.is_const(value) or view.value(value).elements == 1
-        source = _source(view, value)
+        source = integers_behind(view, value)
         if source is not None:
             sources.add(source)
             return not view.is_const(source)
@@ -158,44 +154,7 @@ def _island(view: View, name: str) -> tuple[list[Node], str] | None:
 
 def _reals_of(view: View, nodes: Sequence[Node], source: str) -> set[str]:
     """The float values that are the source dequantized."""
-    return {name for node in nodes for name in node.inputs if _source(view, name) == source}
-
-
-@rule("add")
-def add_into_bias(view: View, node: Node) -> Rewrite | None:
-    """A weighted layer in float, add of a constant per output -> the layer with that constant in its bias."""
-    for name, other in (node.inputs, node.inputs[::-1]):
-        layer = view.producer(name, *WEIGHTED)
-        if layer is None or not view.sole_use(name) or layer.attrs.act != _NONE:
-            continue
-        y = view.value(name)
-        offset = _real_const(view, other)
-        if y.dtype != "f32" or y.shape != view.value(node.outputs[0]).shape or offset is None:
-            continue
-        if offset.size not in (1, y.shape[-1]) or (offset.size > 1 and offset.shape[-1] != offset.size):
-            continue
-        out_c = view.value(layer.inputs[1]).shape[OUT_AXIS[layer.op]]
-        bias = np.broadcast_to(offset.astype(np.float64).reshape(-1), (out_c,))
-        if len(layer.inputs) > 2 and layer.inputs[2]:
-            before = _real_const(view, layer.inputs[2])
-            if before is None:
-                return None
-            bias = bias + before
-        draft = Draft(view, node)
-        like = Value(f"{node.outputs[0]}:bias", (out_c,), "f32")
-        b = draft.const(bias.astype(np.float32), like)
-        attrs = replace(layer.attrs, act=node.attrs.act)
-        return draft.finish(layer.op, [*layer.inputs[:2], b], attrs, layer.origin + node.origin)
-    return None
-
-
-def _real_const(view: View, name: str) -> Array | None:
-    """The reals of a constant, held as floats or behind a dequantize; None if the value is computed."""
-    held = _source(view, name) or name
-    if not view.is_const(held):
-        return None
-    quant = view.value(held).quant
-    return view.const(held) if quant is None else quant.dequantize(view.const(held))
+    return {name for node in nodes for name in node.inputs if integers_behind(view, name) == source}
 
 
 @rule("quantize")
@@ -250,7 +209,7 @@ def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
         return _weighted_inputs(view, draft, f)
     found, is_computed = [], False
     for name in f.inputs:
-        source = _source(view, name)
+        source = integers_behind(view, name)
         if source is None and view.is_const(name) and f.op in _BINARY:
             source = _symmetric(draft, name, view.const(name), None)
         if source is None:
@@ -262,7 +221,7 @@ def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
 
 def _weighted_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     """x, weights with one scale per output channel, bias in the scale of the accumulator."""
-    x, w = _source(view, f.inputs[0]), _source(view, f.inputs[1]) or f.inputs[1]
+    x, w = integers_behind(view, f.inputs[0]), integers_behind(view, f.inputs[1]) or f.inputs[1]
     if x is None or view.is_const(x) or not view.is_const(w):
         return None
     if view.value(w).dtype == "f32":
@@ -284,7 +243,7 @@ def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
     """The bias in steps of x.scale * w.scale, int32; as it is where the file has it so."""
     step = np.float64(x.scale[0]) * np.asarray(w.scale, np.float64)
     held = view.value(name)
-    real = _real_const(view, name)
+    real = real_constant(view, name)
     if real is None:
         raise TinycError(f"bias '{name}' is computed", f.where)
     if held.quant is not None and view.is_const(name) and held.dtype == "s32":
@@ -314,7 +273,7 @@ def _symmetric(draft: Draft, name: str, array: Array, axis: int | None) -> str:
 @rule("argmax")
 def index_of_integers(view: View, node: Node) -> Rewrite | None:
     """argmax(dequantize(x)) -> argmax(x): the same index."""
-    source = _source(view, node.inputs[0])
+    source = integers_behind(view, node.inputs[0])
     if source is None or view.is_const(source):
         return None
     return Draft(view, node).finish("argmax", [source], node.attrs)
@@ -331,7 +290,7 @@ def quantize_last(view: View, node: Node) -> Rewrite | None:
     """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
     y = view.value(node.outputs[0])
     (fixed,) = all_ops()[node.op].quant_out
-    source = _source(view, node.inputs[0])
+    source = integers_behind(view, node.inputs[0])
     if not view.is_output(y.name) or source is None or not isinstance(fixed, Fixed) or view.consumers(y.name):
         return None
     x = view.value(source)
@@ -347,8 +306,11 @@ _RULES = (
     drop_identity,
     merge_reshapes,
     merge_transposes,
+    sink_through_unary,  # so that no transpose stands between a layer and its activation
+    sink_through_binary,
     fuse_clip,
     add_into_bias,
+    mul_into_scales,
     sink_dequantize,
     requantize_directly,
     raise_quantize,
@@ -366,70 +328,3 @@ def join_quantization(graph: Graph) -> Graph:
     if not any(node.op in ("quantize", "dequantize") for node in graph.nodes):
         return graph
     return rewrite(graph, _RULES)
-
-
-def integers_only(graph: Graph) -> Graph:
-    """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float.
-
-    An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
-    """
-    graph = _integer_outputs(_integer_inputs_of_model(join_quantization(graph)))
-    moving = (*MOVES, "dequantize", "quantize")  # looked at last: what stays in float between them says more
-    for node in sorted(graph.nodes, key=lambda node: node.op in moving):
-        floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
-        if floats:
-            raise TinycError(
-                f"{node.op} stays in float: '{floats[0]}' is not quantized",
-                node.where,
-                "every operator needs a DequantizeLinear before each input and a QuantizeLinear behind its output; "
-                "quantize the whole model, or give the float model and let tinyc quantize it",
-            )
-    return graph
-
-
-def _integer_inputs_of_model(graph: Graph) -> Graph:
-    consumers = graph.consumers()
-    for name in graph.inputs:
-        readers = consumers.get(name, ())
-        made = {graph.values[node.outputs[0]] for node in readers if node.op == "quantize"}
-        kinds = {(value.dtype, value.quant) for value in made}
-        if name in graph.outputs or len(kinds) != 1 or any(node.op != "quantize" for node in readers):
-            continue
-        if any(value.name in graph.outputs for value in made):
-            continue
-        (dtype, quant) = kinds.pop()
-        same = {value.name: name for value in made}
-        kept = tuple(node for node in graph.nodes if node not in readers)
-        nodes = tuple(replace(node, inputs=tuple(same.get(n, n) for n in node.inputs)) for node in kept)
-        values = {n: value for n, value in graph.values.items() if n not in same}
-        values[name] = replace(values[name], dtype=dtype, quant=quant)
-        graph = replace(graph, nodes=nodes, values=values)
-    return graph
-
-
-def _integer_outputs(graph: Graph) -> Graph:
-    producer = graph.producer()
-    for name in graph.outputs:
-        last = producer.get(name)
-        if last is None or last.op != "dequantize":
-            continue
-        source = last.inputs[0]
-        readers = graph.consumers()[source]
-        if source in graph.outputs or source in graph.inputs or source in graph.consts or readers != (last,):
-            continue
-        nodes = tuple(_renamed(node, source, name) for node in graph.nodes if node is not last)
-        values = {n: value for n, value in graph.values.items() if n != source}
-        held = graph.values[source]
-        values[name] = replace(held, name=name, loc=graph.values[name].loc)
-        graph = replace(graph, nodes=nodes, values=values)
-        producer = graph.producer()
-    return graph
-
-
-def _renamed(node: Node, old: str, new: str) -> Node:
-    return replace(
-        node,
-        name=new if node.name == old else node.name,
-        inputs=tuple(new if n == old else n for n in node.inputs),
-        outputs=tuple(new if n == old else n for n in node.outputs),
-    )

@@ -24,7 +24,7 @@ from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importe
 from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.problems import combined, read_bytes
 from tinyc.ops import all_ops
-from tinyc.passes.qdq import integers_only
+from tinyc.passes.integer_ports import integers_only
 
 __all__ = [
     "convolution",

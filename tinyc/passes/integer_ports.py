@@ -1,0 +1,76 @@
+"""Integers at the inputs and outputs of a model whose quantization begins and ends there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph, Node
+from tinyc.passes.qdq import MOVES, join_quantization
+
+
+def integers_only(graph: Graph) -> Graph:
+    """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float.
+
+    An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
+    """
+    graph = _integer_outputs(_integer_inputs_of_model(join_quantization(graph)))
+    moving = (*MOVES, "dequantize", "quantize")  # looked at last: what stays in float between them says more
+    for node in sorted(graph.nodes, key=lambda node: node.op in moving):
+        floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
+        if floats:
+            raise TinycError(
+                f"{node.op} stays in float: '{floats[0]}' is not quantized",
+                node.where,
+                "every operator needs a DequantizeLinear before each input and a QuantizeLinear behind its output; "
+                "quantize the whole model, or give the float model and let tinyc quantize it",
+            )
+    return graph
+
+
+def _integer_inputs_of_model(graph: Graph) -> Graph:
+    consumers = graph.consumers()
+    for name in graph.inputs:
+        readers = consumers.get(name, ())
+        made = {graph.values[node.outputs[0]] for node in readers if node.op == "quantize"}
+        kinds = {(value.dtype, value.quant) for value in made}
+        if name in graph.outputs or len(kinds) != 1 or any(node.op != "quantize" for node in readers):
+            continue
+        if any(value.name in graph.outputs for value in made):
+            continue
+        (dtype, quant) = kinds.pop()
+        same = {value.name: name for value in made}
+        kept = tuple(node for node in graph.nodes if node not in readers)
+        nodes = tuple(replace(node, inputs=tuple(same.get(n, n) for n in node.inputs)) for node in kept)
+        values = {n: value for n, value in graph.values.items() if n not in same}
+        values[name] = replace(values[name], dtype=dtype, quant=quant)
+        graph = replace(graph, nodes=nodes, values=values)
+    return graph
+
+
+def _integer_outputs(graph: Graph) -> Graph:
+    producer = graph.producer()
+    for name in graph.outputs:
+        last = producer.get(name)
+        if last is None or last.op != "dequantize":
+            continue
+        source = last.inputs[0]
+        readers = graph.consumers()[source]
+        if source in graph.outputs or source in graph.inputs or source in graph.consts or readers != (last,):
+            continue
+        nodes = tuple(_renamed(node, source, name) for node in graph.nodes if node is not last)
+        values = {n: value for n, value in graph.values.items() if n != source}
+        held = graph.values[source]
+        values[name] = replace(held, name=name, loc=graph.values[name].loc)
+        graph = replace(graph, nodes=nodes, values=values)
+        producer = graph.producer()
+    return graph
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    return replace(
+        node,
+        name=new if node.name == old else node.name,
+        inputs=tuple(new if n == old else n for n in node.inputs),
+        outputs=tuple(new if n == old else n for n in node.outputs),
+    )
