@@ -64,8 +64,9 @@ class MemoryMap:
 
     @property
     def peak(self) -> tuple[int, ...]:
-        """The steps that need the whole arena."""
-        return tuple(i for i, moment in enumerate(self.moments) if moment.top_bytes == self.arena_bytes)
+        """The steps in which most bytes hold something: what decides how large the arena is."""
+        most = max((moment.live_bytes for moment in self.moments), default=0)
+        return tuple(i for i, moment in enumerate(self.moments) if moment.live_bytes == most)
 
     def at(self, step: int) -> list[Tenant]:
         """What the arena holds while a step runs."""

@@ -11,12 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tinyc.ir.graph import Graph
-from tinyc.plan import THOROUGH, Plan, plan_graph
+from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Plan, plan_graph
 from tinyc.select import Choice
 
 Memory = Literal["speed", "balanced", "min"]
 # How much longer an inference may take, in estimated time (`Cost.time`), for a smaller arena.
 MEMORY_PRICE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.05, "min": 0.2}
+
+
+LARGE = 64  # nodes; of larger graphs fewer plans are tried, and each with less effort
+PLANS = 400
+QUICK_WORK, QUICK_RUNS = 100_000, 1_000
 
 
 def shrink(
@@ -36,15 +41,20 @@ def shrink(
     best = now, plan  # the first with its arena: fewer full steps alone are worth nothing in the end
     ceiling = _time(now) * (1 + price)
     room = max(_flash(now), flash_bytes or 0)
+    large = len(now) > LARGE
+    left = PLANS // 8 if large else PLANS
+    work, runs = (QUICK_WORK, QUICK_RUNS) if large else (WORK, MAX_RUNS)
     while True:
         over = ram_bytes is not None and plan.arena_bytes > ram_bytes
         tried: list[tuple[tuple[int, int], int, int, dict[str, Choice], Plan]] = []
         for node in _fullest(plan):
             for other in found.get(node, ()):
                 changed = now | {node: other}
-                if other is now[node] or not (over or _time(changed) <= ceiling) or _flash(changed) > room:
+                allowed = left > 0 and (over or _time(changed) <= ceiling) and _flash(changed) <= room
+                if other is now[node] or not allowed:
                     continue
-                replanned = plan_graph(graph, changed, slide=True)
+                left -= 1
+                replanned = plan_graph(graph, changed, slide=True, work=work, runs=runs)
                 tried.append((_fullness(replanned), _time(changed), len(tried), changed, replanned))
         if not tried or min(tried)[0] >= _fullness(plan):
             return _polished(graph, *best)

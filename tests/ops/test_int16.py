@@ -30,6 +30,7 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.reference import run_int
@@ -230,6 +231,16 @@ def test_mean(y_scale: float) -> None:
     real = samples[0]["x"].mean(axis=(1, 2)) * 0.001 / y_scale
     found = run_int(graph, samples[0], Numerics.TFLM)["y"]
     assert np.abs(found - np.clip(real, -32768, 32767)).max() <= 1
+
+
+@pytest.mark.parametrize(("scale", "depth"), [(0.0003, 7), (0.002, 3), (0.00001, 100), (0.1, 2)])
+def test_softmax(scale: float, depth: int) -> None:
+    graph = one_node("softmax", Softmax(), [tensor("x", (5, depth), scale, 0, "s16")], 1 / 32768)
+    samples = [{"x": random_s16(7, (5, depth))}, {"x": np.full((5, depth), -32768, np.int16)}]
+    for sample in samples:
+        assert_equals_tflm(graph, as_tflite(graph, "SOFTMAX", "SoftmaxOptions", {"Beta": 1.0}), sample)
+    if depth < 100:
+        assert check_kernels(graph, samples) == ["tc_softmax_s16"]
 
 
 def test_to_and_from_float() -> None:

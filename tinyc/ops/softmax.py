@@ -23,6 +23,8 @@ from tinyc.numerics import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
+from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
 from tinyc.ops.tables import need_scale
 
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
@@ -79,7 +81,9 @@ class FloatSoftmax:
         return np.clip(y, -128, 127).astype(np.int8)
 
 
-def prepare(site: Site) -> FixedSoftmax | FloatSoftmax:
+def prepare(site: Site) -> FixedSoftmax | FloatSoftmax | WideSoftmax:
+    if is_s16(site):
+        return prepare_wide(site)
     scale, _ = site.scale_zero(site.x(0))
     if is_float(site):
         return _prepare_float(site, scale)
@@ -110,7 +114,7 @@ def _prepare_float(site: Site, scale: float) -> FloatSoftmax:
     return FloatSoftmax(np.array(exps).astype(np.float32), np.float32(y_scale), y_zero)
 
 
-def int_ref(p: FixedSoftmax | FloatSoftmax, x: Array) -> tuple[Array, ...]:
+def int_ref(p: FixedSoftmax | FloatSoftmax | WideSoftmax, x: Array) -> tuple[Array, ...]:
     return (p.run(x),)
 
 
@@ -170,5 +174,6 @@ OP = Op(
     kernels=(
         Kernel("tc_softmax_s8", lower_fixed, when=(is_s8, is_fixed), inplace=(0,)),
         Kernel("tc_softmax_f32_s8", lower_float, when=(is_s8, is_float), inplace=(0,)),
+        WIDE_KERNEL,
     ),
 )

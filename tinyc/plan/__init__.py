@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from tinyc.plan.arena import THOROUGH
+from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.planner import plan_graph, solve
 from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, Task, problem_of
+from tinyc.plan.schedule import MAX_RUNS
 from tinyc.plan.validate import InvalidPlanError, validate
 
 __all__ = [
+    "MAX_RUNS",
     "THOROUGH",
+    "WORK",
     "Alias",
     "Buffer",
     "Choice",

@@ -11,7 +11,7 @@ from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
 from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, problem_of
-from tinyc.plan.schedule import best_order, graph_order
+from tinyc.plan.schedule import MAX_RUNS, best_order, graph_order
 from tinyc.plan.slide import slide_of
 from tinyc.plan.validate import validate
 
@@ -23,6 +23,7 @@ def plan_graph(
     slide: bool = False,
     exact: bool = False,
     work: int = WORK,
+    runs: int = MAX_RUNS,
     align: int = 4,
     scratch_align: int = 16,
 ) -> Plan:
@@ -31,16 +32,18 @@ def plan_graph(
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
     kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run. With
     `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound. work: how
-    long to look for offsets, see `arena.place`; THOROUGH for the last plan of many.
+    long to look for offsets, see `arena.place`; THOROUGH for the last plan of many. runs: and for an order, see
+    `best_order`.
     The plan has been validated. Raises TinycError if an output of the model is a constant, and if `exact`
     needs OR-tools and it is not installed.
     """
-    return solve(problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align), exact, work)
+    problem = problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align)
+    return solve(problem, exact, work, runs)
 
 
-def solve(problem: Problem, exact: bool = False, work: int = WORK) -> Plan:
+def solve(problem: Problem, exact: bool = False, work: int = WORK, runs: int = MAX_RUNS) -> Plan:
     """The smallest plan found: in the graph's own order unless another one gives a smaller arena."""
-    best, given = best_order(problem), graph_order(problem)
+    best, given = best_order(problem, runs), graph_order(problem)
     plan = _plan(problem, best.tasks, exact, work)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
         other = _plan(problem, given.tasks, exact, work)
