@@ -110,6 +110,7 @@ def _others() -> Iterator[Graph]:
     yield one_node("requantize", Requantize(), [x], 0.07, -9)
     yield one_node("requantize", Requantize("s8"), [wide], 0.3, -9)
     yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.1, 7)], 1 / 256, -128)
+    yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.0003, 0, "s16")], 1 / 32768, 0)
 
 
 def cases() -> list[Graph]:
