@@ -382,6 +382,12 @@ def is_even(site: Site) -> bool:
     return is_s8(site) and isinstance(_prepare(site), Even)
 
 
+def has_short_factors(site: Site) -> bool:
+    """factors of the exact linear form below 2^23"""
+    form = linear_form(_prepare(site))
+    return form is not None and linear.fits(form.a, form.b)
+
+
 KERNELS = (
     NUMBER_KERNEL,
     Kernel(
@@ -397,7 +403,7 @@ KERNELS = (
         linear.NAME,
         lower_asm,
         isa=frozenset({"dsp"}),
-        when=(is_s8, is_plain),
+        when=(is_s8, is_plain, has_short_factors),
         inplace=(0, 1),
         specialize=lambda site, p: linear.specialize(_form(p).shift),
         cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements),
