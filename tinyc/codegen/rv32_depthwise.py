@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.nibbles import is_s8_w4, pack_nibbles
-from tinyc.codegen.rv32 import ISA, channel_constants, scaled_finish
+from tinyc.codegen.rv32 import ARMV7M_SHARE, ISA, channel_constants, scaled_finish
 from tinyc.codegen.stream import Matrix
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
 from tinyc.ops.base import Site
@@ -196,7 +196,7 @@ def lower(site: Site, p: ConvParams) -> Call:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate, on the scale of `rv32.cost`."""
     layer = _layer(site, p)
-    executed = site.y().shape[1] * layer.channels * (12 + 16 * layer.out_w)
+    executed = int(site.y().shape[1] * layer.channels * (24 + 32 * layer.out_w) * ARMV7M_SHARE)
     pixels = layer.out_w - max(len(layer.looped) - 1, 0)
     flash = (5 if layer.int4 else 9) * layer.channels + 16 * layer.channels + _CODE_BYTES * (2 + pixels)
     return Cost(executed, flash, 0)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.nibbles import is_s8_w4, pack_nibbles
-from tinyc.codegen.rv32 import ISA, channel_constants, scaled_finish
+from tinyc.codegen.rv32 import ARMV7M_SHARE, ISA, channel_constants, scaled_finish
 from tinyc.codegen.stream import Matrix
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
 from tinyc.ops.base import Site
@@ -110,7 +110,7 @@ def _weights(site: Site, p: ConvParams) -> npt.NDArray[np.int8]:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate, on the scale of `rv32.cost`."""
     taps, pixels = p.w.shape[0] * p.w.shape[1], site.y().elements // len(p.bias)
-    executed = pixels * (8 * taps + len(p.bias) * (3.3 * taps + 10))
+    executed = pixels * (16 * taps + len(p.bias) * (6.6 * taps + 20)) * ARMV7M_SHARE
     flash = _weights(site, p).size + 16 * len(p.bias) + _TAP_BYTES * taps + _CODE_BYTES
     return Cost(int(executed), flash, 0)
 

@@ -1,0 +1,12 @@
+/* Fully connected without DSP instructions, two products in one multiplication: tc_scalar_pairs.h. */
+#ifndef TC_FULLY_CONNECTED_S8_PAIRS_H
+#define TC_FULLY_CONNECTED_S8_PAIRS_H
+
+#include "tc_scalar_pairs.h"
+
+static TC_SCALAR_UNUSED void tc_fully_connected_s8_pairs(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y, void *scratch)
+{
+    tc_scalar_pairs_run(p, x, y, scratch);
+}
+
+#endif

@@ -1,0 +1,523 @@
+/* 3x3 convolution of stride 1 by exact fast forms on cores without DSP instructions: m x m output pixels ("a tile", m = 2
+ * or 4) of n x n input pixels, n = m + 2, with n * n products in the place of 9 * m * m. Two neighbouring tiles at a time:
+ *
+ *   lines     six (four) rows of the input, int8 -> strip [channel][row][column], sums over the rows of a tile
+ *   factors   strip -> factors [product][channel][tile], sums over its columns
+ *   products  factors times weights, summed over channels -> sums [product][lane][tile]
+ *   store     sums over products -> accumulators -> int8
+ *
+ * Everything is modulo 2^32, so no factor has to be small; only the multiple of the accumulator that comes out has to fit:
+ * 4 times it for m = 2, times up to 64 for m = 4 once it was multiplied by the inverse of 9. Columns outside the image, and the
+ * row p->pad, are x_zero. Weights are those of tinyc/codegen/bilinear.py, [out_c / 4][product][channels][4], as many fours of
+ * output channels as a call takes; channels: in_c rounded up to a multiple of 4. The bias times 4 or 36 is added to the
+ * product (1, 1), which all outputs contain.
+ *
+ * Lines and factors are inlined into the function of a layer, whose sizes are literals. The products are in assembly, whose
+ * registers hold the sums of two tiles and TC_SCALAR_TILE_LANES output channels; no access is unaligned.
+ */
+#ifndef TC_SCALAR_TILES_H
+#define TC_SCALAR_TILES_H
+
+#include "tc_scalar.h"
+
+typedef void tc_scalar_tiles_store_t(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, int8_t *y, int32_t row,
+                                     int32_t high, int32_t wide);
+
+typedef struct {
+    const int16_t *w;
+    const int8_t *pad; /* [in_w][in_c] */
+    tc_scalar_out_t out;
+    tc_scalar_tiles_store_t *store;
+} tc_scalar_tiles_t;
+
+#if defined(__riscv_mul) && __riscv_xlen == 32
+#define TC_SCALAR_TILE_LANES 8
+#elif TC_SCALAR_THUMB1
+#define TC_SCALAR_TILE_LANES 2
+#else
+#define TC_SCALAR_TILE_LANES 4
+#endif
+
+/* ---- products ---- */
+
+/* x [product][channel][tile] times w [product][channel][4] -> sums [product][lane][tile], which lie right behind x. bytes:
+ * of one product in x, and in w: 8 for each channel, a multiple of 32. With eight lanes the weights of the last four lie as far
+ * behind w as x is long. */
+#if TC_SCALAR_TILE_LANES == 8
+
+static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
+                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+{
+/* a0 x, a1 and a4 weights, a2 bytes, a3 sums, a5 end of x, a6 end of the product, a7 a product; sums in s0-s11, t3-t6. The
+ * assembler's macros keep the text short. */
+    __asm__ volatile(
+        ".macro tc_set at, w, sum0, sum1\n"
+        "lh     t2, \\at(\\w)\n"
+        "mul    \\sum0, t0, t2\n"
+        "mul    \\sum1, t1, t2\n"
+        ".endm\n"
+        ".macro tc_sum at, w, sum0, sum1\n"
+        "lh     t2, \\at(\\w)\n"
+        "mul    a7, t0, t2\n"
+        "add    \\sum0, \\sum0, a7\n"
+        "mul    a7, t1, t2\n"
+        "add    \\sum1, \\sum1, a7\n"
+        ".endm\n"
+        ".macro tc_channel do, at\n"
+        "lw     t0, \\at(a0)\n"
+        "lw     t1, \\at+4(a0)\n"
+        "\\do \\at, a1, s0, s1\n"
+        "\\do \\at+2, a1, s2, s3\n"
+        "\\do \\at+4, a1, s4, s5\n"
+        "\\do \\at+6, a1, s6, s7\n"
+        "\\do \\at, a4, s8, s9\n"
+        "\\do \\at+2, a4, s10, s11\n"
+        "\\do \\at+4, a4, t3, t4\n"
+        "\\do \\at+6, a4, t5, t6\n"
+        ".endm\n"
+        ".macro tc_channels do\n"
+        "tc_channel \\do, 0\n"
+        "tc_channel tc_sum, 8\n"
+        "tc_channel tc_sum, 16\n"
+        "tc_channel tc_sum, 24\n"
+        "addi   a0, a0, 32\n"
+        "addi   a1, a1, 32\n"
+        "addi   a4, a4, 32\n"
+        ".endm\n"
+        "addi   sp, sp, -48\n"
+        "sw     s0, 0(sp)\n"
+        "sw     s1, 4(sp)\n"
+        "sw     s2, 8(sp)\n"
+        "sw     s3, 12(sp)\n"
+        "sw     s4, 16(sp)\n"
+        "sw     s5, 20(sp)\n"
+        "sw     s6, 24(sp)\n"
+        "sw     s7, 28(sp)\n"
+        "sw     s8, 32(sp)\n"
+        "sw     s9, 36(sp)\n"
+        "sw     s10, 40(sp)\n"
+        "sw     s11, 44(sp)\n"
+        "mv     a5, a3\n"
+        "sub    a4, a3, a0\n"
+        "add    a4, a4, a1\n"
+        "1:\n"
+        "add    a6, a0, a2\n"
+        "tc_channels tc_set\n"
+        "beq    a0, a6, 3f\n"
+        "2:\n"
+        "tc_channels tc_sum\n"
+        "bne    a0, a6, 2b\n"
+        "3:\n"
+        "sw     s0, 0(a3)\n"
+        "sw     s1, 4(a3)\n"
+        "sw     s2, 8(a3)\n"
+        "sw     s3, 12(a3)\n"
+        "sw     s4, 16(a3)\n"
+        "sw     s5, 20(a3)\n"
+        "sw     s6, 24(a3)\n"
+        "sw     s7, 28(a3)\n"
+        "sw     s8, 32(a3)\n"
+        "sw     s9, 36(a3)\n"
+        "sw     s10, 40(a3)\n"
+        "sw     s11, 44(a3)\n"
+        "sw     t3, 48(a3)\n"
+        "sw     t4, 52(a3)\n"
+        "sw     t5, 56(a3)\n"
+        "sw     t6, 60(a3)\n"
+        "addi   a3, a3, 64\n"
+        "bne    a0, a5, 1b\n"
+        "lw     s0, 0(sp)\n"
+        "lw     s1, 4(sp)\n"
+        "lw     s2, 8(sp)\n"
+        "lw     s3, 12(sp)\n"
+        "lw     s4, 16(sp)\n"
+        "lw     s5, 20(sp)\n"
+        "lw     s6, 24(sp)\n"
+        "lw     s7, 28(sp)\n"
+        "lw     s8, 32(sp)\n"
+        "lw     s9, 36(sp)\n"
+        "lw     s10, 40(sp)\n"
+        "lw     s11, 44(sp)\n"
+        "addi   sp, sp, 48\n"
+        "ret\n"
+        ".purgem tc_set\n"
+        ".purgem tc_sum\n"
+        ".purgem tc_channel\n"
+        ".purgem tc_channels\n");
+}
+
+#elif TC_SCALAR_THUMB2
+
+static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
+                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+{
+/* r0 x, r1 weights, r3 and r12 two tiles, lr a weight; the sums in r4-r11. Frame: further fours of channels, sums, end of x. */
+#define TC_SCALAR_SET(w0, w1, w2, w3)                                              \
+    "ldrsh  lr, [r1" w0 "\n"                                                       \
+    "mul    r4, lr, r3\n"                                                          \
+    "mul    r5, lr, r12\n"                                                         \
+    "ldrsh  lr, [r1, #" w1 "]\n"                                                   \
+    "mul    r6, lr, r3\n"                                                          \
+    "mul    r7, lr, r12\n"                                                         \
+    "ldrsh  lr, [r1, #" w2 "]\n"                                                   \
+    "mul    r8, lr, r3\n"                                                          \
+    "mul    r9, lr, r12\n"                                                         \
+    "ldrsh  lr, [r1, #" w3 "]\n"                                                   \
+    "mul    r10, lr, r3\n"                                                         \
+    "mul    r11, lr, r12\n"
+#define TC_SCALAR_SUM(w0, w1, w2, w3)                                              \
+    "ldrsh  lr, [r1" w0 "\n"                                                       \
+    "mla    r4, lr, r3, r4\n"                                                      \
+    "mla    r5, lr, r12, r5\n"                                                     \
+    "ldrsh  lr, [r1, #" w1 "]\n"                                                   \
+    "mla    r6, lr, r3, r6\n"                                                      \
+    "mla    r7, lr, r12, r7\n"                                                     \
+    "ldrsh  lr, [r1, #" w2 "]\n"                                                   \
+    "mla    r8, lr, r3, r8\n"                                                      \
+    "mla    r9, lr, r12, r9\n"                                                     \
+    "ldrsh  lr, [r1, #" w3 "]\n"                                                   \
+    "mla    r10, lr, r3, r10\n"                                                    \
+    "mla    r11, lr, r12, r11\n"
+#define TC_SCALAR_MORE                                                             \
+    "ldrd   r3, r12, [r0, #-24]\n" TC_SCALAR_SUM(", #-24]", "-22", "-20", "-18")   \
+    "ldrd   r3, r12, [r0, #-16]\n" TC_SCALAR_SUM(", #-16]", "-14", "-12", "-10")   \
+    "ldrd   r3, r12, [r0, #-8]\n" TC_SCALAR_SUM(", #-8]", "-6", "-4", "-2")
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r4-r11, lr}\n"
+        "sub    sp, sp, #12\n"
+        "lsr    r2, r2, #5\n"
+        "subs   r2, r2, #1\n"
+        "strd   r2, r3, [sp]\n"
+        "str    r3, [sp, #8]\n"
+        ".p2align 2\n"
+        "1:\n"
+        "ldrd   r3, r12, [r0], #32\n"
+        TC_SCALAR_SET("], #32", "-30", "-28", "-26")
+        TC_SCALAR_MORE
+        "ldr    r2, [sp]\n"
+        "cmp    r2, #0\n"
+        "beq    3f\n"
+        ".p2align 2\n"
+        "2:\n"
+        "ldrd   r3, r12, [r0], #32\n"
+        TC_SCALAR_SUM("], #32", "-30", "-28", "-26")
+        TC_SCALAR_MORE
+        "subs   r2, r2, #1\n"
+        "bne    2b\n"
+        "3:\n"
+        "ldrd   r3, r12, [sp, #4]\n"
+        "stm    r3!, {r4-r11}\n"
+        "str    r3, [sp, #4]\n"
+        "cmp    r0, r12\n"
+        "bne.w  1b\n"
+        "add    sp, sp, #12\n"
+        "pop    {r4-r11, pc}\n");
+#undef TC_SCALAR_SET
+#undef TC_SCALAR_SUM
+#undef TC_SCALAR_MORE
+}
+
+#elif TC_SCALAR_THUMB1
+
+static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
+                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+{
+/* r6, r7: from x to the weights of two lanes, which are as far apart as those of x, from the first product to the last. LDM
+ * moves r0 on before them. The sums in r8-r11, r12 end of the product, lr bytes. Frame: sums, end of x. */
+#define TC_SCALAR_SET                                                              \
+    "ldmia  r0!, {r2, r3}\n"                                                       \
+    "ldrsh  r4, [r0, r6]\n"                                                        \
+    "mov    r5, r4\n"                                                              \
+    "muls   r5, r2, r5\n"                                                          \
+    "mov    r8, r5\n"                                                              \
+    "muls   r4, r3, r4\n"                                                          \
+    "mov    r9, r4\n"                                                              \
+    "ldrsh  r4, [r0, r7]\n"                                                        \
+    "muls   r2, r4, r2\n"                                                          \
+    "mov    r10, r2\n"                                                             \
+    "muls   r3, r4, r3\n"                                                          \
+    "mov    r11, r3\n"
+#define TC_SCALAR_SUM                                                              \
+    "ldmia  r0!, {r2, r3}\n"                                                       \
+    "ldrsh  r4, [r0, r6]\n"                                                        \
+    "mov    r5, r4\n"                                                              \
+    "muls   r5, r2, r5\n"                                                          \
+    "add    r8, r5\n"                                                              \
+    "muls   r4, r3, r4\n"                                                          \
+    "add    r9, r4\n"                                                              \
+    "ldrsh  r4, [r0, r7]\n"                                                        \
+    "muls   r2, r4, r2\n"                                                          \
+    "add    r10, r2\n"                                                             \
+    "muls   r3, r4, r3\n"                                                          \
+    "add    r11, r3\n"
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r4-r7, lr}\n"
+        "mov    r4, r8\n"
+        "mov    r5, r9\n"
+        "mov    r6, r10\n"
+        "mov    r7, r11\n"
+        "push   {r4-r7}\n"
+        "sub    sp, #8\n"
+        "str    r3, [sp]\n"
+        "str    r3, [sp, #4]\n"
+        "mov    lr, r2\n"
+        "subs   r6, r1, r0\n"
+        "subs   r6, #8\n"
+        "adds   r7, r6, #2\n"
+        "1:\n"
+        "mov    r4, lr\n"
+        "adds   r4, r4, r0\n"
+        "mov    r12, r4\n"
+        TC_SCALAR_SET TC_SCALAR_SUM TC_SCALAR_SUM TC_SCALAR_SUM
+        "cmp    r0, r12\n"
+        "beq    3f\n"
+        "2:\n"
+        TC_SCALAR_SUM TC_SCALAR_SUM TC_SCALAR_SUM TC_SCALAR_SUM
+        "cmp    r0, r12\n"
+        "bne    2b\n"
+        "3:\n"
+        "mov    r2, r8\n"
+        "mov    r3, r9\n"
+        "mov    r4, r10\n"
+        "mov    r5, r11\n"
+        "ldr    r1, [sp]\n"
+        "stmia  r1!, {r2-r5}\n"
+        "str    r1, [sp]\n"
+        "ldr    r1, [sp, #4]\n"
+        "cmp    r0, r1\n"
+        "beq    4f\n"
+        "b      1b\n"
+        "4:\n"
+        "add    sp, #8\n"
+        "pop    {r4-r7}\n"
+        "mov    r8, r4\n"
+        "mov    r9, r5\n"
+        "mov    r10, r6\n"
+        "mov    r11, r7\n"
+        "pop    {r4-r7, pc}\n");
+#undef TC_SCALAR_SET
+#undef TC_SCALAR_SUM
+}
+
+#else
+
+static TC_SCALAR_UNUSED void tc_scalar_products(const int32_t *x, const int16_t *w, int32_t bytes, int32_t *sums)
+{
+    for (const int32_t *const end = sums; x < end; sums += 8) {
+        uint32_t total[8] = {0};
+        for (const int32_t *const stop = x + bytes / 4; x < stop; x += 2, w += 4) {
+            for (int32_t i = 0; i < 4; i++) {
+                total[2 * i] += (uint32_t)x[0] * (uint32_t)w[i];
+                total[2 * i + 1] += (uint32_t)x[1] * (uint32_t)w[i];
+            }
+        }
+        for (int32_t i = 0; i < 8; i++) {
+            sums[i] = (int32_t)total[i];
+        }
+    }
+}
+
+#endif
+
+/* ---- the input's side ---- */
+
+/* The input's side of the products in one dimension: x [m + 2], 2^24 at most each -> t [m + 2]; m: a literal. */
+TC_SCALAR_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
+{
+    if (m == 2) {
+        t[0] = x[0] - x[2];
+        t[1] = x[1] + x[2];
+        t[2] = x[2] - x[1];
+        t[3] = x[1] - x[3];
+    } else {
+        const int32_t near = x[3] - x[1], even = x[4] - x[2];
+        const int32_t odd = x[3] - 4 * x[1], far = x[4] - 4 * x[2], twice = 2 * near;
+        t[0] = 4 * (x[0] - x[2]) + even;
+        t[1] = far + odd;
+        t[2] = far - odd;
+        t[3] = even + twice;
+        t[4] = even - twice;
+        t[5] = x[5] - x[3] - 2 * twice;
+    }
+}
+
+/* One column of `count` channels, from m + 2 rows -> to [channel][row], `columns` words apart. */
+TC_SCALAR_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
+{
+    const int32_t n = m + 2;
+    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *x4 = m == 4 ? x[4] : x0, *x5 = m == 4 ? x[5] : x0;
+    for (const int8_t *const end = x0 + count; x0 < end; to += n * columns) {
+        const int32_t from[6] = {*x0++, *x1++, *x2++, *x3++, m == 4 ? *x4++ : 0, m == 4 ? *x5++ : 0};
+        int32_t t[6];
+        tc_scalar_tiles_input(m, from, t);
+        to[0] = (int16_t)t[0];
+        to[columns] = (int16_t)t[1];
+        to[2 * columns] = (int16_t)t[2];
+        to[3 * columns] = (int16_t)t[3];
+        if (m == 4) {
+            to[4 * columns] = (int16_t)t[4];
+            to[5 * columns] = (int16_t)t[5];
+        }
+    }
+}
+
+/* The factors of two tiles whose first column strip points to. */
+TC_SCALAR_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns, int32_t *to)
+{
+    const int32_t n = m + 2;
+    for (int32_t c = 0; c < channels; c++, to += 2) {
+        int32_t *place = to;
+        for (int32_t i = 0; i < n; i++, strip += columns, place += 2 * n * channels) {
+            for (int32_t tile = 0; tile < 2; tile++) {
+                const int16_t *const x = strip + tile * m;
+                const int32_t from[6] = {x[0], x[1], x[2], x[3], m == 4 ? x[4] : 0, m == 4 ? x[5] : 0};
+                int32_t t[6];
+                tc_scalar_tiles_input(m, from, t);
+                place[tile] = t[0];
+                place[2 * channels + tile] = t[1];
+                place[4 * channels + tile] = t[2];
+                place[6 * channels + tile] = t[3];
+                if (m == 4) {
+                    place[8 * channels + tile] = t[4];
+                    place[10 * channels + tile] = t[5];
+                }
+            }
+        }
+    }
+}
+
+/* ---- the output's side ---- */
+
+/* Products m [n], `step` words apart -> sums [m], which are 6 times (24, 12, 6, 6 times) the output; modulo 2^32. */
+TC_SCALAR_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, uint32_t *sums, int32_t apart)
+{
+    const uint32_t p0 = p[0], p1 = p[step], p2 = p[2 * step], p3 = p[3 * step];
+    const uint32_t sum = p1 + p2, difference = p1 - p2;
+    if (m == 2) {
+        sums[0] = p0 + sum;
+        sums[apart] = difference + p3;
+    } else {
+        const uint32_t p4 = p[4 * step], p5 = p[5 * step];
+        const uint32_t outer = p3 + p4, slope = p3 - p4;
+        sums[0] = p0 + 4 * sum + outer;
+        sums[apart] = 2 * difference + slope;
+        sums[2 * apart] = sum + outer;
+        sums[3 * apart] = difference + 2 * slope + p5;
+    }
+}
+
+/* A sum that is 4 * 2^raised times an accumulator (after 1/9 modulo 2^32) -> int8; m, raised, finish, clamp: literals. */
+TC_SCALAR_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, const int32_t *scale, uint32_t sum,
+                                               int32_t raised, int32_t finish, int32_t clamp)
+{
+    const int32_t x = (int32_t)(m == 2 ? sum : sum * 954437177u), least = p->y_min, greatest = p->y_max;
+    if (finish == 0) {
+        const int32_t v = tc_requantize(x >> (2 + raised), scale[0], scale[2], p->rounds);
+        return (int8_t)tc_clamp(v + p->y_zero, least, greatest);
+    }
+#if TC_SCALAR_LONG
+    /* tc_scalar_finish of twice the accumulator times 2^(1 + raised): its power of two is shifted out at the end. */
+    int32_t v = ((int32_t)(((int64_t)x * scale[0]) >> 32) + (finish > 1 ? 1 << raised : 0)) >> (1 + raised);
+    v += finish == 3 ? scale[1] + (v >> 31) : scale[1];
+    return (int8_t)tc_scalar_clamp(v >> scale[2], clamp, least, greatest);
+#else
+    return (int8_t)tc_scalar_finish(x >> (2 + raised), scale[0], scale[1], scale[2], finish, clamp, least, greatest);
+#endif
+}
+
+/* sums [product][lane][2] of one tile and the channels from o on -> y [high][wide][out_c], rows `row` bytes apart; changes
+ * sums. m, finish, clamp: literals. */
+TC_SCALAR_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes,
+                                            int8_t *y, int32_t row, int32_t high, int32_t wide, int32_t finish, int32_t clamp)
+{
+    enum { STEP = 2 * TC_SCALAR_TILE_LANES };
+    const int32_t n = m + 2, step = p->out_c;
+    for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
+        const int32_t scale[3] = {p->scale[3 * o], p->scale[3 * o + 1], p->scale[3 * o + 2]};
+        uint32_t rows[4 * 6], *const products = (uint32_t *)(void *)sums;
+        int8_t *to = y + o;
+        products[(n + 1) * STEP] += (uint32_t)(p->bias[o] * (m == 2 ? 4 : 36));
+        for (int32_t j = 0; j < n; j++) {
+            tc_scalar_tiles_sums(m, products + j * STEP, n * STEP, rows + j, n);
+        }
+        for (int32_t a = 0; a < high; a++, to += row) {
+            const int32_t raised = m == 2 || a > 1 ? 0 : 2 - a;
+            uint32_t at[4];
+            tc_scalar_tiles_sums(m, rows + a * n, 1, at, 1);
+            to[0] = tc_scalar_tiles_output(m, p, scale, at[0], raised + (m == 4 ? 2 : 0), finish, clamp);
+            if (wide == 1) continue;
+            to[step] = tc_scalar_tiles_output(m, p, scale, at[1], raised + (m == 4), finish, clamp);
+            if (m == 2 || wide == 2) continue;
+            to[2 * step] = tc_scalar_tiles_output(m, p, scale, at[2], raised, finish, clamp);
+            if (wide == 3) continue;
+            to[3 * step] = tc_scalar_tiles_output(m, p, scale, at[3], raised, finish, clamp);
+        }
+    }
+}
+
+#define TC_SCALAR_TILES_WAY(m, way, finish, clamp)                                 \
+    static TC_SCALAR_UNUSED void tc_scalar_tiles##m##_##way(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, \
+                                                            int8_t *y, int32_t row, int32_t high, int32_t wide)                \
+    {                                                                              \
+        tc_scalar_tiles_store(m, p, sums, o, lanes, y, row, high, wide, finish, clamp); \
+    }
+#define TC_SCALAR_TILES_WAYS(m)                                                    \
+    TC_SCALAR_TILES_WAY(m, 0, 0, 0)                                                \
+    TC_SCALAR_TILES_WAY(m, 1, 1, 0)                                                \
+    TC_SCALAR_TILES_WAY(m, 1c, 1, 1)                                               \
+    TC_SCALAR_TILES_WAY(m, 2, 2, 0)                                                \
+    TC_SCALAR_TILES_WAY(m, 2c, 2, 1)                                               \
+    TC_SCALAR_TILES_WAY(m, 3, 3, 0)                                                \
+    TC_SCALAR_TILES_WAY(m, 3c, 3, 1)
+TC_SCALAR_TILES_WAYS(2)
+TC_SCALAR_TILES_WAYS(4)
+#undef TC_SCALAR_TILES_WAYS
+#undef TC_SCALAR_TILES_WAY
+
+/* ---- the layer ---- */
+
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]; all but the pointers are literals. scratch: factors and sums as words, then
+ * the strip as int16. An output row is written when the input rows that tiles of m output rows need have been read. */
+TC_SCALAR_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch, int32_t m,
+                                          int32_t in_h, int32_t in_w, int32_t in_c, int32_t out_h, int32_t out_w, int32_t out_c,
+                                          int32_t pad_top, int32_t pad_left)
+{
+    const int32_t n = m + 2, channels = (in_c + 3) & ~3, columns = (out_w + 2 * m - 1) / (2 * m) * (2 * m) + 2;
+    int32_t *const factors = (int32_t *)scratch, *const sums = factors + 2 * n * n * channels;
+    int16_t *const strip = (int16_t *)(void *)(sums + 2 * n * n * TC_SCALAR_TILE_LANES);
+
+    for (int32_t i = 0; i < channels * n * columns; i++) {
+        strip[i] = 0; /* of channels beyond the last */
+    }
+    for (int32_t oy = 0; oy < out_h; oy += m) {
+        const int32_t high = out_h - oy < m ? out_h - oy : m;
+        for (int32_t column = 0; column < columns; column++) {
+            const int32_t ix = column - pad_left;
+            const int8_t *rows[6];
+            for (int32_t i = 0; i < n; i++) {
+                const int32_t iy = oy - pad_top + i;
+                rows[i] = ix >= 0 && ix < in_w && iy >= 0 && iy < in_h ? x + (iy * in_w + ix) * in_c : p->pad;
+            }
+            tc_scalar_tiles_column(m, rows, in_c, columns, strip + column);
+        }
+        for (int32_t ox = 0; ox < out_w; ox += 2 * m) {
+            int8_t *const to = y + (oy * out_w + ox) * out_c;
+            const int32_t wide = out_w - ox;
+            const int16_t *w = p->w;
+            tc_scalar_tiles_factors(m, strip + ox, channels, columns, factors);
+            for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
+                const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
+                tc_scalar_products(factors, w + (o >> 2) * (4 * n * n * channels) + (o & 3), 8 * channels, sums);
+                p->store(&p->out, sums, o, lanes, to, out_w * out_c, high, wide < m ? wide : m);
+                if (wide > m) {
+                    const int32_t rest = wide - m < m ? wide - m : m;
+                    p->store(&p->out, sums + 1, o, lanes, to + m * out_c, out_w * out_c, high, rest);
+                }
+            }
+        }
+    }
+}
+
+#endif
