@@ -9,43 +9,7 @@
 #ifndef TC_SOFTMAX_S8_H
 #define TC_SOFTMAX_S8_H
 
-#include "tc_math.h"
-
-typedef struct {
-    const int32_t *exps; /* [exp_count], non-increasing, exps[0] = 2^31 - 1 */
-    int32_t exp_count;   /* 1..256 */
-    int32_t outer, depth;
-} tc_softmax_s8_t;
-
-/* round(a * b / 2^31), for operands that are not both -2^31 */
-static inline int32_t tc_softmax_mul(int32_t a, int32_t b)
-{
-    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
-}
-
-static inline int32_t tc_softmax_shift_left(int32_t v, int32_t bits)
-{
-    const int64_t wide = (int64_t)v * ((int64_t)1 << bits);
-    return wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : (int32_t)wide;
-}
-
-/* 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31; inside Q2.29. */
-static inline int32_t tc_softmax_reciprocal(int32_t a)
-{
-    const int32_t half_denominator = (int32_t)(((int64_t)a + INT32_MAX + 1) >> 1);
-    int32_t x = 1515870810 + tc_softmax_mul(half_denominator, -1010580540); /* 48/17 - 32/17 d */
-
-    for (int32_t step = 0; step < 3; step++) {
-        const int32_t error = ((int32_t)1 << 29) - tc_softmax_mul(half_denominator, x);
-        x += tc_softmax_shift_left(tc_softmax_mul(x, error), 2);
-    }
-    return tc_softmax_shift_left(x, 1);
-}
-
-static inline int32_t tc_softmax_exp(const tc_softmax_s8_t *p, int32_t below)
-{
-    return below < p->exp_count ? p->exps[below] : 0;
-}
+#include "tc_softmax_fixed.h"
 
 static void tc_softmax_s8(const tc_softmax_s8_t *p, const int8_t *x, int8_t *y)
 {

@@ -59,24 +59,24 @@ def test_empty_file(tmp_path: Path) -> None:
 
 def test_all_unsupported_operators_are_listed(tmp_path: Path) -> None:
     nodes = [
-        op("Erf", "x", "a"),
+        op("Tan", "x", "a"),
         op("Relu", "a", "b"),
         op("Det", "b", "c"),
-        op("Erf", "x", "d"),
+        op("Tan", "x", "d"),
         op("Add", "c d", "y"),
     ]
     found = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
     assert "3 operators cannot be imported" in found.message
-    assert "nodes 0, 3 (Erf): operator Erf is not supported" in found.message
+    assert "nodes 0, 3 (Tan): operator Tan is not supported" in found.message
     assert "node 2 'Det_c' (Det): operator Det is not supported" in found.message
     problems = unsupported(tmp_path / "model.onnx")
     assert [p.where.node for p in problems if p.where] == [0, 2, 3]
 
 
 def test_one_unsupported_operator_is_named_with_its_place(tmp_path: Path) -> None:
-    found = error(build([op("Erf", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
+    found = error(build([op("Tan", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
     assert str(found).startswith(
-        "error: operator Erf is not supported\n  --> model.onnx: node 0 'Erf_y' (Erf)\n  hint: "
+        "error: operator Tan is not supported\n  --> model.onnx: node 0 'Tan_y' (Tan)\n  hint: "
     )
 
 
@@ -90,7 +90,7 @@ def test_control_flow(tmp_path: Path) -> None:
         [helper.make_node("Identity", ["x"], ["z"])], "then", [], [helper.make_empty_tensor_value_info("z")]
     )
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    found = error(build([node], {"x": [1, 5]}, ["y"], {"c": np.array(True)}), tmp_path)
+    found = error(build([node], {"x": [1, 5], "c": [1]}, ["y"]), tmp_path)
     assert "If" in found.message
     assert "control flow" in found.hint
 
@@ -271,8 +271,8 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("Conv", IMAGE, [rand(1, 4, 3, 3, 3)], strides=[1] * 10_000), "10000 numbers"),
     (one("Conv", IMAGE), "input 1 is missing"),
     (build([op("Conv", "x k", "y")], {"x": IMAGE, "k": [4, 3, 3, 3]}, ["y"]), "must be constants"),
-    (build([op("MatMul", "x k", "y")], {"x": [1, 5], "k": [5, 3]}, ["y"]), "both factors are computed"),
-    (one("MatMul", (2, 1, 5), [rand(1, 2, 5, 3)]), "one matrix"),
+    (build([op("MatMul", "x k", "y")], {"x": [1, 5], "k": [4, 3]}, ["y"]), "do not fit"),
+    (one("MatMul", (2, 1, 5), [rand(1, 2, 4, 3)]), "do not fit"),
     (one("Gemm", (1, 5, 1), [rand(1, 5, 3)]), "must be matrices"),
     (one("Gemm", (1, 5), [rand(1, 5, 3), rand(2, 4)]), "does not fit 3 outputs"),
     (one("Gemm", (2, 5), [rand(1, 5, 3), rand(2, 2, 3)]), "differs between the rows"),
@@ -286,7 +286,6 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("ReduceMean", IMAGE, axes=[7]), "axis 7"),
     (one("Softmax", IMAGE, axis=9), "axis 9"),
     (one("Div", IMAGE, [np.float32(0)]), "division by zero"),
-    (build([op("Div", "x z", "y")], {"x": [1, 5], "z": [1, 5]}, ["y"]), "divisor must be constant"),
     (one("Div", IMAGE, [np.float32(1e-42)]), "NaN or infinity"),
     (one("Add", IMAGE, [rand(1, 7)]), "do not broadcast"),
     (one("Clip", IMAGE, [np.float32(np.nan)]), "NaN"),
@@ -306,7 +305,7 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("Transpose", IMAGE, perm=[0, 0, 1, 2]), "permutation"),
     (one("Flatten", IMAGE, axis=77), "axis 77"),
     (one("Concat", IMAGE, [rand(1, 1, 3, 9, 9)], axis=1), "does not fit"),
-    (one("Pad", IMAGE, [np.zeros(8, I64)], mode="reflect"), "'reflect'"),
+    (one("Pad", IMAGE, [np.zeros(8, I64)], mode="wrap"), "'wrap'"),
     (one("Pad", IMAGE, [np.array([0, 0, -1, 0, 0, 0, 0, 0], I64)]), "sizes must fit"),
     (one("Pad", IMAGE, [np.zeros(3, I64)]), "sizes must fit"),
     (one("Pad", IMAGE, [np.full(8, 1 << 40, I64)]), "shape"),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tinyc.errors import Loc, TinycError
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Value
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, State, Value
 
 QUANTIZED = frozenset({"s4", "s8", "u8", "s16"})  # s32 and s64 also hold biases, shapes and axes
 
@@ -47,8 +47,8 @@ def check(graph: Graph, stage: str, ops: Mapping[str, Rules]) -> None:
 def _check_names(graph: Graph) -> None:
     """Inputs before use, one producer each, all values known."""
     made: dict[str, str] = {}
-    for name in (*graph.inputs, *graph.consts):
-        _define(graph, made, name, "an input or constant", None)
+    for name in (*graph.sources, *graph.consts):
+        _define(graph, made, name, "an input, state or constant", None)
     for node in graph.nodes:
         for name in filter(None, node.inputs):
             if name not in made:
@@ -58,12 +58,25 @@ def _check_names(graph: Graph) -> None:
     for name in graph.outputs:
         if name not in made or name in graph.consts:
             raise TinycError(f"output '{name}' is not computed by any node")
+    for state in graph.states:
+        _check_state(graph, state, made)
     unmade = [name for name in graph.values if name not in made]
     if unmade:
         raise TinycError(f"value '{unmade[0]}' is neither an input, a constant nor computed")
     _check_unique("input", graph.inputs)
     _check_unique("output", graph.outputs)
     _check_unique("node", [node.name for node in graph.nodes])
+
+
+def _check_state(graph: Graph, state: State, made: Mapping[str, str]) -> None:
+    """What the next run begins with is computed, and looks like what this one began with."""
+    if state.after not in made or state.after in graph.consts:
+        raise TinycError(f"state '{state.name}': '{state.after}' is not computed by any node")
+    before, after = graph.values[state.name], graph.values[state.after]
+    if (before.shape, before.dtype, before.quant) != (after.shape, after.dtype, after.quant):
+        raise TinycError(f"state '{state.name}' and '{state.after}', which replaces it, differ", after.loc)
+    if len(state.initial) != before.size_bytes:
+        raise TinycError(f"state '{state.name}' begins with {len(state.initial)} bytes, not {before.size_bytes}")
 
 
 def _define(graph: Graph, made: dict[str, str], name: str, by: str, where: Loc | None) -> None:

@@ -102,6 +102,17 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """What a model remembers from run to run: value `name` holds it when a run begins, and value `after`, of the same
+    shape, dtype and quantization, is what the next run begins with. initial: its bytes after a reset, in C
+    order, little endian."""
+
+    name: str
+    after: str
+    initial: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A model: nodes in run order, every value by name, constants as read-only arrays."""
 
@@ -111,6 +122,22 @@ class Graph:
     nodes: tuple[Node, ...]
     values: Mapping[str, Value]
     consts: Mapping[str, Array] = field(default_factory=dict)
+    states: tuple[State, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Values that are there when a run begins: inputs and states."""
+        return (*self.inputs, *(state.name for state in self.states))
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """Values that are needed when a run has ended: outputs and the states of the next run."""
+        return (*self.outputs, *(state.after for state in self.states))
+
+    def initial(self, state: State) -> Array:
+        """What a state holds after a reset."""
+        value = self.values[state.name]
+        return np.frombuffer(state.initial, np.dtype(NUMPY_DTYPE[value.dtype]).newbyteorder("<")).reshape(value.shape)
 
     def producer(self) -> dict[str, Node]:
         """Which node makes each value."""

@@ -35,8 +35,8 @@ class View:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._outputs = dict.fromkeys(graph.outputs)
-        self._inputs = frozenset(graph.inputs)
+        self._outputs = dict.fromkeys(graph.sinks)
+        self._inputs = frozenset(graph.sources)
         self._values, self._consts = dict(graph.values), dict(graph.consts)
         self._names = set(graph.values)
         self._nodes: dict[int, Node] = {}
@@ -255,12 +255,12 @@ def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
 
 def without_dead(graph: Graph) -> Graph:
     """The graph without nodes, values and constants that no output depends on. Inputs stay."""
-    wanted, kept = set(graph.outputs), []
+    wanted, kept = set(graph.sinks), []
     for node in reversed(graph.nodes):
         if wanted & set(node.outputs):
             wanted.update(node.inputs)
             kept.append(node)
-    used = wanted.union(graph.inputs, *(node.outputs for node in kept))
+    used = wanted.union(graph.sources, *(node.outputs for node in kept))
     if len(kept) == len(graph.nodes) and used - {""} == set(graph.values):
         return graph
     return replace(

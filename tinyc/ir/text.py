@@ -26,6 +26,7 @@ def text(graph: Graph) -> str:
         lines.append(f"step {number}: {_node(graph, node)}")
         lines += [f"    from {loc}" for loc in node.origin]
     lines += [f"output {name!r}" for name in graph.outputs]
+    lines += [f"state {_value(graph.values[state.name])} becomes {state.after!r}" for state in graph.states]
     return "\n".join(lines) + "\n"
 
 

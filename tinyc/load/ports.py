@@ -64,7 +64,8 @@ def _renamed(graph: Graph, name: str) -> Graph:
         for node in graph.nodes
     )
     values = {n: v for n, v in graph.values.items() if n != name}
-    return replace(graph, nodes=nodes, values={**values, new: replace(graph.values[name], name=new)})
+    states = tuple(replace(state, after=new) if state.after == name else state for state in graph.states)
+    return replace(graph, nodes=nodes, values={**values, new: replace(graph.values[name], name=new)}, states=states)
 
 
 def _origin(value: Value) -> tuple[Loc, ...]:

@@ -7,14 +7,15 @@ from pathlib import Path
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load import tflite_moves
+from tinyc.load import tflite_moves, tflite_products, tflite_recurrent
 from tinyc.load.problems import combined, read_bytes
 from tinyc.load.tflite_file import Operator, Tensor, read_tflite
 from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
 from tinyc.load.tflite_ops import IMPORTERS, Importer
+from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
 
-__all__ = ["IMPORTERS", "load_tflite", "tflite_moves", "unsupported_tflite"]
+__all__ = ["IMPORTERS", "load_tflite", "tflite_moves", "tflite_products", "tflite_recurrent", "unsupported_tflite"]
 
 
 def load_tflite(path: Path) -> Graph:
@@ -67,6 +68,7 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
             problems.append(e.located(operator.where))
             poison(builder, operator)
     if not problems:
+        close_variables(builder)
         _check_outputs(builder)
     return builder, problems
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 MAGIC = b"TFL3"
 MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published models have some thousands
+MAX_SUBGRAPHS = 64
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 _MAX_NAME = 200
@@ -69,6 +70,7 @@ class Tensor:
     axis: int
     data: npt.NDArray[np.uint8] | None
     refused: str  # why tinyc cannot use it (sparse, variable), or ""
+    is_variable: bool = False  # keeps its elements from run to run
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,15 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class TFLiteFile:
-    """The main subgraph. `file` is the file's name, without its folder."""
+    """The main subgraph. `file` is the file's name, without its folder. others: subgraphs 1, 2 ... of a file whose main
+    one calls another."""
 
     file: str
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    others: tuple[TFLiteFile, ...] = ()
 
 
 def read_tflite(path: Path, content: bytes) -> TFLiteFile:
@@ -127,16 +131,28 @@ def read_tflite(path: Path, content: bytes) -> TFLiteFile:
         raise TinycError(f"TFLite schema version {version}; tinyc reads version 3", where)
     if subgraphs < 1:
         raise TinycError("the model has no subgraph", where, _DAMAGED_HINT)
-    with reading("the main subgraph", where):
-        graph = model.Subgraphs(0)
-        inputs, outputs = _ints(graph, "Inputs"), _ints(graph, "Outputs")
     buffers = _each(model, "Buffers", where, lambda b: _data(b, content))
+    codes = _each(model, "OperatorCodes", where, _code)
+    main = _subgraph(model, 0, buffers, codes, where)
+    if not any(operator.code == "CALL_ONCE" for operator in main.operators):
+        return main
+    if subgraphs > MAX_SUBGRAPHS:
+        raise TinycError(f"the file claims {subgraphs} subgraphs; at most {MAX_SUBGRAPHS} are read", where)
+    others = (_subgraph(model, index, buffers, codes, where) for index in range(1, subgraphs))
+    return replace(main, others=tuple(others))
+
+
+def _subgraph(
+    model: Any, index: int, buffers: list[npt.NDArray[np.uint8] | None], codes: list[str], where: Loc
+) -> TFLiteFile:
+    with reading(f"subgraph {index}" if index else "the main subgraph", where):
+        graph = model.Subgraphs(index)
+        inputs, outputs = _ints(graph, "Inputs"), _ints(graph, "Outputs")
     tensors = _each(graph, "Tensors", where, lambda t: t)
     decoded = tuple(_tensor(i, t, buffers, where) for i, t in enumerate(tensors))
-    codes = _each(model, "OperatorCodes", where, _code)
     operators = _each(graph, "Operators", where, lambda o: o)
     return TFLiteFile(
-        file=path.name,
+        file=where.file,
         tensors=decoded,
         operators=tuple(_operator(i, o, codes, decoded, where) for i, o in enumerate(operators)),
         inputs=_in_range(inputs, decoded, "a graph input", where),
@@ -216,6 +232,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
             axis=0 if quant is None else quant.QuantizedDimension(),
             data=buffers[buffer] if buffer else None,  # buffer 0 is the empty one by convention
             refused=refused,
+            is_variable=bool(t.IsVariable()),
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check_const, check_types, check_value
-from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
 from tinyc.load.tflite_file import Operator, Options, Tensor, TFLiteFile
@@ -21,12 +22,14 @@ ANY_DTYPE = frozenset(
         "argmax",
         "concat",
         "dequantize",
+        "lstm",
         "pad",
         "quantize",
         "requantize",
         "reshape",
         "resize_nearest",
         "slice",
+        "svdf",
         "transpose",
     }
 )
@@ -59,6 +62,17 @@ class FollowUpError(Exception):
     """An operator reads what an unsupported one should have computed: no problem of its own."""
 
 
+@dataclass
+class Variable:
+    """A resource variable while its operators are imported: its bytes after a reset, what a run begins with (if that is
+    read), and what it holds now."""
+
+    initial: bytes | None = None
+    before: Value | None = None
+    now: Value | None = None
+    where: Loc | None = None
+
+
 class Builder:
     """The graph under construction, filled operator by operator."""
 
@@ -69,6 +83,9 @@ class Builder:
         self.nodes: list[Node] = []
         self.made: dict[int, Value] = {}  # activations by tensor index
         self.broken: set[int] = set()  # outputs of operators that failed
+        self.states: list[State] = []
+        self.variables: dict[str, Variable] = {}  # by name
+        self.handles: dict[int, str] = {}  # names of variables by the tensors that stand for them
         self._folded: dict[int, Array] = {}  # tensors that became constant at load time
         self._shared: dict[tuple[object, ...], Value] = {}  # constants by tensor, shape and axis
         self._used: dict[str, int] = {}  # name -> the largest number it was given
@@ -146,7 +163,7 @@ class Builder:
     def graph(self, name: str) -> Graph:
         inputs = tuple(self.made[i].name for i in self.file.inputs)
         outputs = tuple(self.made[i].name for i in self.file.outputs)
-        graph = Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts)
+        graph = Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts, tuple(self.states))
         unsigned = {self.made[i].name for i in (*self.file.inputs, *self.file.outputs) if self._is_unsigned(i)}
         return with_unsigned_ports(graph, unsigned)
 
@@ -324,6 +341,22 @@ class Step:
     def define(self, index: int, value: Value) -> None:
         """Say that output `index` is a value that `insert` has made."""
         self.builder.define(self.operator.outputs[index], value)
+
+    def variable(self, index: int) -> tuple[Value, Value]:
+        """(before, after) of a variable tensor, whose real value is 0 after a reset: what it holds when the operator
+        begins, and the new value that the operator's node has to compute."""
+        tensor = self.tensor(index)
+        if not tensor.is_variable:
+            raise TinycError(f"tensor '{tensor.name}' must be a variable", self.where)
+        if any(state.name == self.builder.name_of(tensor) for state in self.builder.states):
+            raise TinycError(f"variable '{tensor.name}' belongs to two operators", self.where)
+        before = self.builder.declare(replace(tensor, refused=""), self.where)
+        self.builder.values[before.name] = before
+        after = replace(before, name=self.builder.unique(f"{before.name}:next"))
+        zero = before.quant.per_tensor[1] if before.quant else 0
+        initial = np.full(before.shape, zero, np.dtype(NUMPY_DTYPE[before.dtype]).newbyteorder("<")).tobytes()
+        self.builder.states.append(State(before.name, after.name, initial))
+        return before, after
 
     def number(self, number: float, suffix: str) -> Value:
         """A new float constant of one element, named after the output."""

@@ -230,7 +230,9 @@ def softmax(s: Step) -> None:
     beta = float(s.options("SoftmaxOptions")["Beta"])
     if not (math.isfinite(beta) and beta > 0):
         raise TinycError(f"softmax with beta {beta}", s.where)
-    s.emit("softmax", (s.value(0),), Softmax(beta))
+    x = s.value(0)
+    widened = x.dtype == "s8" and s.out_tensor().type == "INT16"
+    s.emit("softmax", (x,), Softmax(beta, widened))
 
 
 @imports("QUANTIZE")

@@ -170,6 +170,7 @@ class Op:
     the last rule holds for all further inputs.
     view: the output is the input's bytes (reshape): no kernel runs. rowwise(site): row r of the output
     [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called for an image of one row.
+    updates: pairs (output, input) of a state: every kernel of the operator may write the output over the input.
     Absent optional inputs are passed as None.
     """
 
@@ -185,3 +186,4 @@ class Op:
     macs: Callable[[Site], int] = lambda site: 0
     view: bool = False
     rowwise: Callable[[Site], bool] = lambda site: False
+    updates: tuple[tuple[int, int], ...] = ()

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import mve_conv, nibbles, nibbles_dsp, nibbles_scalar, rows_conv, rv32, scalar, winograd
+from tinyc.codegen import (
+    conv,
+    mve_conv,
+    nibbles,
+    nibbles_dsp,
+    nibbles_scalar,
+    rows_conv,
+    rv32,
+    s16_dsp,
+    scalar,
+    scalar_strided,
+    scalar_tiles,
+    winograd,
+)
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -170,6 +183,7 @@ OP = Op(
         *mve_conv.CONV_KERNELS,
         *rows_conv.KERNELS,
         *rows_conv.FPU_KERNELS,
+        *conv.ROLLED_KERNELS,
         *winograd.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
@@ -188,8 +202,11 @@ OP = Op(
             cost=shared_cost(1.15, 12, dsp_scratch),
         ),
         *rv32.CONV2D,
+        *scalar_tiles.KERNELS,
+        *scalar_strided.KERNELS,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
+        *s16_dsp.CONV2D,
         *IMAGE_KERNELS,
         *nibbles_dsp.CONV2D,
         *nibbles_scalar.CONV2D,

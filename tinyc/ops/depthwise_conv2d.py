@@ -19,6 +19,7 @@ from tinyc.codegen import (
     rows_depthwise,
     rv32_depthwise,
     rv32_taps,
+    s16_dsp,
     scalar_depthwise,
 )
 from tinyc.errors import TinycError
@@ -234,6 +235,7 @@ OP = Op(
             cost=shared_cost(14, 25, no_scratch),
             row_forms=row_sums.depthwise_rows,
         ),
+        *s16_dsp.DEPTHWISE,
         *IMAGE_KERNELS,
         *nibbles_dsp.DEPTHWISE,
         *nibbles_scalar.DEPTHWISE,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Const, Cost
+from tinyc.kernels import Const, Cost, Fetches
 from tinyc.numerics import Rounding, float_factor, requantize
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, accumulator_bounds
@@ -18,6 +18,7 @@ Fields = dict[str, int | float | str | Const]
 _SUM_LIMIT = 2**23  # of the packed products of one dot product
 _SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
 _MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
+_CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
 _SHARED_CODE = 300  # bytes of a C kernel, a layer's share
 _EVEN_ODD = (0, 2, 1, 3)  # taps of a unit in the order in which SXTB16 unpacks them
 
@@ -36,7 +37,11 @@ def shared_cost(
     def cost(site: Site, p: ConvParams) -> Cost:
         taps = p.w.size // len(p.bias)
         executed = site.y().elements * (per_tap * taps + per_output)
-        return Cost(int(executed), p.w.nbytes + p.bias.nbytes + _SHARED_CODE, scratch(site, p))
+        constants = p.w.nbytes + p.bias.nbytes
+        pairs = -(-site.y().elements // (2 * len(p.bias)))
+        fetches = Fetches((constants + 12 * len(p.bias)) * pairs)
+        cycles = int(_CYCLES * executed)
+        return Cost(int(executed), constants + _SHARED_CODE, scratch(site, p), cycles, fetches)
 
     return cost
 

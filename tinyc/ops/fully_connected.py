@@ -8,7 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.codegen import fully_connected as asm
-from tinyc.codegen import held_dense, mve_conv, nibbles, nibbles_dsp, nibbles_scalar, rv32, scalar_dense
+from tinyc.codegen import (
+    held_dense,
+    mve_conv,
+    nibbles,
+    nibbles_dsp,
+    nibbles_scalar,
+    rv32,
+    s16_dsp,
+    scalar_dense,
+    scalar_pairs,
+)
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
@@ -117,8 +127,10 @@ OP = Op(
             cost=shared_cost(1.08, 12, dsp_scratch),
         ),
         *rv32.DENSE,
+        *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
+        *s16_dsp.DENSE,
         *MATRIX_KERNELS,
         *nibbles_dsp.DENSE,
         *nibbles_scalar.DENSE,

@@ -145,7 +145,7 @@ def cost_any(site: Site, p: MeanParams) -> Cost:
 
 
 def by_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
-    """tc_mean_rows_s8: one input row per call."""
+    """tc_mean_rows_s8 and tc_mean_rows_s16: one input row per call."""
     if p.zero_first:
         return ()
     mult, shift = _factor(p)
@@ -218,6 +218,6 @@ OP = Op(
             row_forms=global_rows,
         ),
         Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any, row_forms=by_rows),
-        Kernel("tc_mean_s16", lower, when=(is_s16, adjacent), cost=cost_any),
+        Kernel("tc_mean_s16", lower, when=(is_s16, adjacent), cost=cost_any, row_forms=by_rows),
     ),
 )

@@ -10,11 +10,12 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import element_bytes, need_one_quant
 
 _LOOPS = 4
+_ROW_INSTRUCTIONS, _BYTE_INSTRUCTIONS, _ROW_FLASH = 60, 5, 150  # of a row that is copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,21 @@ def lower_slice(site: Site, p: Slice) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
 
 
+def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
+    """Rows of an image that are taken as they are, each by a call of tc_slice."""
+    x, y, a = site.x(0), site.y(), site.attrs
+    if len(x.shape) != 4 or x.shape[0] != 1 or a.step[1] < 1 or x.shape[2:] != y.shape[2:] or a.step[2:] != (1, 1):
+        return ()
+    row = math.prod(y.shape[2:]) * element_bytes(x)
+    fields: dict[str, int | float | str | Const] = {"offset": 0, "unit": row}
+    for i in range(_LOOPS):
+        fields |= {f"n{i}": 1, f"step{i}": 0}
+    rows = Rows(x.shape[1], y.shape[1], 1, a.step[1], -a.begin[1], 1, row, row, None)
+    call = Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
+    cost = Cost((_ROW_INSTRUCTIONS + _BYTE_INSTRUCTIONS * row) * y.shape[1], _ROW_FLASH, 0)
+    return (RowForm(call, 0, cost, direct=True),)
+
+
 OP = Op(
     name="slice",
     attrs=Slice,
@@ -101,5 +117,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", lower_slice, when=(few_loops,)),),
+    kernels=(Kernel("tc_slice", lower_slice, when=(few_loops,), row_forms=row_forms),),
 )

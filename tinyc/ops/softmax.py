@@ -35,13 +35,16 @@ _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
+    """widened: of int8 the outputs are int16."""
+
     beta: float = 1.0
+    widened: bool = False
 
 
 def infer(a: Softmax, x: Value) -> Sequence[Type]:
     if not x.shape:
         raise TinycError(f"softmax takes a tensor with at least one axis, '{x.name}' is a scalar")
-    return [Type(x.shape, x.dtype)]
+    return [Type(x.shape, "s16" if a.widened else x.dtype)]
 
 
 def float_ref(a: Softmax, x: Array) -> tuple[Array, ...]:
@@ -51,9 +54,10 @@ def float_ref(a: Softmax, x: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FixedSoftmax:
-    """exps[d]: exp of the d-th step below the maximum, Q0.31. Beyond the table it counts as 0."""
+    """exps[d]: exp of the d-th step below the maximum, Q0.31. Beyond the table it counts as 0. bits: of the outputs."""
 
     exps: npt.NDArray[np.int32]
+    bits: int = 8
 
     def run(self, x: Array) -> Array:
         below = (x.max(axis=-1, keepdims=True).astype(np.int64) - x).astype(np.int64)
@@ -62,8 +66,9 @@ class FixedSoftmax:
         e = exps[below]
         total = rounding_divide_by_pot(e, _SUM_BITS).sum(axis=-1, keepdims=True)
         scale, bits = fixedpoint.reciprocal(total, _SUM_BITS)
-        y = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, e), bits + 31 - 8)
-        return np.clip(y - 128, -128, 127).astype(np.int8)
+        y = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, e), bits + 31 - self.bits)
+        half = 1 << (self.bits - 1)
+        return np.clip(y - half, -half, half - 1).astype(np.int8 if self.bits == 8 else np.int16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +90,18 @@ def prepare(site: Site) -> FixedSoftmax | FloatSoftmax | WideSoftmax:
     if is_s16(site):
         return prepare_wide(site)
     scale, _ = site.scale_zero(site.x(0))
-    if is_float(site):
+    bits = 16 if site.attrs.widened else 8
+    if bits == 16 and not is_widened(site):
+        raise TinycError("softmax from int8 to int16 is known for numerics tflm and single only", site.node.where)
+    if is_float(site) and bits == 8:
         return _prepare_float(site, scale)
-    need_scale(site, 1 / 256, -128)
+    need_scale(site, 2.0**-bits, -(1 << (bits - 1)))
     if site.x(0).shape[-1] > _MAX_DEPTH:
         raise TinycError(f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where)
-    return FixedSoftmax(_fixed_exps(site.attrs.beta, scale))
+    return FixedSoftmax(_fixed_exps(site.attrs.beta, scale, bits), bits)
 
 
-def _fixed_exps(beta: float, scale: float) -> npt.NDArray[np.int32]:
+def _fixed_exps(beta: float, scale: float, bits: int) -> npt.NDArray[np.int32]:
     """Table of FixedSoftmax, as TensorFlow Lite's softmax computes each difference; trailing no-ops cut."""
     factor = float(np.float32(beta)) * scale * 2.0 ** (31 - _DIFF_BITS)
     if factor <= 1:
@@ -103,6 +111,8 @@ def _fixed_exps(beta: float, scale: float) -> npt.NDArray[np.int32]:
     below = np.arange(min(largest, 255) + 1)
     scaled = requantize(-below, mult, shift, Rounding.DOUBLE)
     exps = fixedpoint.exp_on_negative_values(scaled, _DIFF_BITS)
+    if bits > 8:
+        return exps.astype(np.int32)
     # Below 2^11 an entry adds 0 to the sum and gives output 0, whatever the others are.
     return exps[: int(np.flatnonzero(exps >= 1 << (_SUM_BITS - 1))[-1]) + 1].astype(np.int32)
 
@@ -121,6 +131,11 @@ def int_ref(p: FixedSoftmax | FloatSoftmax | WideSoftmax, x: Array) -> tuple[Arr
 def is_s8(site: Site) -> bool:
     """int8 input and output"""
     return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
+def is_widened(site: Site) -> bool:
+    """int8 input, int16 output, numerics tflm or single"""
+    return (site.x(0).dtype, site.y().dtype) == ("s8", "s16") and not site.numerics.scales_in_float
 
 
 def is_fixed(site: Site) -> bool:
@@ -175,5 +190,6 @@ OP = Op(
         Kernel("tc_softmax_s8", lower_fixed, when=(is_s8, is_fixed), inplace=(0,)),
         Kernel("tc_softmax_f32_s8", lower_float, when=(is_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
+        Kernel("tc_softmax_s8_s16", lower_fixed, when=(is_widened,)),
     ),
 )

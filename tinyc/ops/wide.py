@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
 from tinyc.numerics import Numerics, Rounding, quantize_multipliers, requantize
 from tinyc.ops.base import Padding, Pair, Site
 from tinyc.ops.windows import ConvParams
@@ -176,11 +176,17 @@ def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
     return wide_call(p, Shape16(p.w[:, None, None, :], 1, rows, in_c, 1, rows, 1))
 
 
+def cost(site: Site, p: WideParams) -> Cost:
+    """An estimate from measured layers: per tap, per output."""
+    taps = p.w.size // len(p.bias)
+    return Cost(site.y().elements * (13 * taps + 60), p.w.size + 13 * len(p.bias) + 500, 0)
+
+
 IMAGE_KERNELS = (
-    Kernel("tc_conv2d_s16", lower_image, when=(is_s16,)),
+    Kernel("tc_conv2d_s16", lower_image, when=(is_s16,), cost=cost),
     Kernel("tc_conv2d_s8_w16", lower_image, when=(has_wide_weights,)),
 )
 MATRIX_KERNELS = (
-    Kernel("tc_conv2d_s16", lower_matrix, when=(is_s16,)),
+    Kernel("tc_conv2d_s16", lower_matrix, when=(is_s16,), cost=cost),
     Kernel("tc_conv2d_s8_w16", lower_matrix, when=(has_wide_weights,)),
 )

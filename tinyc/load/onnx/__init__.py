@@ -12,16 +12,20 @@ from tinyc.load.onnx import (
     convolution,
     dense,
     elementwise,
+    functions,
+    mirroring,
     moves,
     normalization,
     pooling,
+    products,
     quantization,
+    recurrent,
     shaping,
 )
-from tinyc.load.onnx.file import OnnxNode, read_onnx
-from tinyc.load.onnx.folding import fold
-from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step
+from tinyc.load.onnx.file import read_onnx
+from tinyc.load.onnx.importing import Builder, FollowUpError
 from tinyc.load.onnx.qoperator import spelled_out
+from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import combined, read_bytes
 from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import integers_only
@@ -30,11 +34,15 @@ __all__ = [
     "convolution",
     "dense",
     "elementwise",
+    "functions",
     "load_onnx",
+    "mirroring",
     "moves",
     "normalization",
     "pooling",
+    "products",
     "quantization",
+    "recurrent",
     "shaping",
     "unsupported_onnx",
 ]
@@ -75,34 +83,10 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     problems = []
     for node in builder.file.nodes:
         try:
-            if not fold(builder, node):
-                _importer(node)(Step(builder, node))
-                _check_outputs(builder, node)
+            import_node(builder, node)
         except FollowUpError:
             builder.broken.update(node.outputs)
         except TinycError as e:
             problems.append(e.located(node.where))
             builder.broken.update(node.outputs)
     return builder, problems
-
-
-def _importer(node: OnnxNode) -> Importer:
-    if not node.domain and node.op in IMPORTERS:
-        return IMPORTERS[node.op]
-    hint = "docs/operators.md lists the operators that tinyc imports"
-    if node.op in ("If", "Loop", "Scan"):
-        hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
-    if node.op == "DynamicQuantizeLinear" or node.op.endswith("Integer"):
-        hint = (
-            "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "
-            "data (static quantization), or give the float .onnx"
-        )
-    name = f"{node.domain}.{node.op}" if node.domain else node.op
-    raise TinycError(f"operator {name} is not supported", node.where, hint)
-
-
-def _check_outputs(builder: Builder, node: OnnxNode) -> None:
-    """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
-    for name in node.outputs[1:]:
-        if name and name in builder.read and name not in builder.values:
-            raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)

@@ -1,4 +1,4 @@
-"""Gemm and MatMul with constant weights -> fully_connected."""
+"""Gemm and MatMul -> fully_connected; without constant weights, batch_matmul."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.add import Add
+from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
 from tinyc.ops.transpose import Transpose
@@ -57,18 +58,16 @@ def _add_matrix(s: Step, product: Value, beta: np.float32) -> None:
 
 @imports("MatMul")
 def matmul(s: Step) -> None:
-    """x[..., I] times a constant [I,O], or a constant [O,I] times x[I,N]."""
+    """x[..., I] times a constant [I,O], a constant [O,I] times x[I,N], or two computed tensors."""
     left, right = s.constant(0), s.constant(1)
-    if right is not None:
+    if (right is not None and _is_matrix(right)) or (left is not None and right is not None):
         s.weights(1)
         w = s.weight(1, lambda a: _matrix(s, a).T, 0)
         x = s.value(0)
         s.emit("fully_connected", [x, w], FullyConnected(keep_dims=len(x.shape) != 2))
-    elif left is not None:
+    elif left is not None and _is_matrix(left) and len(s.value(1).shape) == 2:
         s.weights(0)
         w, x = s.weight(0, lambda a: _matrix(s, a), 0), s.value(1)
-        if len(x.shape) != 2:
-            raise TinycError(f"a constant times {list(x.shape)}: the second factor must be a matrix", s.where)
         columns = s.transpose(x, (1, 0), "columns")
         s.emit(
             "transpose",
@@ -76,11 +75,15 @@ def matmul(s: Step) -> None:
             Transpose((1, 0)),
         )
     else:
-        raise TinycError("both factors are computed; one of them must be constant", s.where)
+        s.emit("batch_matmul", [s.value(0), s.value(1)], BatchMatmul())
+
+
+def _is_matrix(w: Array) -> bool:
+    return w.ndim >= 2 and all(size == 1 for size in w.shape[:-2])
 
 
 def _matrix(s: Step, w: Array) -> Array:
     """w without leading axes of size 1."""
-    if w.ndim < 2 or any(size != 1 for size in w.shape[:-2]):
+    if not _is_matrix(w):
         raise TinycError(f"the constant has shape {list(w.shape)}; it must be one matrix", s.where)
     return w.reshape(w.shape[-2:])

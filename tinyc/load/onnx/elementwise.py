@@ -10,6 +10,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.load.onnx.file import FLOATS
 from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Act
 from tinyc.ops.clip import Clip
@@ -47,7 +48,8 @@ def arithmetic(s: Step) -> None:
 @imports("Div")
 def divide(s: Step) -> None:
     if s.constant(1) is None:
-        raise TinycError("division by a computed tensor is not supported; the divisor must be constant", s.where)
+        divide_by_computed(s)
+        return
     divisor = s.weights(1)
     if not divisor.all():
         raise TinycError("division by zero", s.where)

@@ -64,6 +64,18 @@ class OnnxNode:
     proto: onnx.NodeProto
     where: Loc
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Its inputs, and what the graphs in its attributes read from outside."""
+        graphs = [a.g for a in self.attributes.values() if a.type == AttributeProto.GRAPH]
+        return (*self.inputs, *(name for graph in graphs for name in sorted(_captured(graph))))
+
+    def graph(self, name: str) -> onnx.GraphProto:
+        found = self._attribute(name, AttributeProto.GRAPH)
+        if found is None:
+            raise TinycError(f"attribute '{name}' is missing", self.where, _DAMAGED)
+        return found.g
+
     def _attribute(self, name: str, type_: int) -> AttributeProto | None:
         found = self.attributes.get(name)
         if found is not None and found.type != type_:
@@ -86,6 +98,11 @@ class OnnxNode:
         found = self._attribute(name, AttributeProto.STRING)
         return default if found is None else found.s.decode("utf-8", "replace")
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of names, () if the attribute is absent."""
+        found = self._attribute(name, AttributeProto.STRINGS)
+        return () if found is None else tuple(text.decode("utf-8", "replace") for text in found.strings[:_MAX_LIST])
+
     def ints(self, name: str) -> tuple[int, ...] | None:
         """A list of integers, None if the attribute is absent."""
         found = self._attribute(name, AttributeProto.INTS)
@@ -94,6 +111,19 @@ class OnnxNode:
         if len(found.ints) > _MAX_LIST:
             raise TinycError(f"attribute '{name}' lists {len(found.ints)} numbers", self.where, _DAMAGED)
         return tuple(int(i) for i in found.ints)
+
+
+def _captured(graph: onnx.GraphProto) -> set[str]:
+    """Names that a subgraph reads and does not make."""
+    made = {*(t.name for t in graph.initializer), *(i.name for i in graph.input)}
+    made.update(name for node in graph.node for name in node.output)
+    read = {output.name for output in graph.output}
+    for node in graph.node:
+        read.update(node.input)
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                read |= _captured(attribute.g)
+    return read - made - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +262,15 @@ def as_node(proto: onnx.NodeProto, replaced: OnnxNode) -> OnnxNode:
     return OnnxNode(replaced.index, proto.op_type, "", replaced.name, inputs, outputs, attributes, proto, where)
 
 
+def as_inner_node(proto: onnx.NodeProto, outer: OnnxNode) -> OnnxNode:
+    """A node of a graph in an attribute of another node, which says where it is."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    attributes = {a.name: a for a in proto.attribute}
+    where = Loc(outer.where.file, outer.index, proto.name or next(iter(proto.output), ""), proto.op_type)
+    inputs, outputs = tuple(proto.input), tuple(proto.output)
+    return OnnxNode(outer.index, proto.op_type, domain, proto.name, inputs, outputs, attributes, proto, where)
+
+
 def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> list[OnnxNode]:
     """The nodes sorted so that each runs after those it reads; the file's own order where that is legal."""
     producer: dict[str, int] = {}
@@ -241,14 +280,14 @@ def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> lis
                 raise TinycError(f"'{name}' is made twice", node.where, _DAMAGED)
             producer[name] = node.index
     for node in nodes:
-        for name in filter(None, node.inputs):
+        for name in filter(None, node.reads):
             if name not in producer and name not in known:
                 raise TinycError(
                     f"the node reads '{name}', which is neither an input, an initializer nor computed",
                     node.where,
                     _DAMAGED,
                 )
-    waiting = [{producer[name] for name in node.inputs if name in producer} for node in nodes]
+    waiting = [{producer[name] for name in node.reads if name in producer} for node in nodes]
     readers: dict[int, list[int]] = {}
     for index, before in enumerate(waiting):
         for other in before:
@@ -274,7 +313,7 @@ def _needed(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> tuple[OnnxNode
     wanted, kept = set(outputs), []
     for node in reversed(nodes):
         if wanted & set(filter(None, node.outputs)):
-            wanted |= set(node.inputs)
+            wanted |= set(node.reads)
             kept.append(node)
     return tuple(reversed(kept))
 

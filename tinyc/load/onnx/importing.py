@@ -45,7 +45,7 @@ _INTEGERS: Mapping[int, type] = {
     TensorProto.UINT16: np.uint16,
 }
 # What may work on integers between DequantizeLinear and QuantizeLinear: it moves or compares them.
-MOVES = frozenset({"reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest"})
+MOVES = frozenset({"reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest", "reduce_extremum"})
 
 
 class FollowUpError(Exception):
@@ -66,7 +66,7 @@ class Builder:
         self.unsigned: set[str] = set()  # computed tensors that are unsigned in the file, signed here
         self._names = {*file.initializers, *(i.name for i in file.inputs)}
         self._names.update(name for node in file.nodes for name in node.outputs)
-        self.read = {*file.outputs, *(name for node in file.nodes for name in node.inputs)}
+        self.read = {*file.outputs, *(name for node in file.nodes for name in node.reads)}
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
@@ -76,6 +76,12 @@ class Builder:
             candidate = f"{name}#{n}"
         self._names.add(candidate)
         return candidate
+
+    def claim(self, name: str, where: Loc) -> None:
+        """Say that a tensor of a branch is made now. TinycError if there is one of that name."""
+        if not name or name in self._names or name in self.values:
+            raise TinycError(f"'{name}' is made twice", where, "the file is damaged: convert or download it again")
+        self._names.add(name)
 
     def add_input(self, info: OnnxInput) -> None:
         """Declare a model input; an open first dimension, the batch, becomes 1."""

@@ -6,6 +6,7 @@ import math
 
 from tinyc.errors import TinycError
 from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.mirroring import pad_with_copies
 from tinyc.ops.concat import Concat
 from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
@@ -86,8 +87,8 @@ def pad(s: Step) -> None:
     x = s.value(0)
     rank = len(x.shape)
     mode = s.node.text("mode", "constant")
-    if mode != "constant":
-        raise TinycError(f"padding mode '{mode}' is not supported, only 'constant'", s.where)
+    if mode not in ("constant", "reflect", "edge"):
+        raise TinycError(f"padding mode '{mode}' is not supported, only constant, reflect and edge", s.where)
     if s.opset < 11:
         pads, value = s.node.ints("pads") or (), s.node.float_("value", 0.0)
     else:
@@ -102,7 +103,10 @@ def pad(s: Step) -> None:
     before, after = [0] * rank, [0] * rank
     for k, axis in enumerate(axes):
         before[axis], after[axis] = pads[k], pads[len(axes) + k]
-    s.emit("pad", [x], Pad(tuple(before), tuple(after), value))
+    if mode == "constant":
+        s.emit("pad", [x], Pad(tuple(before), tuple(after), value))
+    else:
+        pad_with_copies(s, x, before, after, mode)
 
 
 @imports("Expand")

@@ -1,0 +1,73 @@
+/* SVDF: a layer with a memory of its last inputs, int8 in and out, int16 numbers in its state.
+ *
+ *   after[f][m] = before[f][m + 1], after[f][memory - 1] =
+ *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift), of int16_t)
+ *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m, of after[f][m] * times[f][m],
+ *                           mult, shift) + y_zero, y_min, y_max)
+ *
+ * The features of four filters lie side by side, so that they share the loads of x. The second sum wraps where it
+ * leaves int32. in_c, memory, rank >= 1. after may be before; nothing else overlaps. No scratch. Twin: tc_svdf_s8_s8.
+ */
+#ifndef TC_SVDF_S8_H
+#define TC_SVDF_S8_H
+
+#include "tc_svdf.h"
+
+typedef struct {
+    const int8_t *features;      /* [ceil(filters / 4)][in_c][4], 0 beyond the last filter */
+    const int16_t *times;             /* [filters][memory] */
+    const int32_t *feature_bias; /* [4 * ceil(filters / 4)] -x_zero * sum of the filter's features */
+    const int32_t *bias;         /* [filters / rank] */
+    int32_t filters, rank, memory, in_c;
+    int32_t in_mult, in_shift; /* to the scale of the state */
+    int32_t mult, shift, rounds;
+    int32_t y_zero, y_min, y_max;
+} tc_svdf_s8_t;
+
+/* x times four filters. */
+static inline void tc_svdf_s8_features(const int8_t *x, const int8_t *features, int32_t in_c, int32_t newest[4])
+{
+    int32_t sum0 = newest[0], sum1 = newest[1], sum2 = newest[2], sum3 = newest[3];
+    for (int32_t c = 0; c < in_c; c++, features += 4) {
+        const int32_t v = x[c];
+        sum0 += v * features[0];
+        sum1 += v * features[1];
+        sum2 += v * features[2];
+        sum3 += v * features[3];
+    }
+    newest[0] = sum0;
+    newest[1] = sum1;
+    newest[2] = sum2;
+    newest[3] = sum3;
+}
+
+static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *before, int8_t *y, int16_t *after)
+{
+    const int32_t memory = p->memory;
+    const int16_t *times = p->times;
+    const int32_t *bias = p->bias;
+    uint32_t sum = 0;
+    int32_t newest[4] = {0}, left = 0; /* filters that the unit still needs */
+
+    for (int32_t f = 0; f < p->filters; f++, before += memory, after += memory, times += memory) {
+        if (f % 4 == 0) {
+            for (int32_t k = 0; k < 4; k++) {
+                newest[k] = p->feature_bias[f + k];
+            }
+            tc_svdf_s8_features(x, p->features + f * p->in_c, p->in_c, newest);
+        }
+        if (left == 0) {
+            left = p->rank;
+            sum = (uint32_t)*bias++;
+        }
+        const int32_t scaled = tc_requantize(newest[f % 4], p->in_mult, p->in_shift, p->rounds);
+        const int32_t now = tc_clamp(scaled, INT16_MIN, INT16_MAX);
+        sum = tc_svdf_times(before, times, memory, now, after, sum);
+        if (--left == 0) {
+            const int32_t q = tc_requantize((int32_t)sum, p->mult, p->shift, p->rounds) + p->y_zero;
+            *y++ = (int8_t)tc_clamp(q, p->y_min, p->y_max);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,31 @@
+"""Layers of attention and normalization for kernel_cases.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.ops.one_node import one_node, tensor
+from tinyc.ir.graph import Graph
+from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.function import Function
+from tinyc.ops.power import Power
+from tinyc.ops.prelu import Prelu
+from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.squared_difference import SquaredDifference
+
+
+def product_cases() -> Iterator[Graph]:
+    """One-node graphs of the operators between computed tensors."""
+    a, keys = tensor("a", (2, 3, 7), 0.03, 3), tensor("b", (2, 5, 7), 0.05, -7)
+    yield one_node("batch_matmul", BatchMatmul(adj_y=True), [a, keys], 0.2, 4)
+    yield one_node("batch_matmul", BatchMatmul(), [a, tensor("b", (7, 9), 0.05, -7)], 0.2, 4)
+    x = tensor("x", (1, 5, 9), 0.04, -100)
+    yield one_node("squared_difference", SquaredDifference(), [x, tensor("m", (1, 5, 1), 0.01, 7)], 0.3, -128)
+    number = {"m": np.array([77], np.int8)}
+    yield one_node("squared_difference", SquaredDifference(), [x, tensor("m", (1,), 0.03, 5)], 0.3, -128, number)
+    yield one_node("prelu", Prelu(), [x, tensor("s", (9,), 0.01, -3)], 0.03, -90)
+    yield one_node("function", Function("elu"), [x], 0.03, -90)
+    yield one_node("power", Power(-0.5), [x], 0.05, -128)
+    yield one_node("reduce_extremum", ReduceExtremum((1,)), [x], 0.04, -100)

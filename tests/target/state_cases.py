@@ -1,0 +1,63 @@
+"""Layers that remember, as one call with the state of before and the state of after, for kernel_cases.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.ops.one_node import one_node, random_s8, tensor
+from tinyc.ir.graph import DType, Graph, Quant, Shape, Value
+from tinyc.ops.base import RELU
+from tinyc.ops.lstm import Lstm
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.svdf import Svdf
+
+
+def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16") -> Graph:
+    """One call of an SVDF layer with random weights; int16 states are in steps of 1/2^12."""
+    filters = units * rank
+    rng = np.random.default_rng(units + memory)
+    s_scale, t_scale = (2.0**-12, 2.0**-17) if state == "s16" else (0.03, 0.01)
+    most = 8000 if state == "s16" else 127
+    kept = tensor("state", (1, filters * memory), s_scale, 0, state)
+    times = rng.integers(-most, most + 1, (filters, memory)).astype(np.int16 if state == "s16" else np.int8)
+    inputs = [
+        tensor("x", (1, in_c), 0.05, 7),
+        tensor("w", (filters, in_c), 0.005),
+        tensor("t", (filters, memory), t_scale, 0, state),
+        Value("b", (units,), "s32", Quant((s_scale * t_scale,), (0,))),
+        kept,
+    ]
+    consts = {
+        "w": np.maximum(random_s8(1, (filters, in_c)), -127),
+        "t": times,
+        "b": rng.integers(-(2**20), 2**20, units).astype(np.int32),
+    }
+    after = tensor("after", kept.shape, s_scale, 0, state)
+    return one_node("svdf", Svdf(rank, RELU), inputs, 0.02, -128, consts, others=[after])
+
+
+def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12) -> Graph:
+    """One call of an LSTM layer with random weights."""
+    rng = np.random.default_rng(units)
+    shapes: dict[str, Shape] = {f"w{k}": (units, in_c) for k in "ifgo"} | {f"r{k}": (units, units) for k in "ifgo"}
+    weights = {name: np.maximum(random_s8(k, shape), -127) for k, (name, shape) in enumerate(shapes.items())}
+    biases = {f"b{k}": rng.integers(-20000, 20000, units).astype(np.int32) for k in "ifgo"}
+    kept = [tensor("hidden", (1, units), 1 / 120, 3), tensor("cell", (1, units), 2.0**power, 0, "s16")]
+    inputs = [
+        tensor("x", (1, steps, in_c), 0.02, -5),
+        *(tensor(name, array.shape, 0.004) for name, array in weights.items()),
+        *(Value(name, (units,), "s32", Quant((0.02 * 0.004,), (0,))) for name in biases),
+        *kept,
+    ]
+    others = [tensor("hidden2", (1, units), 1 / 120, 3), tensor("cell2", (1, units), 2.0**power, 0, "s16")]
+    return one_node("lstm", Lstm(clip), inputs, 1 / 120, 3, {**weights, **biases}, others=others)
+
+
+def state_cases() -> Iterator[Graph]:
+    """One-node graphs, their states as inputs and outputs."""
+    yield svdf(5, 2, 3, 7)
+    yield svdf(4, 1, 1, 9, "s8")
+    yield lstm(5, 3, 2)
+    yield one_node("softmax", Softmax(widened=True), [tensor("x", (3, 11), 0.1, 7)], 1 / 65536, -32768)

@@ -1,0 +1,57 @@
+"""Pad with copies of what is inside, and PRelu: spelled out in operators that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.add import Add
+from tinyc.ops.base import RELU, Act
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
+
+
+def pad_with_copies(s: Step, x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> None:
+    """mode reflect: mirrored at the border element; edge: the border element again. Axis by axis, as concats."""
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        size = x.shape[axis]
+        if min(low, high) < 0 or (mode == "reflect" and max(low, high) >= size):
+            raise TinycError(f"padding {low} and {high} of an axis of {size} elements, mode {mode}", s.where)
+        left = [_copies(s, x, axis, low, low, mode, 0)] if low else []
+        right = [_copies(s, x, axis, high, size - 2, mode, size - 1)] if high else []
+        parts = [*left, x, *right]
+        if len(parts) > 1:
+            x = s.insert("concat", parts, Concat(axis), f"padded{axis}")
+    s.emit("reshape", [x], Reshape(x.shape))
+
+
+def _copies(s: Step, x: Value, axis: int, count: int, first: int, mode: str, border: int) -> Value:
+    """`count` elements of the axis, backward from `first` on, or the one at the border."""
+    begin, size, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
+    if mode == "reflect":
+        begin[axis], size[axis], step[axis] = first, count, -1 if count > 1 else 1
+        return s.insert("slice", [x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
+    begin[axis], size[axis] = border, 1
+    edge = s.insert("slice", [x], Slice(tuple(begin), tuple(size), tuple(step)), f"edge{axis}")
+    return edge if count == 1 else s.insert("concat", [edge] * count, Concat(axis), f"edges{axis}")
+
+
+@imports("PRelu")
+def prelu(s: Step) -> None:
+    """max(x, 0) + slope * min(x, 0), slope constant; one for all is a leaky relu."""
+    x, slope = s.value(0), s.weights(1)
+    if slope.size == 1:
+        s.emit("leaky_relu", [x], LeakyRelu(float(slope.reshape(()))))
+        return
+    above = s.insert("clip", [x], Clip(RELU), "above")
+    below = s.insert("clip", [x], Clip(Act(-np.inf, 0.0)), "below")
+    scaled = s.insert("mul", [below, s.const(slope, 1)], Mul(), "scaled")
+    s.emit("add", [above, scaled], Add())

@@ -1,0 +1,235 @@
+"""LSTM, GRU and RNN, unrolled: one pair of matrix products per direction and step, and the operators of the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.add import Add
+from tinyc.ops.base import RELU
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.slice import Slice
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+
+MAX_STEPS = 256
+_DEFAULT = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+_ACTS = {"Sigmoid": ("sigmoid", Sigmoid()), "Tanh": ("tanh", Tanh()), "Relu": ("clip", Clip(RELU))}
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One direction of the layer. `rows`: w x + b of all steps, [T, gates * H]; r [gates * H, H]."""
+
+    s: Step
+    tag: str
+    units: int
+    acts: tuple[str, ...]
+    rows: Value
+    r: Array
+    state_bias: Array
+
+    def make(self, op: str, inputs: Sequence[Value], attrs: object, what: str) -> Value:
+        return self.s.insert(op, inputs, attrs, f"{self.tag}{what}")
+
+    def act(self, number: int, x: Value, what: str) -> Value:
+        op, attrs = _ACTS[self.acts[number]]
+        return self.make(op, [x], attrs, what)
+
+    def row(self, t: int, first: int = 0, gates: int | None = None) -> Value:
+        """Of step t, w x + b of `gates` gates from `first` on."""
+        count = (self.rows.shape[1] // self.units if gates is None else gates) * self.units
+        return self.make("slice", [self.rows], Slice((t, first * self.units), (1, count), (1, 1)), f"x{t}")
+
+    def product(self, h: Value, first: int = 0, gates: int | None = None) -> Value:
+        """r h + b of some gates."""
+        end = None if gates is None else (first + gates) * self.units
+        part = slice(first * self.units, end)
+        inputs = [h, self.s.const(self.r[part], 2)]
+        if self.state_bias[part].any():
+            inputs.append(_constant(self.s, self.state_bias[part], 3, "bias"))
+        return self.make("fully_connected", inputs, FullyConnected(), "r")
+
+    def gate(self, x: Value, number: int) -> Value:
+        start = (0, number * self.units)
+        return self.make("slice", [x], Slice(start, (1, self.units), (1, 1)), "gate")
+
+
+Run = Callable[[_Cell, int, Value | None, Value | None], tuple[Value, Value | None]]
+
+
+@imports("LSTM")
+def lstm(s: Step) -> None:
+    """Gates in the order i, o, f, c."""
+    if s.node.int_("input_forget", 0) or s.node.float_("clip", 0.0) or s.has(7):
+        raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
+    _layer(s, 4, _lstm_step)
+
+
+def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
+    x = cell.row(t)
+    x = x if h is None else cell.make("add", [x, cell.product(h)], Add(), "sum")
+    i, o, f = (cell.act(0, cell.gate(x, k), "gate") for k in range(3))
+    new = cell.make("mul", [i, cell.act(1, cell.gate(x, 3), "candidate")], Mul(), "new")
+    if c is not None:
+        new = cell.make("add", [cell.make("mul", [f, c], Mul(), "kept"), new], Add(), "cell")
+    return cell.make("mul", [o, cell.act(2, new, "shown")], Mul(), "hidden"), new
+
+
+@imports("GRU")
+def gru(s: Step) -> None:
+    """Gates in the order z, r, h."""
+    if s.node.float_("clip", 0.0):
+        raise TinycError("GRU with a clip is not supported", s.where)
+    if s.node.int_("linear_before_reset", 0):
+        _layer(s, 3, _gru_reset_after)
+    else:
+        _layer(s, 3, _gru_reset_before, fold_bias=True)
+
+
+def _gru_reset_after(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
+    x, y = cell.row(t), cell.product(h if h is not None else _zeros(cell))
+    z, r = _update_and_reset(cell, x, y)
+    inner = cell.make("mul", [r, cell.gate(y, 2)], Mul(), "reset")
+    candidate = cell.act(1, cell.make("add", [cell.gate(x, 2), inner], Add(), "inner"), "candidate")
+    return _blend(cell, z, candidate, h), None
+
+
+def _gru_reset_before(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
+    x = cell.row(t)
+    inner = cell.gate(x, 2)
+    if h is None:
+        z = cell.act(0, cell.gate(x, 0), "update")
+    else:
+        z, r = _update_and_reset(cell, x, cell.product(h, 0, 2))
+        seen = cell.product(cell.make("mul", [r, h], Mul(), "reset"), 2, 1)
+        inner = cell.make("add", [inner, seen], Add(), "inner")
+    return _blend(cell, z, cell.act(1, inner, "candidate"), h), None
+
+
+def _update_and_reset(cell: _Cell, x: Value, y: Value) -> tuple[Value, Value]:
+    sums = [cell.make("add", [cell.gate(x, k), cell.gate(y, k)], Add(), "sum") for k in (0, 1)]
+    return cell.act(0, sums[0], "update"), cell.act(0, sums[1], "open")
+
+
+def _blend(cell: _Cell, z: Value, candidate: Value, h: Value | None) -> Value:
+    """(1 - z) * candidate + z * h, as candidate + z * (h - candidate)."""
+    if h is None:
+        return cell.make("sub", [candidate, cell.make("mul", [z, candidate], Mul(), "part")], Sub(), "hidden")
+    back = cell.make("mul", [z, cell.make("sub", [h, candidate], Sub(), "far")], Mul(), "back")
+    return cell.make("add", [candidate, back], Add(), "hidden")
+
+
+def _zeros(cell: _Cell) -> Value:
+    return cell.s.builder.add_const(f"{cell.s.node.outputs[0]}:zeros", np.zeros((1, cell.units), np.float32))
+
+
+@imports("RNN")
+def rnn(s: Step) -> None:
+    if s.node.float_("clip", 0.0):
+        raise TinycError("RNN with a clip is not supported", s.where)
+    _layer(s, 1, _rnn_step)
+
+
+def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
+    x = cell.row(t)
+    x = x if h is None else cell.make("add", [x, cell.product(h)], Add(), "sum")
+    return cell.act(0, x, "hidden"), None
+
+
+def _layer(s: Step, gates: int, run: Run, fold_bias: bool = False) -> None:
+    """All directions and steps, and the outputs Y [T,D,1,H], Y_h and Y_c [D,1,H]."""
+    x, w, r = s.value(0), s.weights(1), s.weights(2)
+    if s.node.int_("layout", 0) or len(x.shape) != 3 or x.shape[1] != 1 or s.has(4):
+        raise TinycError(
+            f"{s.node.op} of {list(x.shape)}: the input must be [steps, 1, numbers], without sequence lengths",
+            s.where,
+            "export the model with batch size 1 and layout 0",
+        )
+    steps, units = x.shape[0], r.shape[-1]
+    directions = _directions(s)
+    if w.shape != (len(directions), gates * units, x.shape[2]) or r.shape != (len(directions), gates * units, units):
+        raise TinycError(f"weights {list(w.shape)} and {list(r.shape)} do not fit {list(x.shape)}", s.where)
+    if steps > MAX_STEPS:
+        raise TinycError(f"{s.node.op} of {steps} steps; at most {MAX_STEPS} are unrolled", s.where)
+    biases = s.weights(3) if s.has(3) else np.zeros((len(directions), 2 * gates * units), np.float32)
+    flat = s.reshape(x, (steps, x.shape[2]), "steps")
+    hidden: list[list[Value]] = []
+    ends: list[tuple[Value, Value | None]] = []
+    for d, backward in enumerate(directions):
+        own, state = np.split(biases[d], 2)
+        if gates != 3 or fold_bias:
+            own, state = own + state, np.zeros_like(state)
+        weights = [s.const(w[d], 1), _constant(s, own, 3, "bias")]
+        rows = s.insert("fully_connected", [flat, *weights], FullyConnected(), f"d{d}:inputs")
+        cell = _Cell(s, f"d{d}:", units, _activations(s, d), rows, r[d], state)
+        h, c = _initial(s, 5, d, units), _initial(s, 6, d, units) if s.node.op == "LSTM" else None
+        made: list[Value] = []
+        for t in reversed(range(steps)) if backward else range(steps):
+            h, c = run(cell, t, h, c)
+            made.append(h)
+        assert h is not None  # there is at least one step
+        hidden.append(made[::-1] if backward else made)
+        ends.append((h, c))
+    _emit(s, 0, [row for t in range(steps) for row in (made[t] for made in hidden)], (steps, len(directions), 1, units))
+    for output, k in ((1, 0), (2, 1)):
+        _emit(s, output, [end[k] for end in ends], (len(directions), 1, units))
+
+
+def _constant(s: Step, array: Array, index: int, what: str) -> Value:
+    """Made from an optional input of the node."""
+    name = s.node.inputs[index] if s.has(index) else f"{s.node.outputs[0]}:{what}"
+    return s.builder.add_const(name, np.asarray(array, np.float32))
+
+
+def _directions(s: Step) -> tuple[bool, ...]:
+    """Whether each direction runs backward."""
+    name = s.node.text("direction", "forward")
+    found = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
+    if found is None:
+        raise TinycError(f"direction '{name}'", s.where)
+    return found
+
+
+def _activations(s: Step, direction: int) -> tuple[str, ...]:
+    default = _DEFAULT[s.node.op]
+    given = s.node.texts("activations")
+    names = tuple(given[direction * len(default) : (direction + 1) * len(default)]) if given else default
+    for name in names:
+        if name not in _ACTS:
+            raise TinycError(f"activation {name} is not supported in {s.node.op}", s.where)
+    return names
+
+
+def _initial(s: Step, index: int, direction: int, units: int) -> Value | None:
+    """[1,H] of the direction; None for zeros."""
+    if not s.has(index):
+        return None
+    known = s.constant(index)
+    if known is not None and not known.any():
+        return None
+    x = s.value(index)
+    if len(x.shape) != 3 or x.shape[1:] != (1, units):
+        raise TinycError(f"the initial state is {list(x.shape)}, not [directions, 1, {units}]", s.where)
+    if x.shape[0] > 1:
+        x = s.insert("slice", [x], Slice((direction, 0, 0), (1, 1, units), (1, 1, 1)), f"d{direction}:initial")
+    return s.reshape(x, (1, units), f"d{direction}:start")
+
+
+def _emit(s: Step, output: int, parts: Sequence[Value | None], shape: tuple[int, ...]) -> None:
+    """The parts, one after the other, as an output of this shape, if it is wanted."""
+    if output >= len(s.node.outputs) or not s.node.outputs[output]:
+        return
+    found = [part for part in parts if part is not None]
+    together = found[0] if len(found) == 1 else s.insert("concat", found, Concat(0), f"all{output}")
+    s.emit("reshape", [together], Reshape(shape), output=output)

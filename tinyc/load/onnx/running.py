@@ -1,0 +1,89 @@
+"""One node after the other: computed now, or imported; and the branches of If, whose nodes take its place."""
+
+from __future__ import annotations
+
+import onnx
+
+from tinyc.errors import TinycError
+from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
+from tinyc.load.onnx.folding import fold
+from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step, imports
+from tinyc.ops.reshape import Reshape
+
+
+def import_node(builder: Builder, node: OnnxNode) -> None:
+    """Add what the node computes to the graph, or remember it as a constant. TinycError where it cannot be imported,
+    FollowUpError where it reads what could not."""
+    if not fold(builder, node):
+        _importer(node)(Step(builder, node))
+        _check_outputs(builder, node)
+
+
+def _importer(node: OnnxNode) -> Importer:
+    if not node.domain and node.op in IMPORTERS:
+        return IMPORTERS[node.op]
+    hint = "docs/operators.md lists the operators that tinyc imports"
+    if node.op in ("Loop", "Scan"):
+        hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
+    if node.op == "DynamicQuantizeLinear" or node.op.endswith("Integer"):
+        hint = (
+            "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "
+            "data (static quantization), or give the float .onnx"
+        )
+    name = f"{node.domain}.{node.op}" if node.domain else node.op
+    raise TinycError(f"operator {name} is not supported", node.where, hint)
+
+
+def _check_outputs(builder: Builder, node: OnnxNode) -> None:
+    """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
+    if node.op == "If":
+        return
+    for name in node.outputs[1:]:
+        if name and name in builder.read and name not in builder.values:
+            raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)
+
+
+@imports("If")
+def if_(s: Step) -> None:
+    """With a condition that is known when the model is loaded (often computed from shapes): the branch it takes."""
+    condition = s.constant(0)
+    if condition is None or condition.size != 1:
+        raise TinycError(
+            "If: the condition is computed from the data",
+            s.where,
+            "control flow is decided at run time; export the model without it (fixed shapes, no branches)",
+        )
+    branch = s.node.graph("then_branch" if condition.reshape(()) else "else_branch")
+    if len(branch.output) != len(s.node.outputs):
+        raise TinycError(f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)}", s.where)
+    _take(s, branch)
+    for index, (made, name) in enumerate(zip((o.name for o in branch.output), s.node.outputs, strict=True)):
+        if made in s.builder.broken:
+            raise FollowUpError
+        array = s.builder.constant(made)
+        if array is not None:
+            s.builder.fold(name, array)
+        elif made in s.builder.values:
+            x = s.builder.values[made]
+            s.emit("reshape", [x], Reshape(x.shape), output=index)
+        else:
+            raise TinycError(f"the branch does not compute its output '{made}'", s.where)
+
+
+def _take(s: Step, branch: onnx.GraphProto) -> None:
+    """Import the branch's nodes, in the file's order. Its names are unique in the model, as ONNX asks."""
+    builder = s.builder
+    nodes = [as_inner_node(proto, s.node) for proto in branch.node]
+    for tensor in branch.initializer:
+        builder.claim(tensor.name, s.where)
+        builder.fold(tensor.name, decode(tensor, builder.file.folder, s.where))
+    builder.read.update(name for node in nodes for name in node.reads)
+    builder.read.update(output.name for output in branch.output)
+    for node in nodes:
+        for name in filter(None, node.outputs):
+            builder.claim(name, s.where)
+        for name in filter(None, node.inputs):
+            known = name in builder.values or name in builder.broken or builder.constant(name) is not None
+            if not known:
+                raise TinycError(f"a node of the branch reads '{name}' before anything computes it", s.where)
+        import_node(builder, node)

@@ -1,0 +1,48 @@
+"""TFLite operators that remember something from run to run."""
+
+from __future__ import annotations
+
+from tinyc.errors import TinycError
+from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_ops import fused, imports
+from tinyc.ops.lstm import Lstm
+from tinyc.ops.svdf import Svdf
+
+_TANH = 4  # schema enum ActivationFunctionType
+
+
+@imports("SVDF")
+def svdf(s: Step) -> None:
+    """The state is a variable tensor of the file, 0 after a reset."""
+    o, x = s.options("SVDFOptions"), s.value(0)
+    w, times = s.weights(1, x, axis=0), s.value(2)
+    bias = s.bias(3, x, w) if s.has(3) else None
+    before, after = s.variable(4)
+    y = s.declared()
+    s.insert("svdf", (x, w, times, bias, before), Svdf(int(o["Rank"]), fused(o)), y, after)
+    s.define(0, y)
+
+
+_NEEDED = (1, 2, 3, 4, 5, 6, 7, 8)  # weights of the gates i, f, g, o, from the input and from the hidden state
+_UNUSED = {9: "peepholes", 10: "peepholes", 11: "peepholes", 16: "a projection", 20: "layer normalization"}
+
+
+@imports("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def lstm(s: Step) -> None:
+    """The full-integer layer; hidden state and cell are variable tensors of the file, 0 after a reset."""
+    o, x = s.options("UnidirectionalSequenceLSTMOptions"), s.value(0)
+    for index, what in _UNUSED.items():
+        if s.has(index):
+            raise TinycError(f"LSTM with {what} is not supported", s.where)
+    if not s.has(1) or o["FusedActivationFunction"] != _TANH:
+        raise TinycError("LSTM needs all four gates (no coupled input and forget gate) and tanh", s.where)
+    if x.dtype != "s8":
+        raise TinycError(f"LSTM on {x.dtype} activations: the int8 layer with an int16 cell is supported", s.where)
+    weights = [s.weights(index, x, axis=0) for index in _NEEDED]
+    biases = [s.bias(12 + gate, x, weights[gate]) for gate in range(4)]
+    hidden, next_hidden = s.variable(18)
+    cell, next_cell = s.variable(19)
+    y = s.declared()
+    attrs = Lstm(float(o["CellClip"]), bool(o["TimeMajor"]))
+    s.insert("lstm", (x, *weights, *biases, hidden, cell), attrs, y, next_hidden, next_cell)
+    s.define(0, y)

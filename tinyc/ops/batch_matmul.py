@@ -1,0 +1,149 @@
+"""batch_matmul: x [..., M, K] times y [..., K, N] -> [..., M, N]; both may be computed, leading axes broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernels import Call, Const, Cost, Kernel, Struct
+from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
+from tinyc.ops.base import Observed, Op, Site, Type
+from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
+
+_BATCH_LOOPS = 2
+_LARGEST = 255 * 255  # of one product of centred int8
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMatmul:
+    """adj_x, adj_y: the last two axes of x, of y, lie the other way round."""
+
+    adj_x: bool = False
+    adj_y: bool = False
+
+
+def _turned(shape: Shape, adjoint: bool) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2]) if adjoint else shape
+
+
+def infer(a: BatchMatmul, x: Value, y: Value) -> Sequence[Type]:
+    if len(x.shape) < 2 or len(y.shape) < 2:
+        raise TinycError(f"a product of {list(x.shape)} and {list(y.shape)}: both must be matrices")
+    left, right = _turned(x.shape, a.adj_x), _turned(y.shape, a.adj_y)
+    if left[-1] != right[-2]:
+        raise TinycError(f"matrices {list(left[-2:])} and {list(right[-2:])} do not fit")
+    return [Type((*broadcast_shape(left[:-2], right[:-2]), left[-2], right[-1]), x.dtype)]
+
+
+def _product(a: BatchMatmul, x: Array, y: Array) -> Array:
+    left = np.swapaxes(x, -1, -2) if a.adj_x else x
+    right = np.swapaxes(y, -1, -2) if a.adj_y else y
+    return np.asarray(left @ right)
+
+
+def float_ref(a: BatchMatmul, x: Array, y: Array) -> tuple[Array, ...]:
+    return (_product(a, x, y).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulParams:
+    """out = clamp(requantize(sum over k of (x - x_zero) * (y - y_zero), mult, shift) + out_zero, -128, 127)."""
+
+    attrs: BatchMatmul
+    x_zero: int
+    y_zero: int
+    mult: int
+    shift: int
+    out_zero: int
+    rounding: Rounding
+
+
+def prepare(site: Site) -> MatmulParams:
+    """TinycError where an accumulator could leave int32, or the values are not int8."""
+    if not is_s8(site):
+        kinds = f"{site.x(0).dtype} and {site.x(1).dtype} to {site.y().dtype}"
+        raise TinycError(f"batch_matmul of {kinds}: the integer operator takes int8", site.node.where)
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    out_scale, out_zero = site.scale_zero(site.y())
+    rounding = site.builtin_rounding
+    if site.numerics is Numerics.ONNX:
+        rounding = Rounding.FLOAT
+        factor = float(np.float32(x_scale) * np.float32(y_scale) / np.float32(out_scale))
+    else:
+        factor = x_scale * y_scale / out_scale
+    mult, shift = quantize_multiplier(factor)
+    depth = _turned(site.x(0).shape, site.attrs.adj_x)[-1]
+    if (depth * _LARGEST) << max(shift, 0) >= 2**31:
+        raise TinycError(f"a sum of {depth} products, scaled by {factor:g}, can leave int32", site.node.where)
+    return MatmulParams(site.attrs, x_zero, y_zero, mult, shift, out_zero, rounding)
+
+
+def int_ref(p: MatmulParams, x: Array, y: Array) -> tuple[Array, ...]:
+    # Sums of int8 products are exact in float64, whose matmul is fast.
+    acc = _product(p.attrs, x.astype(np.float64) - p.x_zero, y.astype(np.float64) - p.y_zero)
+    out = requantize(acc.astype(np.int64), p.mult, p.shift, p.rounding) + p.out_zero
+    return (np.clip(out, -128, 127).astype(np.int8),)
+
+
+def macs(site: Site) -> int:
+    """Elements of the output times the products of each."""
+    return site.y().elements * _turned(site.x(0).shape, site.attrs.adj_x)[-1]
+
+
+def _batches(site: Site) -> tuple[Loop, ...]:
+    return loops(site.x(0).shape[:-2], site.x(1).shape[:-2])
+
+
+def few_batches(site: Site) -> bool:
+    """leading axes whose repeats form at most 2 groups"""
+    return len(_batches(site)) <= _BATCH_LOOPS
+
+
+def lower(site: Site, p: MatmulParams) -> Call:
+    """tc_batch_matmul_s8: all matrices."""
+    (*_, x_h, x_w), (*_, y_h, y_w) = site.x(0).shape, site.x(1).shape
+    batches = _batches(site)
+    fields: dict[str, int | float | str | Const] = {}
+    for k, loop in enumerate((Loop(1, 0, 0),) * (_BATCH_LOOPS - len(batches)) + batches):
+        fields |= {f"n{k}": loop.size, f"a{k}": loop.step0 * x_h * x_w, f"b{k}": loop.step1 * y_h * y_w}
+    as_float = p.rounding is Rounding.FLOAT
+    fields |= {
+        "rows": site.y().shape[-2],
+        "cols": site.y().shape[-1],
+        "depth": x_h if p.attrs.adj_x else x_w,
+        "x_row": 1 if p.attrs.adj_x else x_w,
+        "x_next": x_w if p.attrs.adj_x else 1,
+        "y_col": y_w if p.attrs.adj_y else 1,
+        "y_next": 1 if p.attrs.adj_y else y_w,
+        "x_zero": p.x_zero,
+        "y_zero": p.y_zero,
+        "mult": int(float_factor(p.mult, p.shift).view(np.int32)) if as_float else p.mult,
+        "shift": 0 if as_float else p.shift,
+        "rounds": p.rounding.code,
+        "out_zero": p.out_zero,
+    }
+    return Call(arguments(site), Struct("tc_batch_matmul_s8_t", fields))
+
+
+def cost(site: Site, p: MatmulParams) -> Cost:
+    """An estimate: four products at a time, and what each output takes besides."""
+    made = site.y().elements
+    return Cost(macs(site) * 11 // 4 + 36 * made, 420, 0, macs(site) * 15 // 4 + 50 * made)
+
+
+OP = Op(
+    name="batch_matmul",
+    attrs=BatchMatmul,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed()),
+    quant_out=(Observed(),),
+    kernels=(Kernel("tc_batch_matmul_s8", lower, when=(is_s8, few_batches), cost=cost),),
+    macs=macs,
+)

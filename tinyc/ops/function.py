@@ -1,0 +1,96 @@
+"""function: y = f(x) element by element, for functions that the int8 model needs only as a table of 256 bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.numerics import Numerics
+from tinyc.ops.base import Observed, Op, Site, Type, elementwise
+from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
+
+_SELU_ALPHA, _SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
+_LARGEST = 700.0  # exp of more is no double
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """name: a key of FUNCTIONS. alpha: of elu and celu."""
+
+    name: str
+    alpha: float = 1.0
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, _LARGEST))
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _gelu_tanh(x: float) -> float:
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _softplus(x: float) -> float:
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
+    {
+        "celu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x / alpha),
+        "cos": lambda x, alpha: math.cos(x),
+        "elu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x),
+        "erf": lambda x, alpha: math.erf(x),
+        "exp": lambda x, alpha: _exp(x),
+        "gelu": lambda x, alpha: 0.5 * x * (1 + math.erf(x / math.sqrt(2))),
+        "gelu_tanh": lambda x, alpha: _gelu_tanh(x),
+        "log": lambda x, alpha: _log(x),
+        "mish": lambda x, alpha: x * math.tanh(_softplus(x)),
+        "selu": lambda x, alpha: _SELU_SCALE * (x if x >= 0 else _SELU_ALPHA * math.expm1(x)),
+        "sin": lambda x, alpha: math.sin(x),
+        "softplus": lambda x, alpha: _softplus(x),
+        "softsign": lambda x, alpha: x / (1 + abs(x)),
+    }
+)
+
+
+def infer(a: Function, x: Value) -> Sequence[Type]:
+    if a.name not in FUNCTIONS or not math.isfinite(a.alpha) or (a.name == "celu" and a.alpha == 0):
+        raise TinycError(f"function '{a.name}' with alpha {a.alpha}")
+    return [Type(x.shape, x.dtype)]
+
+
+def float_ref(a: Function, x: Array) -> tuple[Array, ...]:
+    f = FUNCTIONS[a.name]
+    with np.errstate(over="ignore"):
+        return (np.array([f(float(v), a.alpha) for v in x.ravel()], np.float64).astype(np.float32).reshape(x.shape),)
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    attrs: Function = site.attrs
+    if site.numerics is Numerics.ONNX or attrs.name == "log":  # -inf is the least integer
+        return real_table(site, lambda x: float_ref(attrs, x)[0])
+    return float_table(site, lambda x: FUNCTIONS[attrs.name](x, attrs.alpha))
+
+
+OP = Op(
+    name="function",
+    attrs=Function,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=look_up,
+    quant_in=(Observed(),),
+    quant_out=(Observed(),),
+    kernels=(TABLE_KERNEL,),
+    rowwise=elementwise,
+)

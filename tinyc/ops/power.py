@@ -1,0 +1,116 @@
+"""power: y = x^exponent for a constant exponent: square roots, their inverses, squares. A table of 256 bytes.
+
+Where x^exponent is not a finite real (a root of a negative number, the inverse of 0), the float operator gives what
+numpy does, and the integers the output's largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import INT_RANGE, Array
+from tinyc.numerics import (
+    Numerics,
+    Rounding,
+    quantize_multiplier,
+    requantize,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.ops.tables import (
+    TABLE_KERNEL,
+    Table,
+    dequantize_linear,
+    look_up,
+    make_table,
+    need_bytes,
+    quantize_linear,
+    same_type,
+)
+
+_Ints = npt.NDArray[np.int64]
+_ROOT_BITS = 20  # of the fraction of an inverse root before it is scaled
+_HALF_SQRT_2 = 1518500250  # sqrt(2) / 2 in Q0.31
+_STEPS = 5  # of Newton's iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    exponent: float
+
+
+def float_ref(a: Power, x: Array) -> tuple[Array, ...]:
+    with np.errstate(all="ignore"):
+        return (np.power(x.astype(np.float64), a.exponent).astype(np.float32),)
+
+
+def prepare(site: Site) -> Table:
+    need_bytes(site)
+    if site.attrs.exponent == -0.5 and site.numerics in (Numerics.TFLM, Numerics.LITERT):
+        return _inverse_root(site)
+    _, largest = INT_RANGE[site.y().dtype]
+
+    def function(q: _Ints) -> _Ints:
+        (real,) = float_ref(site.attrs, dequantize_linear(q, site.x(0)))
+        return np.where(np.isfinite(real), quantize_linear(real, site.y()), largest)
+
+    return make_table(site.x(0), site.y(), function)
+
+
+def _inverse_root(site: Site) -> Table:
+    """1 / sqrt(x) in the fixed point of TensorFlow Lite's int8 operator; negative inputs count as 0."""
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    mult, shift = quantize_multiplier(float(np.float32(1) / (np.sqrt(np.float32(x_scale)) * np.float32(y_scale))))
+    _, largest = INT_RANGE[site.y().dtype]
+
+    def function(q: _Ints) -> _Ints:
+        made = [_inverse_root_of(int(v), mult, shift) + y_zero if v > 0 else largest for v in q - x_zero]
+        return np.array(made, np.int64)
+
+    return make_table(site.x(0), site.y(), function)
+
+
+def _inverse_root_of(v: int, mult: int, shift: int) -> int:
+    root, down = _inverse_root_multiplier(v)
+    fixed = int(requantize(1, root, _ROOT_BITS - down, Rounding.DOUBLE))
+    return int(requantize(fixed, mult, shift - _ROOT_BITS, Rounding.DOUBLE))
+
+
+def _inverse_root_multiplier(v: int) -> tuple[int, int]:
+    """(m, s) with 1 / sqrt(v) ~ m * 2^(-31 - s), 0 < v < 2^29: Newton's iteration on v, scaled to Q3.28."""
+    if v <= 1:
+        return 2**31 - 1, 0
+    pairs = (32 - v.bit_length() - 1) // 2 - 1
+    half = int(rounding_divide_by_pot((v << 2 * pairs) >> 1, 1))
+    x = 1 << 28  # 1 in Q3.28
+    for _ in range(_STEPS):
+        cube = _left(_mul(_mul(x, x), x), 6)
+        x = _left(_mul((1 << 28) + (1 << 27), x) - _mul(half, cube), 3)
+    root, down = _mul(x, _HALF_SQRT_2), 11 - pairs
+    return (root << -down, 0) if down < 0 else (root, down)
+
+
+def _mul(a: int, b: int) -> int:
+    return int(saturating_rounding_doubling_high_mul(a, b))
+
+
+def _left(x: int, bits: int) -> int:
+    return max(-(2**31), min(2**31 - 1, x << bits))
+
+
+OP = Op(
+    name="power",
+    attrs=Power,
+    infer=same_type,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=look_up,
+    quant_in=(Observed(),),
+    quant_out=(Observed(),),
+    kernels=(TABLE_KERNEL,),
+    rowwise=elementwise,
+)

@@ -1,0 +1,34 @@
+"""Places for what lasts from run to run: behind the arena's other buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyc.ir.graph import Graph
+from tinyc.plan.problem import Buffer, Plan
+from tinyc.plan.states import overwritten, views_of
+
+ALIGN = 4
+
+
+def place_states(graph: Graph, plan: Plan) -> Plan:
+    """The plan of a graph, with places for its states as well; itself for a graph without any."""
+    if not graph.states:
+        return plan
+    offsets, buffers = dict(plan.offsets), list(plan.buffers)
+    end = plan.arena_bytes
+    for state in graph.states:
+        size = graph.values[state.name].size_bytes
+        end = -(-end // ALIGN) * ALIGN
+        offsets[state.name] = end
+        buffers.append(Buffer(state.name, size, ALIGN, -1, len(plan.steps)))
+        end += size
+    offsets |= {after: offsets[name] for after, name in overwritten(graph).items()}
+    offsets |= {view: offsets[root] for view, root in views_of(graph).items() if root in offsets}
+    bound = plan.lower_bound_bytes + end - plan.arena_bytes
+    return replace(plan, offsets=offsets, buffers=tuple(buffers), arena_bytes=end, lower_bound_bytes=bound)
+
+
+def state_bytes(graph: Graph) -> int:
+    """Bytes that `place_states` adds to an arena whose size is a multiple of the alignment."""
+    return sum(-(-graph.values[state.name].size_bytes // ALIGN) * ALIGN for state in graph.states)
