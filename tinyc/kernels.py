@@ -81,13 +81,31 @@ Arg = In | Out | Scratch | Params | Accumulator | RowIndex | Const | int
 
 
 @dataclass(frozen=True, slots=True)
+class Across:
+    """How a call goes along its rows, from left to right, piece by piece.
+
+    Before piece i it has read (and keeps what it needs of) the first `ahead` + i * columns * stride columns of all rows
+    of its window; then it writes output columns [i * columns, (i + 1) * columns) of its output rows. in_step, out_step:
+    bytes of a column.
+    """
+
+    columns: int
+    ahead: int
+    stride: int
+    in_step: int
+    out_step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """The vertical geometry of a row call. Output row r reads input rows r*stride - pad_top + k*dilation.
 
     `out_rows` output rows come from one call; `pad` is a row of zero points that stands for rows
     outside the tensor. None: rows outside are null pointers, which the kernel skips (pooling), or
     there are none. buffered: a call has read all of its input before it writes any output, so its output
-    may take the place of rows that only it still needs.
+    may take the place of rows that only it still needs. across: what is known of a call's way along its rows; None:
+    it may read any of them until it ends. phase (of row forms): the first call makes so many rows fewer, so that every
+    other one makes later rows.
     """
 
     in_h: int
@@ -101,6 +119,23 @@ class Rows:
     pad: Const | None
     out_rows: int = 1
     buffered: bool = False
+    across: Across | None = None
+    phase: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Calls that make all rows."""
+        return -(-(self.out_h + self.phase) // self.out_rows)
+
+    @property
+    def window_rows(self) -> int:
+        """Pointers to input rows of a call."""
+        return (self.out_rows - 1) * self.stride + self.k_h
+
+    def made(self, call: int) -> range:
+        """The output rows that come from a call."""
+        first = call * self.out_rows - self.phase
+        return range(max(first, 0), min(first + self.out_rows, self.out_h))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +169,31 @@ class Special:
     """A C function written for one layer. Layers with the same name and text share it.
 
     name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
-    definition, contract in a comment above. includes: headers of runtime_c/ that it needs.
+    definition, contract in a comment above. includes: headers of runtime_c/ that it needs. parts: functions that it
+    calls, which other layers may call too.
     """
 
     name: str
     text: str
     includes: tuple[str, ...] = ()
+    parts: tuple[Special, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetches:
+    """What a layer takes out of flash in an inference.
+
+    data_bytes: of constants, each time that they are read. loops: of code, (bytes, turns); a cache may hold the bytes
+    from the first turn on.
+    """
+
+    data_bytes: int
+    loops: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def around(cls, data_bytes: int, code_bytes: int, instructions: int) -> Fetches:
+        """Of a function that is mostly in one loop: it turns as often as all instructions, of 4 bytes, say."""
+        return cls(data_bytes, ((code_bytes, -(-4 * instructions // max(code_bytes, 1))),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +201,15 @@ class Cost:
     """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
     cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
 
-    Code that layers share is counted for each.
+    Code that layers share is counted for each. fetches: for boards whose flash is slow; None: what
+    `timing/slow_flash.py` takes for usual.
     """
 
     instructions: int
     flash_bytes: int
     scratch_bytes: int
     cycles: int = -1
+    fetches: Fetches | None = None
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -170,13 +226,18 @@ class Cost:
 class RowForm:
     """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
 
-    call: `call.rows` is the vertical geometry, out_rows is 1. In(i) is passed as an array of k_h row
+    call: `call.rows` is the vertical geometry. In(i) is passed as an array of row
     pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row;
     Out() is the pointer to the output row. Rows outside the tensor are pointers to rows.pad, or null pointers
     where there is none. An elementwise kernel gets rows of each of its tensor inputs.
+    out_rows > 1 (without dilation): Out() is an array of so many row pointers (`int8_t *const *`). Where a call makes
+    fewer rows, the window is that of out_rows rows that hold them, never beyond the last; those that are not made have
+    the pointer of one that is, and the kernel leaves there what it makes of the last row with that pointer. Input rows
+    that only others need may be anything then.
     cost: of the whole tensor made this way, scratch included. special: the function written for the layer, where the
-    kernel is a family of them. inplace: inputs whose dying row (the topmost of the window) may be exactly the
-    output row's bytes: they have the same number of bytes, and what is written over has been read.
+    kernel is a family of them. inplace: inputs whose dying row (one of the topmost of the window, as many as there are
+    output rows) may be exactly an output row's bytes: they have the same number of bytes, and what is written over has
+    been read.
     accumulator_bytes: > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned).
     They belong to the layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which
     may not overlap them. Then k_h is 1 and out_h is in_h. function: the C function, where it is not `special`
@@ -203,7 +264,8 @@ class Kernel:
     16-byte aligned in the arena. inplace: inputs whose bytes may be the output's bytes (same start),
     because every element is read before it is written; they have the output's shape, or (shrinks) more
     elements. row_forms: ways to make its rows one at a time in a streamed group, with several scratch sizes at
-    several costs, beside that of `Call.rows` where it makes one row per call.
+    several costs, beside that of `Call.rows` where it makes one row per call. slow_flash: for boards with slow flash
+    only, where others wait for their code.
     """
 
     name: str
@@ -217,6 +279,7 @@ class Kernel:
     specialize: Callable[[Site, Any], Special] | None = None
     cost: Callable[[Site, Any], Cost] | None = None
     row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None
+    slow_flash: bool = False
 
     @property
     def headers(self) -> tuple[str, ...]:

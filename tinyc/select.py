@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tinyc.board_parts import FlashTiming
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernels import Cost, Kernel
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op, Site
+from tinyc.timing.slow_flash import slowed
 
 Optimize = Literal["speed", "balanced", "size"]
 
@@ -63,9 +65,13 @@ def select(
 
 
 def candidates(
-    graph: Graph, isa: frozenset[str], numerics: Numerics, prefer: Mapping[str, str] | None = None
+    graph: Graph,
+    isa: frozenset[str],
+    numerics: Numerics,
+    prefer: Mapping[str, str] | None = None,
+    flash: FlashTiming | None = None,
 ) -> dict[str, list[Choice]]:
-    """Every Choice that there is for each node, by node name.
+    """Every Choice that there is for each node, by node name. flash: of a board on which costs shall count its waits.
 
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
     that no kernel serves, with what each kernel asks for.
@@ -75,7 +81,7 @@ def candidates(
         if all_ops()[node.op].view:
             continue
         try:
-            found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name))
+            found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where) from error
     return found
@@ -97,19 +103,19 @@ def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
     return missing if failed is None else [*missing, (failed.__doc__ or failed.__name__).strip()]
 
 
-def _candidates(site: Site, isa: frozenset[str], wanted: str | None) -> list[Choice]:
+def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: FlashTiming | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
     refused: list[tuple[str, str]] = []
     usable = []
     for kernel in op.kernels:
-        if wanted is not None and kernel.name != wanted:
+        if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
             continue
         reasons = refusals(kernel, site, isa)
         if reasons:
             refused.append((kernel.name, "; ".join(reasons)))
         else:
-            usable.append(kernel)
+            usable.append(slowed(kernel, flash) if flash is not None else kernel)
     if not usable:
         raise _no_kernel(site.node, op.name, refused)
     params = op.prepare(site)

@@ -33,12 +33,14 @@ CASES = [
     ("tc_conv2d_s8_w16_asm", POINT),
     ("tc_conv2d_s8_w16_fpu_asm", POINT),
     ("tc_conv2d_s8_asm", SQUARE),
+    ("tc_conv2d_s8_rolled_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles4_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
     ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
     ("tc_depthwise_conv2d_s8_direct_asm", DEPTHWISE),
     ("tc_fully_connected_s8_asm", DENSE),
+    ("tc_fully_connected_s8_rolled_asm", DENSE),
     ("tc_fully_connected_s8_fpu_asm", DENSE),
 ]
 

@@ -51,8 +51,11 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", LAYERS)
+LARGE = {"stride 2, bands", "narrower", "wider, lower"}  # their planes of two channels take more than 2 KiB
+RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if not (name in LARGE and kernel.endswith("_pairs"))]
+
+
+@pytest.mark.parametrize(("name", "kernel"), RUNS)
 def test_equals_the_reference(name: str, kernel: str) -> None:
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), kernel, numerics)
@@ -61,7 +64,7 @@ def test_equals_the_reference(name: str, kernel: str) -> None:
 @pytest.mark.parametrize("name", ["3x3 same", "stride 2, bands", "8x1", "narrower", "5x5, stride 2"])
 def test_the_output_takes_the_place_of_the_input(name: str) -> None:
     graph = graph_of(LAYERS[name])
-    for kernel in KERNELS[:2]:
+    for kernel in [kernel for one, kernel in RUNS if one == name and not kernel.endswith("_rows")]:
         choices = select(graph, frozenset({"dsp"}), Numerics.TFLM, prefer={"layer": kernel})
         found = plan_graph(graph, choices)
         assert found.offset("x") == found.offset("y")

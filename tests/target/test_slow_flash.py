@@ -1,19 +1,52 @@
-"""The estimate of waits for flash, on the toy firmware."""
+"""Waits for flash: what the emulated caches find on the toy firmware, and what kernels are thought to wait."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import toy
 from machines import Build
 
+from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.board import load_board
+from tinyc.board_parts import FlashTiming
+from tinyc.build.compile import compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.kernels import Fetches
+from tinyc.lower import lower
+from tinyc.numerics import Numerics
+from tinyc.ops.base import RELU, Padding
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.plan.planner import plan_graph
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
+from tinyc.select import Choice, Goal, candidates, choose
+from tinyc.timing.slow_flash import waits
 
 INPUTS = toy.inputs(3)
+ONE = Padding(1, 1, 1, 1)
+POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 64), (64, 1, 1, 64), y_zero=-128)
+SQUARE = Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 16, 16), (16, 3, 3, 16), y_zero=-128)
+DEPTHWISE = Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 25, 5, 64), (3, 3, 64), y_zero=-128)
+DENSE = Layer("fully_connected", FullyConnected(act=RELU), (1, 256), (64, 256), y_zero=-128, per_channel=False)
+CASES = [
+    ("tc_conv2d_s8_w16_fpu_asm", POINT),
+    ("tc_conv2d_s8_rolled_asm", POINT),
+    ("tc_conv2d_1x1_s8_dsp", POINT),
+    ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),
+    ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
+    ("tc_conv2d_s8_rolled_asm", SQUARE),
+    ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
+    ("tc_fully_connected_s8_asm", DENSE),
+    ("tc_fully_connected_s8_rolled_asm", DENSE),
+]
 
 
 def test_waits_of_the_toy(build: Build) -> None:
@@ -34,3 +67,54 @@ def test_waits_of_the_toy(build: Build) -> None:
     # Everything is in large caches after the first inference.
     large = replace(timing, instruction_lines=4096, data_lines=4096)
     assert flash_waits(target, large, firmware, INPUTS) == flash_waits(target, large, firmware, INPUTS[:1])
+
+
+def test_waits_of_fetches() -> None:
+    timing = FlashTiming(5, 8, 32, 32, 8, prefetch=True)
+    assert waits(Fetches(800), timing) == 500
+    assert waits(Fetches(0, ((800, 10), (1600, 10))), timing) == (800 + 16000) * (5 - 2) // 8
+    assert waits(Fetches(80, ((80, 2),)), replace(timing, instruction_lines=1, prefetch=False)) == 50 + 100
+
+
+def _choices(layer: Layer, flash: FlashTiming | None, kernel: str | None = None) -> list[Choice]:
+    prefer = {"layer": kernel} if kernel else None
+    board = load_board("nucleo-l4r5zi")
+    return candidates(graph_of(layer), board.isa, Numerics.TFLM, prefer, flash)["layer"]
+
+
+@pytest.mark.parametrize(("kernel", "layer"), CASES)
+def test_kernels_wait_as_they_say(kernel: str, layer: Layer, tmp_path: Path) -> None:
+    board = load_board("nucleo-l4r5zi")
+    target, timing = find_unicorn(board), board.flash_timing
+    if target is None:
+        pytest.skip("unicorn is not installed: pip install unicorn")
+    assert timing is not None
+    try:
+        compiler = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    graph = graph_of(layer)
+    (plain,), (slow,) = _choices(layer, None, kernel), _choices(layer, timing, kernel)
+    choices = {"layer": plain}
+    program = lower(graph, choices, plan_graph(graph, choices, slide=True), Numerics.TFLM, "one")
+    for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
+        (tmp_path / file).write_text(text)
+    firmware = compile_firmware(tmp_path, "one", board, compiler, "speed", tmp_path / "firmware")
+    found = flash_waits(target, timing, firmware, [[samples(layer)[0]["x"].tobytes()]])
+    measured = found[0]
+    assert slow.cost.instructions == plain.cost.instructions
+    estimated = slow.cost.cycles - plain.cost.cycles
+    assert measured / 1.4 < estimated < measured * 1.4
+
+
+@pytest.mark.parametrize(
+    ("layer", "fast", "slow"),
+    [
+        (POINT, "tc_conv2d_s8_w16_fpu_asm", "tc_conv2d_s8_rolled_asm"),
+        (DENSE, "tc_fully_connected_s8_asm", "tc_fully_connected_s8_rolled_asm"),
+    ],
+)
+def test_slow_flash_changes_the_choice(layer: Layer, fast: str, slow: str) -> None:
+    timing = load_board("nucleo-l4r5zi").flash_timing
+    for flash, name in ((None, fast), (timing, slow)):
+        assert choose({"layer": _choices(layer, flash)}, Goal("speed"))["layer"].kernel.name == name

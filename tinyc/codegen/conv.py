@@ -1,7 +1,8 @@
 """conv2d on Cortex-M with DSP: a function in assembly for each layer, weights in the order of use.
 
 Two families, equal but for the weights: `tc_conv2d_s8_w16_asm` widens them to int16 (fewer instructions, twice
-the flash), `tc_conv2d_s8_asm` keeps them int8, two channels over each other.
+the flash), `tc_conv2d_s8_asm` keeps them int8, two channels over each other. `tc_conv2d_s8_rolled_asm` is the latter
+with the taps in a loop that a small cache holds, for boards with slow flash.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geomet
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
+_ROLLED_TAPS = 16  # the least for a loop
 _PIECE_COST = 40  # instructions of one more piece
 POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 
-def plan(site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False) -> Plan:
+def plan(site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False, rolled: bool = False) -> Plan:
     """The function that runs the layer, with by_rows one output row of the image per call. ValueError where `takes`
     would have said no."""
     matrix = _matrix(p)
@@ -38,6 +40,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool =
         alone=pixels == 1,
         way=finish.way,
         fpu=fpu,
+        rolled=rolled,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
     return Plan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
@@ -138,14 +141,20 @@ def takes_packed_fpu(site: Site) -> bool:
     return is_held(site) and takes_packed(site)
 
 
+def takes_rolled(site: Site) -> bool:
+    """one group, at most 4092 output channels and 16 to 252 taps of more than one pixel, and a requantization that is
+    proved for packed int8 weights"""
+    return is_held(site) and site.x(1).elements // site.x(1).shape[0] >= _ROLLED_TAPS and takes_packed(site)
+
+
 def is_held(site: Site) -> bool:
     """Whether FPU registers pay: there are further pixels, and the taps of a pair are not too many."""
     return site.x(1).elements // site.x(1).shape[0] <= _HELD_TAPS and site.y().elements > site.y().shape[3]
 
 
-def _kernel(name: str, fit: Fit, takes: Condition, fpu: bool = False) -> Kernel:
+def _kernel(name: str, fit: Fit, takes: Condition, fpu: bool = False, rolled: bool = False) -> Kernel:
     def work(site: Site, p: ConvParams) -> Plan:
-        return plan(site, p, fit, fpu=fpu)
+        return plan(site, p, fit, fpu=fpu, rolled=rolled)
 
     return Kernel(
         name,
@@ -155,6 +164,7 @@ def _kernel(name: str, fit: Fit, takes: Condition, fpu: bool = False) -> Kernel:
         scratch=lambda site, p: work(site, p).scratch_bytes,
         specialize=lambda site, p: special(work(site, p), name),
         cost=lambda site, p: cost(work(site, p)),
+        slow_flash=rolled,
     )
 
 
@@ -167,3 +177,4 @@ FPU_KERNELS = (
     _kernel("tc_conv2d_s8_w16_fpu_asm", wide, takes_wide_fpu, fpu=True),
     _kernel("tc_conv2d_s8_fpu_asm", packed, takes_packed_fpu, fpu=True),
 )
+ROLLED_KERNELS = (_kernel("tc_conv2d_s8_rolled_asm", packed, takes_rolled, rolled=True),)

@@ -15,6 +15,7 @@ from tinyc.codegen.thumb import Work, naked_function
 
 _TAPS = ("r9", "r10", "r11", "r12")
 _CHUNKS_PER_TURN = range(16, 7, -1)  # of four steps, the best divisor is taken; up to the first there is no loop
+_ROLLED_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay small
 
 
 @lru_cache(maxsize=256)
@@ -37,7 +38,7 @@ class DenseWriter(GroupWriter):
         call += asm.size - start + self.groups("dense", self._sums, paired=False)
         start = asm.size
         self.leave()
-        return Count(call + asm.size - start, Work(), Work())
+        return Count(call + asm.size - start, Work(), Work(), self.group_bytes)
 
     def _gather(self) -> Work:
         """Unpacks all taps: r9 input, r11 buffer. Executed instructions."""
@@ -117,8 +118,9 @@ class DenseWriter(GroupWriter):
         asm.op("ldr", "r14", frame.at("buffer"))
         chunks, rest = divmod(self.layer.steps, len(_TAPS))
         per_turn = chunks
-        if chunks > _CHUNKS_PER_TURN.start:
-            per_turn = min(_CHUNKS_PER_TURN, key=lambda count: (chunks % count, -count))
+        counts = _ROLLED_PER_TURN if self.layer.rolled else _CHUNKS_PER_TURN
+        if chunks > counts.start:
+            per_turn = min(counts, key=lambda count: (chunks % count, -count))
         turns, ahead = divmod(chunks, per_turn) if chunks else (0, 0)
         self._chunk(rest)
         for _ in range(ahead):

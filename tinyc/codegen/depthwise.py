@@ -17,8 +17,8 @@ from tinyc.codegen.finish import FOURS, Finish, Way
 from tinyc.codegen.plane_layer import Layer, row_words
 from tinyc.codegen.planes import function_text
 from tinyc.codegen.stream import Fit, Matrix, raised, wide
-from tinyc.codegen.thumb import Work
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
+from tinyc.codegen.thumb import Work, inner_loop_bytes
+from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
@@ -94,6 +94,12 @@ def banded(layer: Layer) -> Iterator[Layer]:
     found = [one for one in fast(layer) if _fits(one)]
     limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
     yield from [one for one in found if one.scratch_bytes <= limit] or lean(layer)
+
+
+def paired(layer: Layer) -> Iterator[Layer]:
+    """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
+    found = [replace(way, band=way.out_h, group=2) for way in (layer, transposed(layer))]
+    yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
 
 
 def _bands_in_place(layer: Layer) -> bool:
@@ -199,6 +205,13 @@ def takes_banded(site: Site) -> bool:
     return _takes(site, banded)
 
 
+def takes_paired(site: Site) -> bool:
+    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
+    most 240 places, less padding than taps, planes of two channels in 2 KiB, and a requantization that is proved for
+    int16 weights"""
+    return _takes(site, paired)
+
+
 def takes_rows(site: Site) -> bool:
     """4 channels or more, one output per input channel, no dilation, column stride 1 or 2, at most 240 columns,
     less padding than taps, and a requantization that is proved for int16 weights"""
@@ -258,9 +271,11 @@ def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     work = plan(site, p, choices)
     calls = site.y().shape[1] if work.layer.by_rows else 1
-    flash = 4 * (1 + work.layer.channels * work.layer.channel_words + work.text.count("\\n"))
+    words = 1 + work.layer.channels * work.layer.channel_words
+    code = 4 * work.text.count("\\n")
     whole = calls * (work.executed + _CALL_COST)
-    return Cost(whole.instructions, flash, work.layer.scratch_bytes, whole.cycles)
+    fetches = Fetches.around(4 * words * calls, inner_loop_bytes(work.text), whole.instructions)
+    return Cost(whole.instructions, 4 * words + code, work.layer.scratch_bytes, whole.cycles, fetches)
 
 
 def scratch(site: Site, p: ConvParams, choices: Choices) -> int:
@@ -285,5 +300,6 @@ KERNELS = tuple(
         ("_lean", lean, takes_lean),
         ("_rows", by_rows, takes_rows),
         ("_bands", banded, takes_banded),
+        ("_pairs", paired, takes_paired),
     )
 )

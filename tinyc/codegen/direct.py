@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from tinyc.codegen.finish import GROUP, Finish, Way
 from tinyc.codegen.stream import Matrix, wide
-from tinyc.codegen.thumb import Asm, Work, naked_function
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
+from tinyc.codegen.thumb import Asm, Work, inner_loop_bytes, naked_function
+from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
@@ -382,8 +382,12 @@ def cost(site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     work = plan(site, p)
     whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
-    flash = 4 * (work.layer.groups * work.layer.group_words + work.text.count("\\n"))
-    return Cost(whole.instructions, flash, 0, whole.cycles)
+    words = work.layer.groups * work.layer.group_words
+    code = 4 * work.text.count("\\n")
+    _, out_h, out_w, _ = site.y().shape
+    data = 4 * words * out_h * -(-out_w // 2)
+    fetches = Fetches.around(data, inner_loop_bytes(work.text), whole.instructions)
+    return Cost(whole.instructions, 4 * words + code, 0, whole.cycles, fetches)
 
 
 def takes(site: Site) -> bool:

@@ -1,7 +1,8 @@
 """fully_connected on Cortex-M with DSP: a function in assembly for each layer, weights in the order of use.
 
-`tc_fully_connected_s8_asm` keeps int8 weights, `tc_fully_connected_s8_w16_asm` widens them to int16. One row of
-inputs is a pixel, so more than one of them is a 1x1 convolution.
+`tc_fully_connected_s8_asm` keeps int8 weights, `tc_fully_connected_s8_w16_asm` widens them to int16;
+`tc_fully_connected_s8_rolled_asm` is the first with less code, for boards with slow flash. One row of inputs is a
+pixel, so more than one of them is a 1x1 convolution.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, conv_params, is_s8
 
 
-def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
+def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan:
     """The function that runs the layer. ValueError where `takes_...` says no."""
     matrix = Matrix.of(p, p.w)
     finish = fit(matrix)
@@ -30,6 +31,7 @@ def plan(site: Site, p: ConvParams, fit: Fit) -> Plan:
         aligned=in_c % 4 == 0 or batch == 1,
         alone=batch == 1,
         way=finish.way,
+        rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
     return Plan(layer, (Piece(0, batch, None),), batch, 0, rows, finish, matrix)
@@ -54,19 +56,32 @@ def takes_packed(site: Site) -> bool:
     return site.is_const(1) and takes(site, packed)
 
 
-def _kernel(name: str, fit: Fit, takes: Condition) -> Kernel:
+def takes_rolled(site: Site) -> bool:
+    """one row of inputs, constant weights, at most 4092 outputs, and a requantization that is proved for packed int8
+    weights"""
+    if not site.is_const(1):
+        return False
+    return site.y().elements == site.x(1).shape[0] and takes_packed(site)
+
+
+def _kernel(name: str, fit: Fit, takes: Condition, rolled: bool = False) -> Kernel:
+    def work(site: Site, p: ConvParams) -> Plan:
+        return plan(site, p, fit, rolled)
+
     return Kernel(
         name,
-        lambda site, p: call(plan(site, p, fit)),
+        lambda site, p: call(work(site, p)),
         isa=frozenset({"dsp"}),
         when=(is_s8, takes),
-        scratch=lambda site, p: plan(site, p, fit).scratch_bytes,
-        specialize=lambda site, p: special(plan(site, p, fit), name),
-        cost=lambda site, p: cost(plan(site, p, fit)),
+        scratch=lambda site, p: work(site, p).scratch_bytes,
+        specialize=lambda site, p: special(work(site, p), name),
+        cost=lambda site, p: cost(work(site, p)),
+        slow_flash=rolled,
     )
 
 
 KERNELS = (
     _kernel("tc_fully_connected_s8_asm", packed, takes_packed),
     _kernel("tc_fully_connected_s8_w16_asm", wide, takes_wide),
+    _kernel("tc_fully_connected_s8_rolled_asm", packed, takes_rolled, rolled=True),
 )

@@ -33,11 +33,12 @@ _LDRD_REACH = 1020
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is executed: per call, per pair of pixels, for a last odd pixel."""
+    """What is executed: per call, per pair of pixels, for a last odd pixel. group_bytes: code for four channels."""
 
     call: Work
     pair: Work
     last: Work
+    group_bytes: int = 0
 
     def of(self, pixels: int) -> Work:
         return self.call + pixels // 2 * self.pair + pixels % 2 * self.last
@@ -113,6 +114,7 @@ class GroupWriter:
         self.layer = layer
         self.frame = Frame(layer)
         self.asm = Asm()
+        self.group_bytes = 0
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -169,6 +171,7 @@ class GroupWriter:
         full, rest = divmod(layer.out_c, GROUP)
         again, shorter = f"{name}_group", f"{name}_rest"
         asm.label(again, aligned=True)
+        first = asm.lines
         executed = layer.groups * sums()
         if rest and full:
             start = asm.size
@@ -183,6 +186,7 @@ class GroupWriter:
             if rest == 0:
                 asm.op("cmp", STREAM, "r9")
             asm.branch("b.w" if rest else "bne.w", again)
+            self.group_bytes = max(self.group_bytes, 4 * (asm.lines - first))
             executed += full * (asm.size - start)
         if rest:
             asm.label(shorter)

@@ -18,7 +18,7 @@ from tinyc.codegen.pixels import pixels_function
 from tinyc.codegen.stream import Matrix, stream, twin_text
 from tinyc.codegen.taps import Layer
 from tinyc.codegen.thumb import Work
-from tinyc.kernels import Arg, Call, Const, Cost, In, Out, Rows, Scratch, Special, buffered_flow
+from tinyc.kernels import Arg, Call, Const, Cost, Fetches, In, Out, Rows, Scratch, Special, buffered_flow
 
 NEEDS_FPU = """#ifndef __ARM_FP
 #error this code holds values in FPU registers: compile for a core with an FPU
@@ -170,4 +170,15 @@ def cost(work: Plan) -> Cost:
     per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
     flash = 4 * (work.layer.group_words * work.layer.groups + text.count("\\n"))
     whole = work.rows.out_h * per_row
-    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles)
+    fetches = _fetches(work, text, count, whole.instructions)
+    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches)
+
+
+def _fetches(work: Plan, text: str, count: Count, executed: int) -> Fetches:
+    """Each pair of pixels takes the whole stream, and all of the function; its loop is that over the channels."""
+    layer = work.layer
+    if layer.alone:
+        return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
+    pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
+    data = 4 * layer.group_words * layer.groups * pairs
+    return Fetches(data, ((4 * text.count("\\n"), pairs), (count.group_bytes, pairs * (layer.groups - 1))))

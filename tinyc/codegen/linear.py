@@ -8,7 +8,7 @@ a half by the factor, which is kept times 2^8, and drops 16 bits of zeros.
 from __future__ import annotations
 
 from tinyc.codegen.thumb import Asm, Work, naked_function
-from tinyc.kernels import Cost, Special
+from tinyc.kernels import Cost, Fetches, Special
 
 NAME = "tc_add_linear_s8_asm"
 
@@ -46,7 +46,8 @@ def cost(shift: int, elements: int) -> Cost:
     """Exact but for the step around the call."""
     asm, call, turn, last = _function(shift)
     whole = call + elements // _TURN * turn + elements % _TURN * last + _CALL
-    return Cost(whole.instructions, 4 * len(asm.text()) + 16, 0, whole.cycles)
+    flash = 4 * len(asm.text()) + 16
+    return Cost(whole.instructions, flash, 0, whole.cycles, Fetches.around(16, flash - 16, whole.instructions))
 
 
 def _function(shift: int) -> tuple[Asm, Work, Work, Work]:

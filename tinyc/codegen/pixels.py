@@ -64,7 +64,7 @@ class PixelsWriter(GroupWriter):
         call += asm.size - start
         self.gather()
         self.sum()
-        return Count(call, pair, last)
+        return Count(call, pair, last, self.group_bytes)
 
     def _pairs(self) -> Work:
         """The loop over pairs of pixels; instructions per pair. Leaves r9 = pixels left - 2: -1 or -2."""

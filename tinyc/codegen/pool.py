@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from tinyc.codegen.thumb import Asm, Work, naked_function
-from tinyc.kernels import Call, Cost, In, Out, Special
+from tinyc.kernels import Call, Cost, Fetches, In, Out, Special
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
 _TURN = 8  # pixels per turn of the loop, or less
@@ -38,7 +38,8 @@ def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
     text, executed = _text(pixels, channels, "")
     single = channels % 8 * pixels * 4
     whole = channels // 8 * (executed + 10) + single + channels * per_channel
-    return Cost(whole.instructions, 4 * text.count("\\n") + 120, 0, whole.cycles)
+    code = 4 * text.count("\\n") + 120
+    return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
 
 
 def _text(pixels: int, channels: int, finish: str) -> tuple[str, Work]:

@@ -26,7 +26,7 @@ class Layer:
 
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows
     and pixels start at words. alone: a call makes one pixel; otherwise two or more. fpu: the first steps' taps
-    may stay in FPU registers.
+    may stay in FPU registers. rolled: all steps in one loop, however few they are.
     """
 
     k_h: int
@@ -37,6 +37,7 @@ class Layer:
     alone: bool
     way: Way
     fpu: bool = False
+    rolled: bool = False
 
     @cached_property
     def row_taps(self) -> int:
@@ -45,7 +46,7 @@ class Layer:
     @cached_property
     def looped(self) -> bool:
         """Whether the taps of a kernel row stay together; otherwise those beyond groups of four come last."""
-        return self.alone or self.k_h * self.row_taps > _UNROLLED_BYTES
+        return self.alone or self.rolled or self.k_h * self.row_taps > _UNROLLED_BYTES
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
@@ -81,7 +82,7 @@ class Layer:
     @property
     def in_scratch(self) -> bool:
         """Whether the unpacked taps are in scratch, not on the stack."""
-        return self.alone or self.buffer_bytes - 8 > _REACH
+        return self.alone or self.rolled or self.buffer_bytes - 8 > _REACH
 
     @property
     def held_steps(self) -> int:

@@ -89,6 +89,11 @@ class Asm:
         self.size += Work(1, cycles + (_CORE.taken(op, None) if jumps else 0))
         self._last = None if jumps else op
 
+    @property
+    def lines(self) -> int:
+        """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
+        return len(self._lines)
+
     def note(self, text: str) -> None:
         """A comment on a line of its own."""
         self._lines.append(f"@ {text}")
@@ -150,6 +155,23 @@ class Asm:
 
     def _number(self, name: str) -> int:
         return self._labels.setdefault(name, len(self._labels) + 1)
+
+
+def inner_loop_bytes(text: str) -> int:
+    """Code bytes of the largest loop that holds no other, in the C text of naked functions; of all where none loops."""
+    lines = re.findall(r'^\s*"(\S.*?)\s*\\n"', text, re.MULTILINE)
+    starts: dict[str, int] = {}
+    loops: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        if line.endswith(":"):
+            starts[line[:-1]] = number
+        elif (found := re.fullmatch(r"b\w*(?:\.w)?\s+(\d+)b", line)) and not re.match(r"bl\s", line):
+            loops.append((starts[found[1]], number))
+
+    def holds(outer: tuple[int, int]) -> bool:
+        return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)
+
+    return 4 * max((loop[1] - loop[0] for loop in loops if not holds(loop)), default=len(lines))
 
 
 def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:

@@ -135,15 +135,22 @@ def _vertical_s2(asm: Asm, tiles: Tiles, channels: int) -> None:
 
 
 def _vertical_f4(asm: Asm, tiles: Tiles, channels: int) -> None:
-    """r0: bytes into the rows, r1: strip, r2: row pointers."""
+    """r0: bytes into the rows, r1: strip, r2: row pointers, which are loaded where the words of the rows go."""
     raw = ("r3", "r4", "r5", "r6", "r7", "r8")
-    for i in range(6):
-        asm.op("ldr", "r9", f"[r2, #{4 * i}]")
+    asm.op("ldm", "r2", "{r3-r8}")
+    if channels == 3:
+        asm.op("add", "r10", "r0", "#2")
+    for row in raw:
         if channels == 4:
-            asm.op("ldr", raw[i], "[r9, r0]")
+            asm.op("ldr", row, f"[{row}, r0]")
+        elif channels == 1:
+            asm.op("ldrb", row, f"[{row}, r0]")
+        elif channels == 2:
+            asm.op("ldrh", row, f"[{row}, r0]")
         else:
-            asm.op("add", "r9", "r9", "r0")
-            _load(asm, raw[i], "r9", channels, "r10")
+            asm.op("ldrh", "r9", f"[{row}, r0]")
+            asm.op("ldrb", row, f"[{row}, r10]")
+            asm.op("orr", row, "r9", row, "lsl #16")
     asm.op("add", "r0", "r0", f"#{channels}")
     for half in range(2):
         words = _Words(asm, tiles, "r1", half)
@@ -246,32 +253,36 @@ def _horizontal_s2(asm: Asm, to: _Cursor, places: list[int]) -> None:
 def _horizontal_f4(asm: Asm, to: _Cursor, places: list[int]) -> None:
     asm.op("strd", "r10", "r11", "[r0, #-40]")
     for tile in range(2):
-        r = [f"r{2 + 4 * tile + i}" for i in range(6)]
-        c, t = "r12", "r14"
 
         def store(product: int, register: str, tile: int = tile) -> None:
             asm.op("str", register, to.at(places[product] + 4 * tile))
 
-        asm.op("ssub16", c, r[4], r[2])
-        asm.op("ssub16", r[0], r[0], r[2])
-        _double(asm, r[0], 2)
-        asm.op("sadd16", r[0], r[0], c)
-        store(0, r[0])
-        _double(asm, r[2], 2)
-        asm.op("ssub16", r[2], r[4], r[2])  # x4 - 4 x2
-        asm.op("ssub16", r[0], r[3], r[1])
-        _double(asm, r[0], 1)  # 2 (x3 - x1)
-        _double(asm, r[1], 2)
-        asm.op("ssub16", r[1], r[3], r[1])  # x3 - 4 x1
-        for product, first, second in ((1, r[2], r[1]), (3, c, r[0])):
-            asm.op("sadd16", t, first, second)
-            store(product, t)
-            asm.op("ssub16", t, first, second)
-            store(product + 1, t)
-        asm.op("ssub16", r[3], r[5], r[3])
-        _double(asm, r[0], 1)
-        asm.op("ssub16", r[3], r[3], r[0])
-        store(5, r[3])
+        toom_of_registers(asm, [f"r{2 + 4 * tile + i}" for i in range(6)], store)
+
+
+def toom_of_registers(asm: Asm, r: list[str], store: Callable[[int, str], None]) -> None:
+    """The inputs of F4 of six registers. Uses them, r12 and r14."""
+    c, t = "r12", "r14"
+    asm.op("ssub16", c, r[4], r[2])
+    asm.op("ssub16", r[0], r[0], r[2])
+    _double(asm, r[0], 2)
+    asm.op("sadd16", r[0], r[0], c)
+    store(0, r[0])
+    _double(asm, r[2], 2)
+    asm.op("ssub16", r[2], r[4], r[2])  # x4 - 4 x2
+    asm.op("ssub16", r[0], r[3], r[1])
+    _double(asm, r[0], 1)  # 2 (x3 - x1)
+    _double(asm, r[1], 2)
+    asm.op("ssub16", r[1], r[3], r[1])  # x3 - 4 x1
+    for product, first, second in ((1, r[2], r[1]), (3, c, r[0])):
+        asm.op("sadd16", t, first, second)
+        store(product, t)
+        asm.op("ssub16", t, first, second)
+        store(product + 1, t)
+    asm.op("ssub16", r[3], r[5], r[3])
+    _double(asm, r[0], 1)
+    asm.op("ssub16", r[3], r[3], r[0])
+    store(5, r[3])
 
 
 class _Cursor:

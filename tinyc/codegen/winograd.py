@@ -1,14 +1,12 @@
 """conv2d 3x3 on Cortex-M with DSP by exact fast forms: fewer multiplications, more flash for the weights.
 
-Three forms: tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 at stride 2. Each with the products as a subroutine, or
-(few channels) with code for every product: a few kilobytes for a few percent. Weights are transformed here,
+Three forms: tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 at stride 2. Each with the product as a subroutine, or
+(few channels) with code for several in a row: a few kilobytes for a few percent. Weights are transformed here,
 once; that the factors fit int16 and the sums int32 is proved from them.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -17,27 +15,29 @@ import numpy.typing as npt
 
 from tinyc.codegen.bilinear import F2, F4, S2, Form
 from tinyc.codegen.finish import GROUP, Finish, Way, finish_drops, finish_wide
+from tinyc.codegen.product_code import STEP
 from tinyc.codegen.products import products_function
 from tinyc.codegen.requantize import Int64s, Steps
 from tinyc.codegen.stream import Matrix
 from tinyc.codegen.thumb import Work
+from tinyc.codegen.tile_text import layer_text, named, parts_of
 from tinyc.codegen.tiles import Tiles
 from tinyc.codegen.transforms import horizontal_function, vertical_function
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Condition, Const, Cost, In, Kernel, Out, Scratch, Special
+from tinyc.kernels import Across, Call, Condition, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
-_INLINE_CHANNELS = 16  # of input, for which products may have code of their own
+_INLINE_CHANNELS = {"f2": 16, "s2": 32, "f4": 32}  # of input, most for the longer code of `product_code.py`
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a conv2d is made: its functions' text, the instructions of each call, the proof, the factors of weights.
 
-    factors: int64[O, P, P, C]. order: (row, column) products as they are used.
+    factors: int64[O, P, P, C]. order: (row, column) products as they are used. parts: vertical and horizontal.
     """
 
     tiles: Tiles
@@ -46,6 +46,7 @@ class Plan:
     factors: Int64s
     order: list[tuple[int, int]]
     text: str
+    parts: tuple[Special, Special]
     vertical: tuple[Work, Work]  # of a call, and of each column
     horizontal: Work
     products: Work
@@ -59,22 +60,23 @@ def plan(site: Site, p: ConvParams, form: Form, inline: bool) -> Plan:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, ninth = found
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way, ninth, inline)
-    fast, counts, order = _functions(tiles)
-    text = _text(site, p, tiles, fast, order)
-    return Plan(tiles, finish, matrix, _factors(p.w, form), order, text, *counts)
+    fast, parts, counts, order = _functions(tiles)
+    text = layer_text(site, p, tiles, fast, order)
+    text = text.replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
+    return Plan(tiles, finish, matrix, _factors(p.w, form), order, text, parts, *counts)
+
+
+_Counts = tuple[tuple[Work, Work], Work, Work]
 
 
 @lru_cache(maxsize=128)
-def _functions(tiles: Tiles) -> tuple[str, tuple[tuple[Work, Work], Work, Work], list[tuple[int, int]]]:
-    """The three functions in assembly, what they execute, the order of the products."""
+def _functions(tiles: Tiles) -> tuple[str, tuple[Special, Special], _Counts, list[tuple[int, int]]]:
+    """The products in assembly, the functions before them, what all three execute, the order of the products."""
     products, products_count, order = products_function("@_products", tiles)
-    horizontal, horizontal_count = horizontal_function("@_horizontal", tiles, order)
-    vertical, around, column = vertical_function("@_vertical", tiles)
-    return (
-        f"{vertical}\n{horizontal}\n{products}",
-        ((around, column), horizontal_count, products_count),
-        order,
-    )
+    horizontal, horizontal_count = horizontal_function("@", tiles, order)
+    vertical, around, column = vertical_function("@", tiles)
+    parts = parts_of(tiles, vertical, horizontal, order)
+    return products, parts, ((around, column), horizontal_count, products_count), order
 
 
 def _matrix(p: ConvParams) -> Matrix:
@@ -140,111 +142,6 @@ def _fits_raised(finish: Finish, top: int) -> bool:
     return bool((add < 2**30).all()) and way.shifts[0] + top <= 31
 
 
-def _text(site: Site, p: ConvParams, tiles: Tiles, fast: str, order: list[tuple[int, int]]) -> str:
-    """C text: the functions or their twins, and the function of the whole layer."""
-    form = tiles.form
-    return f"""/* conv2d 3x3 by {form.products}x{form.products} products for {form.m}x{form.m} outputs, \
-{tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */
-#if TC_DSP_ASM
-{fast}
-#else
-{_twins(tiles, order)}
-#endif
-
-static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
-              void *scratch)
-{{
-    static const tc_tiles_t layer = {{
-{_initializer(_geometry(site, p, tiles))}
-    }};
-    tc_tiles_run(&layer, @_vertical, @_horizontal, @_products, stream, constants, pad, x, y, scratch);
-}}"""
-
-
-def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:
-    _, in_h, in_w, _ = site.x(0).shape
-    _, out_h, out_w, _ = site.y().shape
-    return {
-        "in_h": in_h,
-        "in_w": in_w,
-        "in_c": tiles.in_c,
-        "out_h": out_h,
-        "out_w": out_w,
-        "out_c": tiles.out_c,
-        "stride": tiles.form.stride,
-        "pad_top": p.attrs.pad.top,
-        "pad_left": p.attrs.pad.left,
-        "m": tiles.form.m,
-        "n": tiles.form.n,
-        "columns": tiles.columns,
-        "carried": tiles.carried,
-        "strip_words": tiles.strip_words,
-        "factor_words": tiles.factor_words,
-    }
-
-
-def _initializer(fields: dict[str, int] | dict[str, int | str]) -> str:
-    return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
-
-
-def _twins(tiles: Tiles, order: list[tuple[int, int]]) -> str:
-    """The three functions in plain C."""
-    form, way = tiles.form, tiles.way
-    low, high = way.clamp or (-128, 127)
-    count = form.products
-    blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(2 * max(form.raised) + 1)]
-    tables = {
-        "inputs": ("int8_t", [v for row in form.inputs for v in row]),
-        "sums": ("int8_t", [v for row in form.sums for v in row]),
-        "place": ("uint8_t", [order.index((i, j)) for i in range(count) for j in range(count)]),
-        "raised": ("uint8_t", list(form.raised)),
-        "block": ("uint8_t", blocks),
-    }
-    fields: dict[str, int | str] = {
-        "in_c": tiles.in_c,
-        "out_c": tiles.out_c,
-        "m": form.m,
-        "n": form.n,
-        "stride": form.stride,
-        "columns": tiles.columns,
-        "carried": tiles.carried,
-        "p": count,
-        "steps": tiles.steps,
-        "shared": form.shared,
-        "ninth": int(tiles.ninth),
-        "lowers": int(tiles.lowers),
-        "sign": int(way.sign),
-        "drops": int(way.drops),
-        "varies": int(way.shifts is None),
-        "shift": way.shifts[0] if way.shifts else 0,
-        "y_min": low,
-        "y_max": high,
-        "blocks": len(tiles.raises),
-        **{table: f"@_{table}" for table in tables},
-    }
-    arrays = "\n".join(_array(ctype, f"@_{table}", values) for table, (ctype, values) in tables.items())
-    return f"""{arrays}
-static const tc_form_t @_form = {{
-{_initializer(fields)}
-}};
-static void @_vertical(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip)
-{{
-    tc_form_vertical(&@_form, x, offset, columns, strip);
-}}
-static void @_horizontal(int32_t *strip, int32_t *factors)
-{{
-    tc_form_horizontal(&@_form, strip, factors);
-}}
-static void @_products(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y)
-{{
-    tc_form_products(&@_form, stream, constants, factors, y);
-}}"""
-
-
-def _array(ctype: str, name: str, values: Iterable[int]) -> str:
-    return f"static const {ctype} {name}[] = {{{', '.join(map(str, values))}}};"
-
-
 # ---- constants ----
 
 
@@ -288,9 +185,8 @@ def _words(values: Int64s) -> npt.NDArray[np.int32]:
 def specialize(site: Site, p: ConvParams, form: Form, inline: bool) -> Special:
     """The functions of the layer."""
     work = plan(site, p, form, inline)
-    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
-    name = f"{kernel_name(form, inline)}_i{work.tiles.in_c}_o{work.tiles.out_c}_{digest}"
-    return Special(name, work.text.replace("@", name), ("tc_tiles.h",))
+    stem = f"{kernel_name(form, inline)}_i{work.tiles.in_c}_o{work.tiles.out_c}"
+    return named(stem, work.text, work.parts)
 
 
 def lower(site: Site, p: ConvParams, form: Form, inline: bool) -> Call:
@@ -304,7 +200,9 @@ def lower(site: Site, p: ConvParams, form: Form, inline: bool) -> Call:
         Const(row, "[in_w][in_c] of x_zero", "pad"),
         *(In(0), Out(), Scratch()),
     )
-    return Call(args, flow=replace(rows, pad=None, out_rows=form.m))
+    ahead = work.tiles.columns - p.attrs.pad.left
+    across = Across(2 * form.m, ahead, form.stride, site.x(0).shape[3], site.y().shape[3])
+    return Call(args, flow=replace(rows, pad=None, out_rows=form.m, across=across))
 
 
 def scratch(site: Site, p: ConvParams, form: Form, inline: bool) -> int:
@@ -324,9 +222,21 @@ def cost(site: Site, p: ConvParams, form: Form, inline: bool) -> Cost:
     fresh = 2 * form.m * form.stride
     per_pair = work.horizontal + work.products + around + fresh * column + _PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
-    flash = _stream(work).nbytes + _constants(work).nbytes + 4 * work.text.count("\\n")
+    code = sum(text.count("\\n") for text in (work.text, *(part.text for part in work.parts)))
+    flash = _stream(work).nbytes + _constants(work).nbytes + 4 * code
     whole = down * per_row
-    return Cost(whole.instructions, flash, scratch(site, p, form, inline), whole.cycles)
+    fetches = _fetches(work, down * across, whole.instructions)
+    return Cost(whole.instructions, flash, scratch(site, p, form, inline), whole.cycles, fetches)
+
+
+def _fetches(work: Plan, pairs: int, executed: int) -> Fetches:
+    """Each pair of tiles takes all weights, and all code but for the subroutine of a product, a loop of its steps."""
+    tiles = work.tiles
+    data = pairs * (_stream(work).nbytes + _constants(work).nbytes)
+    steps = 0 if tiles.inline else tiles.form.products**2 * tiles.steps * tiles.groups * pairs
+    products = tiles.form.products**2 * tiles.groups * pairs
+    looped = (4 * tiles.steps * STEP, 0 if tiles.inline else products)
+    return Fetches(data, ((4 * (executed - steps * STEP), 1), looped))
 
 
 def _takes(site: Site, form: Form) -> bool:
@@ -371,11 +281,11 @@ def kernel_name(form: Form, inline: bool) -> str:
     return NAMES[form.name].replace("_asm", "_inline_asm") if inline else NAMES[form.name]
 
 
-def _inline(takes: Condition) -> Condition:
+def _inline(takes: Condition, most: int) -> Condition:
     def takes_inline(site: Site) -> bool:
-        return bool(site.x(1).shape[3] <= _INLINE_CHANNELS and takes(site))
+        return bool(site.x(1).shape[3] <= most and takes(site))
 
-    takes_inline.__doc__ = f"at most {_INLINE_CHANNELS} input channels, {takes.__doc__}"
+    takes_inline.__doc__ = f"at most {most} input channels, {takes.__doc__}"
     return takes_inline
 
 
@@ -384,7 +294,7 @@ KERNELS = tuple(
         kernel_name(form, inline),
         partial(lower, form=form, inline=inline),
         isa=frozenset({"dsp"}),
-        when=(is_s8, _inline(takes) if inline else takes),
+        when=(is_s8, _inline(takes, _INLINE_CHANNELS[form.name]) if inline else takes),
         scratch=partial(scratch, form=form, inline=inline),
         specialize=partial(specialize, form=form, inline=inline),
         cost=partial(cost, form=form, inline=inline),
