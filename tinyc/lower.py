@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tinyc.ir.graph import Array, Graph, Node, Value, read_only
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node, State, Value, read_only
 from tinyc.kernels import Call, Const, In, Out, RowForm, Special
 from tinyc.names import Names, identifier
 from tinyc.numerics import Numerics
@@ -56,13 +58,16 @@ class RowTable:
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """What a step is in a streamed group: a function that makes row r. inputs: by the number of the argument."""
+    """What a step is in a streamed group: a function that makes row r, or the rows of call r. inputs: by the number of
+    the argument. spare: how it makes those of calls [first, end) of `tight`."""
 
     form: RowForm
     inputs: Mapping[int, RowTable]
     output: RowTable
     scratch: RowTable
     accumulator: int
+    spare: RowForm | None = None
+    tight: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,17 @@ class Incremental:
         return -(-self.window // self.hop)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """State of the library: where it lies from run to run, what `_reset` writes there, and where the last step that
+    computes it leaves it; None: in its place."""
+
+    place: Place
+    initial: bytes
+    data: Const | None  # the initial bytes in flash, where they are not all alike
+    made: Place | None
+
+
 LOST = 0xFFFF  # in a table of rows: a row that has no place
 
 
@@ -163,7 +179,15 @@ class Step:
             return (*self.choice.kernel.headers, *own, *(("tc_rows.h",) if self.call.rows is not None else ()))
         form = self.row_step.form
         kernel = () if form.function else self.choice.kernel.headers
-        return (*kernel, *form.includes, *own, "tc_rows.h", "tc_row_table.h")
+        spare = self.row_step.spare
+        other = spare.special.includes if spare and spare.special else ()
+        return (*kernel, *form.includes, *own, *other, "tc_rows.h", "tc_row_table.h")
+
+    @property
+    def specials(self) -> tuple[Special, ...]:
+        """The functions written for the layer, those first that others call."""
+        spare = self.row_step.spare.special if self.row_step and self.row_step.spare else None
+        return tuple(found for own in (self.special, spare) if own for found in (*own.parts, own))
 
     @property
     def live_bytes(self) -> int:
@@ -171,8 +195,8 @@ class Step:
         if self.row_step is not None:
             form, rows = self.row_step.form, self.call.rows
             assert rows is not None
-            window = rows.k_h * rows.in_row_bytes * len(self.row_step.inputs)
-            return window + rows.out_row_bytes + form.scratch_bytes + form.accumulator_bytes
+            window = rows.window_rows * rows.in_row_bytes * len(self.row_step.inputs)
+            return window + rows.out_rows * rows.out_row_bytes + form.scratch_bytes + form.accumulator_bytes
         tensors = [place for place in (*self.inputs, *self.outputs) if place and place.offset is not None]
         return sum(place.value.size_bytes for place in tensors) + self.scratch_bytes
 
@@ -201,6 +225,12 @@ class Program:
     streams: tuple[Stream, ...] = ()
     row_input: RowInput | None = None
     incremental: Incremental | None = None
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def state_offset(self) -> int:
+        """Where in the arena what lasts from run to run begins; it is the arena's end."""
+        return min((kept.place.offset or 0 for kept in self.kept), default=self.arena_bytes)
 
     def stream_of(self, step: int) -> Stream | None:
         """The streamed group that the step belongs to."""
@@ -212,11 +242,12 @@ class Program:
 
     @property
     def specials(self) -> tuple[Special, ...]:
-        """The functions written for layers of this model, each once."""
+        """The functions written for layers of this model, each once, before those that call them."""
         found: dict[str, Special] = {}
         for step in self.steps:
-            if step.special and found.setdefault(step.special.name, step.special) != step.special:
-                raise ValueError(f"two different functions are called {step.special.name}")
+            for special in step.specials:
+                if found.setdefault(special.name, special) != special:
+                    raise ValueError(f"two different functions are called {special.name}")
         return tuple(found.values())
 
     @property
@@ -245,9 +276,10 @@ def lower(
     pool = ConstPool(prefix)
     by_name = {node.name: node for node in graph.nodes}
     steps = []
-    for index, step in enumerate(plan.steps):
+    for index, step in enumerate(step for step in plan.steps if not step.joins):
         lowered = _lower_step(index, by_name[step.node], graph, choices[step.node], plan, pool)
         steps.append(replace(lowered, bottom_up=step.bottom_up))
+    kept = tuple(_kept(graph, state, plan, pool) for state in graph.states)
     places = {value: Place(graph.values[value], plan.offset(value)) for value in (*graph.inputs, *graph.outputs)}
     return Program(
         name=prefix,
@@ -260,7 +292,17 @@ def lower(
         arena_lower_bound_bytes=plan.lower_bound_bytes,
         arena_align=plan.arena_align,
         input_perms=dict(input_perms or {}),
+        kept=kept,
     )
+
+
+def _kept(graph: Graph, state: State, plan: Plan, pool: ConstPool) -> Kept:
+    place, made = (Place(graph.values[name], plan.offset(name)) for name in (state.name, state.after))
+    data = None
+    if len(set(state.initial)) > 1:
+        data = Const(np.frombuffer(state.initial, np.uint8), "bytes after a reset", "initial")
+        pool.add(data, state.name)
+    return Kept(place, state.initial, data, None if made.offset == place.offset else made)
 
 
 def call_consts(call: Call) -> tuple[Const, ...]:

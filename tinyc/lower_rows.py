@@ -25,7 +25,7 @@ from tinyc.names import identifier
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.stream.live import reads_of
-from tinyc.stream.problem import Group, StreamPlan, Turn
+from tinyc.stream.problem import Form, Group, StreamPlan, Turn
 
 _TABLE_LIMIT = 2**16
 _SEEN_BYTES = 4  # the count of rows
@@ -193,9 +193,9 @@ def _step(index: int, node: Node, graph: Graph, plan: StreamPlan, pool: ConstPoo
     kernel = choice.kernel
     call = row.call if row else kernel.lower(choice.site, choice.params)
     before = pool.total_bytes
-    for const in call_consts(call):
+    for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
         pool.add(const, node.name)
-    row_step = _row_step(row, node, plan, pool) if row else None
+    row_step = _row_step(form, row, node, plan, pool) if row else None
     special = row.special if row else kernel.specialize(choice.site, choice.params) if kernel.specialize else None
     inputs = (
         None if not value else Place(graph.values[value], None) if value in graph.consts else _place(graph, value, plan)
@@ -228,9 +228,9 @@ def _macs(node: Node, plan: StreamPlan, index: int) -> int:
     return macs * made * calls // max(rows, 1)
 
 
-def _row_step(form: RowForm, node: Node, plan: StreamPlan, pool: ConstPool) -> RowStep:
+def _row_step(form: Form, row: RowForm, node: Node, plan: StreamPlan, pool: ConstPool) -> RowStep:
     problem = plan.problem
-    used = {arg.index for arg in form.call.args if isinstance(arg, In)}
+    used = {arg.index for arg in row.call.args if isinstance(arg, In)}
     tensors = {index: problem.tensor_of(node.inputs[index]) for index in used}
     makers = {name: layer.node for layer in problem.layers for name in layer.writes}
 
@@ -242,11 +242,13 @@ def _row_step(form: RowForm, node: Node, plan: StreamPlan, pool: ConstPool) -> R
         return _table(offsets, problem.unit, pool, makers.get(tensor, "input"), "rows")
 
     return RowStep(
-        form=form,
+        form=row,
         inputs={index: table_of(tensor) for index, tensor in tensors.items()},
         output=table_of(problem.tensor_of(node.outputs[0]), walk.first),
         scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch"),
         accumulator=plan.accumulator_offsets.get(node.name, 0),
+        spare=form.spare,
+        tight=form.tight,
     )
 
 

@@ -19,7 +19,7 @@ from tinyc.ops.base import Site
 from tinyc.reference import run_int
 from tinyc.run.host import fixed_addresses
 from tinyc.select import candidates, refusals
-from tinyc.stream.forms import row_forms
+from tinyc.stream.forms import phases, row_forms
 
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
 
@@ -38,11 +38,12 @@ def cases(
     else:
         usable = [kernel for kernel in op.kernels if kernel.row_forms and not refusals(kernel, site, isa)]
         offered = [(k, form) for k in usable if k.row_forms for form in k.row_forms(site, op.prepare(site))]
-    found: dict[tuple[str, int | None], Case] = {}  # kernels share forms
-    for kernel, form in offered:
-        for way in (None, *form.inplace):
+    found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms
+    for kernel, form in [(kernel, moved) for kernel, one in offered for moved in phases(one)]:
+        ways = (None, *form.inplace)
+        for way in ways[-1:] if form.call.rows is not None and form.call.rows.phase else ways:
             case = Case(graph, kernel, form, way)
-            found.setdefault((case.function, way), case)
+            found.setdefault((case.function, way, case.rows.phase), case)
     return list(found.values())
 
 
@@ -89,7 +90,7 @@ class Layers:
     def compare(self, number: int, outputs: Sequence[bytes]) -> None:
         """Assert that the sample's outputs, one per case, are the reference's bytes."""
         for name, case, got, want in zip(self.names, self.program.cases, outputs, self.wanted[number], strict=True):
-            array = np.frombuffer(got, np.int8).reshape(want.shape)
+            array = np.frombuffer(got, want.dtype).reshape(want.shape)
             np.testing.assert_array_equal(array, want, err_msg=f"{name}: {case.name}")
 
 

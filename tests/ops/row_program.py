@@ -17,7 +17,8 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.kernels import Accumulator, Arg, Const, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Scratch, Struct
 
 GAP = 24  # bytes around each place
-_CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "float32": "float"}
+_CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t"}
+_CTYPES["float32"] = "float"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Case:
     @property
     def name(self) -> str:
         place = "" if self.in_place is None else f", in place of input {self.in_place}"
-        return f"{self.function}, {self.form.scratch_bytes} bytes of scratch{place}"
+        phase = f", phase {self.rows.phase}" if self.rows.phase else ""
+        return f"{self.function}, {self.form.scratch_bytes} bytes of scratch{place}{phase}"
 
 
 class RowProgram:
@@ -107,7 +109,7 @@ class RowProgram:
         x_rows = {i: self._row_places(rows.in_h, case.row_bytes(i)) for i in case.inputs}
         y_rows = []
         for row in range(case.out_rows):
-            top = row * rows.stride - rows.pad_top
+            top = row * rows.stride - rows.pad_top  # where several are made, as many of the topmost
             if case.in_place is not None and 0 <= top < rows.in_h:
                 assert rows.in_row_bytes == rows.out_row_bytes
                 y_rows.append(x_rows[case.in_place][top])
@@ -152,6 +154,7 @@ class RowProgram:
             f"#define UNIT_INPUT_COUNT {len(ports)}",
             f"#define UNIT_OUTPUT_COUNT {len(self.cases)}",
             f"#define UNIT_STEP_COUNT {len(self.cases)}",
+            "#define UNIT_OK 0",
             "int unit_run(void *arena);",
             "const char *unit_version(void);",
             "void *unit_input(void *arena, int index);",
@@ -258,26 +261,38 @@ def _case_text(program: RowProgram, number: int, case: Case, places: _Places) ->
 def _step_text(number: int, case: Case, places: _Places, pad: str, names: Mapping[int, str]) -> Iterator[str]:
     """The layer: a call per row. pad: the row of zero points; names: of the constants among the arguments."""
     rows, form = case.rows, case.form
-    calls, out = (rows.in_h, "0") if form.accumulator_bytes else (rows.out_h, "r")
+    calls, out = (rows.in_h, "0") if form.accumulator_bytes else (rows.calls, "r")
+    first, several = "r", rows.out_rows > 1
     yield f"static TC_NOINLINE void unit_step_{number}(uint8_t *arena)\n{{"
     yield f"    for (int32_t r = 0; r < {calls}; r++) {{"
     yield "        UNIT_CLOSE(arena);"
+    if several:
+        yield f"        const int32_t made = r * {rows.out_rows} - {rows.phase}, most = {rows.out_h - rows.out_rows};"
+        yield "        const int32_t first = made < most ? made : most;"
+        yield f"        int8_t *y[{rows.out_rows}];"
+        yield f"        for (int32_t k = 0; k < {rows.out_rows}; k++) {{"
+        yield "            const int32_t least = made < 0 ? 0 : made, row = first + k < least ? least : first + k;"
+        yield f"            y[k] = (int8_t *)arena + y{number}[row];"
+        yield f"            UNIT_OPEN(y[k], {rows.out_row_bytes});"
+        yield "        }"
+        first = "first"
     for i in case.inputs:
-        yield f"        const int8_t *rows{i}[{rows.k_h}];"
-        yield f"        for (int32_t k = 0; k < {rows.k_h}; k++) {{"
-        yield f"            const int32_t row = r * {rows.stride} - {rows.pad_top} + k * {rows.dilation};"
+        yield f"        const int8_t *rows{i}[{rows.window_rows}];"
+        yield f"        for (int32_t k = 0; k < {rows.window_rows}; k++) {{"
+        yield f"            const int32_t row = {first} * {rows.stride} - {rows.pad_top} + k * {rows.dilation};"
         yield f"            const int inside = row >= 0 && row < {rows.in_h};"
         yield f"            rows{i}[k] = inside ? (const int8_t *)arena + x{number}_{i}[row] : {pad};"
         yield f"            if (inside) {{ UNIT_OPEN(rows{i}[k], {case.row_bytes(i)}); }}"
         yield "        }"
-    yield f"        UNIT_OPEN(arena + y{number}[{out}], {rows.out_row_bytes});"
+    if not several:
+        yield f"        UNIT_OPEN(arena + y{number}[{out}], {rows.out_row_bytes});"
     if form.scratch_bytes:
         yield f"        UNIT_OPEN(arena + {places.scratch}, {form.scratch_bytes});"
         yield f"        UNIT_STALE(arena + {places.scratch}, {form.scratch_bytes});"
     if form.accumulator_bytes:
         yield f"        UNIT_OPEN(arena + {places.accumulator}, {form.accumulator_bytes});"
     words = {
-        Out(): f"(int8_t *)arena + y{number}[{out}]",
+        Out(): "y" if several else f"(void *)(arena + y{number}[{out}])",
         Scratch(): f"arena + {places.scratch}",
         Accumulator(): f"arena + {places.accumulator}",
         RowIndex(): "r",
@@ -286,7 +301,7 @@ def _step_text(number: int, case: Case, places: _Places, pad: str, names: Mappin
 
     def text(arg: Arg) -> str:
         if isinstance(arg, In):
-            return f"rows{arg.index}[0]" if form.direct else f"rows{arg.index}"
+            return f"(const void *)rows{arg.index}[0]" if form.direct else f"rows{arg.index}"
         if isinstance(arg, Const):
             return names[id(arg)]
         return c_int(arg) if isinstance(arg, int) else words[arg]

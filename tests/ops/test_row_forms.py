@@ -20,6 +20,7 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.slice import whole
 from tinyc.ops.sub import Sub
 
 ONE = Padding(1, 1, 1, 1)
@@ -122,6 +123,8 @@ POOLS = {
     "average, more pixels": pool("avg_pool2d", AvgPool2D(Pair(17, 16)), (1, 17, 16, 4)),
     "average of windows": pool("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2)), (1, 6, 7, 5)),
     "largest": pool("max_pool2d", MaxPool2D(Pair(3, 3), Pair(2, 2), ONE), (1, 7, 7, 5)),
+    "cut rows": pool("slice", whole((1, 9, 3, 5), 1, 2, 5), (1, 9, 3, 5)),
+    "every other row": pool("slice", whole((1, 9, 3, 7), 1, 1, 4, 2), (1, 9, 3, 7)),
     "mean": pool("mean", Mean((1, 2)), (1, 5, 3, 8), scale=0.011, zero=-9),
     "mean, odd": pool("mean", Mean((1, 2), keep_dims=True), (1, 3, 7, 7), scale=0.02, zero=5),
 }

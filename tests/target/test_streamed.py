@@ -109,9 +109,9 @@ def test_incremental_library_on_the_board(tmp_path: Path) -> None:
         (Options(board="cortex-m4", incremental=2, hop=0), "a hop of 0 rows"),
         (Options(board="cortex-m4", incremental=2, input_rows=True), "takes rows anyway"),
         (Options(board="cortex-m4", incremental=2), "pads in time"),
-        (Options(board="cortex-m4", incremental=2, stream_unpadded=True), "see different rows"),
+        (Options(board="cortex-m4", incremental=2, stream_unpadded=True), "takes every 2th row, but a call gives it 1 new"),
     ],
-    ids=["hop", "unpadded", "axis", "zero", "rows", "padding", "branches"],
+    ids=["hop", "unpadded", "axis", "zero", "rows", "padding", "strides"],
 )
 def test_options_that_do_not_fit_are_refused(model: Path, options: Options, word: str) -> None:
     with pytest.raises(TinycError) as caught:

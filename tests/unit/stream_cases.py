@@ -129,8 +129,8 @@ class Machine:
             while name in self.arrived and self.plan.problem.by_rows and self.arrived[name] <= r:
                 self.put(name, self.arrived[name], self.rows[name][self.arrived[name]])
                 self.arrived[name] += 1
-        if form.scratch_bytes:
-            self.noise(self.plan.scratch_offsets[layer.node][max(row, 0)], form.scratch_bytes)
+        if size := form.scratch_at(row):
+            self.noise(self.plan.scratch_offsets[layer.node][max(row, 0)], size)
         seen = {(name, r): self.get(name, r) for name, r in reads}
         if layer.walk is not None and layer.walk.accumulates and row != WHOLE:
             self.noise(self.plan.accumulator_offsets[layer.node], layer.walk.accumulator_bytes)

@@ -17,8 +17,10 @@ from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS
 from tinyc.emit.library import Info, emit_library
 from tinyc.errors import TinycError
+from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
 from tinyc.lower_rows import lower_streamed
+from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
@@ -122,6 +124,61 @@ def test_without_padding_it_is_the_model_over_a_longer_window(tmp_path: Path) ->
     graph = without_time_padding(padded)
     assert graph.values["x"].shape[1] > padded.values["x"].shape[1]
     check_stream(graph, 1, tmp_path)
+
+
+@cache
+def residual(kind: str) -> Graph:
+    """Residual blocks whose branches pad in time differently, or one inside the other; then the average."""
+    net = Network(5)
+    net.input_shape = net.shape = (1, 2, 15, 4)
+
+    def conv(out_c: int, k_h: int, stride: int = 1, top: int = 1, bottom: int = 1) -> None:
+        _, c, h, w = net.shape
+        net.add("Conv", net.x, net.constant(out_c, c, k_h, 3, scale=0.3), pads=[top, 1, bottom, 1], strides=[stride, 1])
+        net.shape = (1, out_c, (h + top + bottom - k_h) // stride + 1, w)
+
+    conv(4, 3)
+    before = net.x
+    conv(4, 3)
+    net.relu()
+    if kind == "nested":
+        inner = net.x
+        conv(4, 5, top=3)
+        net.add("Add", inner, net.x)
+    conv(4, 3, top=2, bottom=0)
+    around = net.x
+    if kind == "both":
+        net.x = before
+        conv(4, 5, top=2, bottom=2)
+        before = net.x
+    net.add("Add", before, around)
+    conv(4, 3, 2 if kind == "strided" else 1)
+    net.add("GlobalAveragePool", net.x)
+    net.add("Flatten", net.x)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = normalize(load(net.model(), Path(folder)))
+    inputs = {"x": np.random.default_rng(1).standard_normal((4, *graph.values["x"].shape)).astype(np.float32)}
+    data = Calibration(inputs, "synthetic", False)
+    return take_inputs_as_computed(normalize(quantize_model(graph, data, UNPROVEN))).graph
+
+
+@pytest.mark.parametrize(("kind", "hop"), [("plain", 1), ("plain", 3), ("nested", 1), ("both", 2), ("strided", 2)])
+def test_the_branch_around_the_windows_is_cropped(kind: str, hop: int, tmp_path: Path) -> None:
+    graph = without_time_padding(residual(kind))
+    assert any(node.op == "slice" for node in graph.nodes)
+    check(graph, "stream", all_ops())
+    check_stream(graph, hop, tmp_path)
+
+
+def test_moments_inside_the_window_are_those_of_the_model() -> None:
+    """The window grows by what the layers pad; the branch around the block loses what the block's own layers do."""
+    model = residual("plain")
+    longer = without_time_padding(model)
+    added = longer.values["x"].shape[1] - model.values["x"].shape[1]
+    assert added == (1 + 1) + (1 + 1) + (2 + 0) + (1 + 1)
+    block = next(node for node in longer.nodes if node.op == "slice")
+    begin, left = block.attrs.begin[1], longer.values[block.inputs[0]].shape[1] - block.attrs.size[1]
+    assert (begin, left - begin) == (1 + 2, 1 + 0)
 
 
 def test_a_call_computes_only_what_is_new() -> None:

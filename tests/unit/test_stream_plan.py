@@ -85,7 +85,7 @@ def test_fewer_bytes_never_cost_less(seed: int) -> None:
     """The cut is the cheapest within its bytes: more room cannot make it dearer."""
     graph = integer_graph(seed)
     problem = problem_of(graph, candidates(graph, frozenset(), NUMERICS))
-    options = weigh_all(problem, measure(problem), lambda form: form.time)
+    options = weigh_all(measure(problem), lambda form: form.time)
     needs = sorted({o.need for c in options for choices in c.options for o in choices})
     cuts = [cheapest(options, limit) for limit in needs]
     weights = [cut.weight for cut in cuts if cut is not None]

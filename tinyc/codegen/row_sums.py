@@ -24,10 +24,11 @@ def avg_pool_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
 
 
 def mean_rows(site: Site, fields: dict[str, int | float | str | Const]) -> tuple[RowForm, ...]:
-    """tc_mean_rows_s8, where the mean is over all pixels. fields: those of the factor."""
+    """tc_mean_rows_s8 or tc_mean_rows_s16, where the mean is over all pixels. fields: those of the factor."""
     if not _collapses_image(site):
         return ()
-    return (_form(site, "tc_mean_rows_s8", {**_image(site), **fields}, _PER_TAP * site.x().elements),)
+    name = f"tc_mean_rows_{site.x().dtype}"
+    return (_form(site, name, {**_image(site), **fields}, _PER_TAP * site.x().elements),)
 
 
 def depthwise_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:

@@ -1,14 +1,14 @@
-"""What the assembly of exact fast convolutions along a row (`bilinear.py` in one dimension) depends on, and its input's
+"""What the assembly of exact fast convolutions (`bilinear.py`) of one or two output rows depends on, and its input's
 side. A call makes one tile of outputs, or two neighbours.
 
-The three kernel rows are summed inside the products: a product has a factor per kernel row and channel. Two functions
-per layer; runtime_c/tc_row_tiles.h has their portable twins:
+The forms of rows and columns nest: with `ROW` three kernel rows make one output row, with others there are two rows.
+Two functions per layer; runtime_c/tc_row_tiles.h has their portable twins:
 
-* factors: columns of int8 input, all channels, of one tile to [product][kernel row][step][tile], products in the order
+* factors: columns of int8 input, all channels, of one tile to [product][step][tile], products in the order
   of use, a step being two channels of one word, channels (0, 2) and (1, 3) of each four;
 * products (`row_products.py`): factors times weights, sums of products, and the way to int8.
 
-A walk says what comes after what: products, sums of them, outputs.
+A walk (`row_walks.py`) says what comes after what: products, sums of them, outputs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyc.codegen.bilinear import F2, F4, S2, Form
+from tinyc.codegen.bilinear import F2, F4, ROW, S2, Form
 from tinyc.codegen.finish import GROUP, Way
+from tinyc.codegen.row_walks import Step, walk_of
 from tinyc.codegen.thumb import Asm, Work, naked_function
 from tinyc.codegen.transforms import toom
 
@@ -27,9 +28,10 @@ _REACH = 4095  # of LDR, STR, STRB
 
 @dataclass(frozen=True)
 class RowTiles:
-    """What the code depends on. way: from sums to int8, for outputs that are raised least. third: sums are divided by 3
-    first. together: tiles of a call, 1 or 2."""
+    """What the code depends on. vertical, form: of rows and of columns. way: from sums to int8, for outputs that are
+    raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
 
+    vertical: Form
     form: Form
     in_c: int
     out_c: int
@@ -40,7 +42,16 @@ class RowTiles:
     @property
     def steps(self) -> int:
         """Words of two channels per product and tile."""
-        return ROWS * self.in_c // 2
+        return self.in_c // 2
+
+    @property
+    def products(self) -> int:
+        return self.vertical.products * self.form.products
+
+    @property
+    def rows(self) -> int:
+        """Output rows."""
+        return self.vertical.m
 
     @property
     def channels(self) -> int:
@@ -53,12 +64,12 @@ class RowTiles:
 
     @property
     def outputs(self) -> int:
-        """Pixels of a call."""
+        """Pixels of a call in each row."""
         return self.form.m * self.together
 
     @property
     def factor_bytes(self) -> int:
-        return 4 * self.steps * self.form.products * self.together
+        return 4 * self.steps * self.products * self.together
 
     @property
     def lowers(self) -> bool:
@@ -66,14 +77,13 @@ class RowTiles:
         return (self.way.sign and not self.way.drops) or self.way.shifts is None
 
     @property
-    def walk(self) -> tuple[tuple[str, int], ...]:
-        """What is read of the stream after the start values: weights of a product, constants of an output."""
-        return tuple((kind, number) for kind, number in WALKS[self.form.name] if kind in ("product", "output"))
+    def walk(self) -> tuple[Step, ...]:
+        return walk_of(self.vertical, self.form)
 
     @property
-    def order(self) -> list[int]:
-        """The products as they are used."""
-        return [number for kind, number in self.walk if kind == "product"]
+    def order(self) -> list[tuple[int, int]]:
+        """The (row, column) products as they are used."""
+        return [(i, step.column) for step in self.walk for i in step.rows]
 
     @property
     def fits(self) -> bool:
@@ -84,42 +94,28 @@ class RowTiles:
             and self.factor_bytes <= _REACH
             and self.form.n * self.in_c <= _REACH
             and self.outputs * self.out_c <= _REACH
+            and self.out_c <= _REACH
         )
-
-
-# keep n: the accumulators to slot n. fold n: accumulators and slot n become their sum and difference: the sum stays,
-# the difference goes to slot n. The steps of F4 between its products: `even`, `odd`.
-WALKS: dict[str, tuple[tuple[str, int], ...]] = {
-    "f2": (
-        *(("product", 1), ("keep", 0), ("product", 2), ("fold", 0)),
-        *(("on", 0), ("product", 0), ("output", 0), ("take", 0), ("product", 3), ("output", 1)),
-    ),
-    "s2": (
-        *(("product", 2), ("keep", 0), ("on", 0), ("product", 0), ("product", 1), ("output", 0)),
-        *(("take", 0), ("product", 3), ("product", 4), ("output", 1)),
-    ),
-    "f4": (
-        *(("product", 1), ("keep", 0), ("product", 2), ("fold", 1), ("keep", 0)),
-        *(("product", 3), ("keep", 2), ("product", 4), ("fold", 2)),
-        *(("even", 0), ("output", 2), ("odd", 0), ("output", 1)),
-        *(("take", 0), ("product", 0), ("output", 0), ("take", 1), ("product", 5), ("output", 3)),
-    ),
-}
 
 
 # ---- factors ----
 
 
+FACTORS_PARAMETERS = ("const int8_t *const *x", "int32_t offset", "int32_t *factors")
+
+
 def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[str, Work]:
-    """`name(x, offset, factors)`: the factors of the tile whose first column lies `offset` bytes into the rows; columns
-    that are outside count as x_zero. factors: of the tile's first word. Its text, and what a call executes."""
+    """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
+    into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
+    call executes."""
     asm, form = Asm(), tiles.form
+    assert tiles.vertical is ROW
     pitch = 4 * tiles.together  # of a step
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#20")
     asm.op("strd", "r0", "r1", "[sp]")
     asm.op("mov", "r1", "r2")
-    asm.add("r2", "r1", pitch * tiles.steps)
+    asm.add("r2", "r1", ROWS * pitch * tiles.steps)
     asm.op("str", "r2", "[sp, #8]")
     raw = tuple(f"r{3 + i}" for i in range(form.n))
     outer = [register for register, is_out in zip(raw, outside, strict=True) if is_out]
@@ -154,15 +150,14 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     start = asm.size
     asm.op("add", "sp", "sp", "#20")
     asm.op("pop", "{r4-r11, pc}")
-    parameters = ("const int8_t *const *x", "int32_t offset", "int32_t *factors")
-    return naked_function(name, parameters, asm), executed + (asm.size - start)
+    return naked_function(name, FACTORS_PARAMETERS, asm), executed + (asm.size - start)
 
 
 def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
     """Channels 0 and 2 (half 1: 1 and 3) of the columns in `raw` to a word of each product at r1."""
 
     def store(product: int, register: str) -> None:
-        at = 4 * tiles.together * (tiles.order.index(product) * tiles.steps + half)
+        at = 4 * tiles.together * (tiles.order.index((0, product)) * tiles.steps + half)
         asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
 
     def unpack(column: int, register: str) -> str:

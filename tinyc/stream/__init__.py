@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyc.stream.choose import Limits, plan_incremental, plan_streamed
-from tinyc.stream.incremental import without_time_padding
 from tinyc.stream.problem import Form, Group, Layer, Piece, Problem, StreamPlan, Tensor, Turn, Walk
+from tinyc.stream.unpadded import without_time_padding
 from tinyc.stream.validate import validate
 
 __all__ = [

@@ -12,7 +12,9 @@ from tinyc.stream.forms import Found, problem_of
 from tinyc.stream.incremental import incremental_problem
 from tinyc.stream.pool import FULL_WORK, plan_of
 from tinyc.stream.problem import Problem, StreamPlan
+from tinyc.stream.slot_forms import cuts_in_slots
 from tinyc.stream.validate import validate
+from tinyc.stream.wider import with_wider
 
 UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
@@ -20,6 +22,8 @@ _WORTHWHILE = 0.98  # a better placement is looked for where the bound is below 
 _TRIES = 24  # placements that miss the limit
 _HARDER = ((8, FULL_WORK), (40, 4 * FULL_WORK))  # (share, work): a placement that misses it by less is tried again
 _SCRATCH_PRICE = 100  # instructions per byte
+_ROOMS, _ROOM_STEPS = 8, 128  # forms are chosen for that many arenas, each smaller by such a part of the RAM
+_BEST = 3  # of them, how many are placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def plan_incremental(
     None if no plan fits the flash. Raises TinycError naming the layer that cannot run incrementally.
     """
     problem = incremental_problem(graph, found, hop)
-    fastest = cheapest(weigh_all(problem, measure(problem), lambda form: form.time), _UNLIMITED)
+    fastest = cheapest(weigh_all(measure(problem), lambda form: form.time), _UNLIMITED)
     if fastest is None:
         return None
     limits = Limits(fastest.instructions * (1 + price), fastest.time * (1 + 2 * price), flash_bytes, ram_bytes)
@@ -79,9 +83,9 @@ def plan_incremental(
 
 def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:
     """The smallest plan of those that several ways to choose among forms lead to."""
-    measured = measure(problem)
+    measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
     plans: list[StreamPlan] = []
-    ranked = [weigh_all(problem, measured, weigh) for weigh in _weights(optimize)]
+    ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
     for candidates in ranked:
         found = smallest(candidates, limits.allow)
         if found is not None and all(found[0] < plan.arena_bytes for plan in plans):
@@ -93,8 +97,20 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
         if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
             best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=_rank)
     if best is not None:
+        if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
+            best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=_rank)
         validate(best)
     return best
+
+
+def _in_slots(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> StreamPlan | None:
+    """The fastest plan found whose rows have slots in an arena of `ram` bytes; None if none is found."""
+    for step in range(_ROOMS):
+        for cut in cuts_in_slots(problem, candidates, ram - step * ram // _ROOM_STEPS, limits.fit_flash)[:_BEST]:
+            plan = plan_of(problem, cut, room=ram)
+            if plan.arena_bytes <= ram:
+                return plan
+    return None
 
 
 def _rank(plan: StreamPlan) -> tuple[int, int]:
@@ -115,6 +131,9 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
 
     How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
     """
+    found = _in_slots(problem, candidates, limits, ram)
+    if found is not None:
+        return [found]
     limit = ram
     plans: list[StreamPlan] = []
     for _ in range(_TRIES):

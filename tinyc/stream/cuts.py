@@ -9,10 +9,11 @@ them. The least bytes for a given cost come by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tinyc.kernels import Cost
 from tinyc.stream.live import Load, Uses, loads_of, uses_of
-from tinyc.stream.problem import Form, Group, Problem
+from tinyc.stream.problem import Form, Group, Layer, Problem
 from tinyc.stream.schedule import ORDERS, group_turns, whole_turn
 
 WORK = 400_000  # turns of all groups that are tried: some seconds
@@ -22,9 +23,10 @@ Weigh = Callable[[Form], int]  # what is minimized
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A group that may be chosen, and the load of each of its layers."""
+    """A group that may be chosen, its layers (with the walks that the group has), and the load of each of them."""
 
     group: Group
+    layers: tuple[Layer, ...]
     loads: tuple[Load, ...]
 
 
@@ -39,21 +41,34 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A group that may be chosen: its options by layer, least weight first."""
+    """A group that may be chosen: its options by layer, least weight first, and the loads of its layers."""
 
     group: Group
     options: tuple[tuple[Option, ...], ...]
+    loads: tuple[Load, ...]
+    weigh: Weigh
 
     def choose(self, limit: int) -> tuple[int, tuple[Form, ...]] | None:
         """(weight, forms) of the cheapest forms within the limit of bytes; None if there are none."""
         forms, weight = [], 0
-        for options in self.options:
-            option = next((option for option in options if option.need <= limit), None)
-            if option is None:
+        for options, load in zip(self.options, self.loads, strict=True):
+            rank = next((rank for rank, option in enumerate(options) if option.need <= limit), None)
+            if rank is None:
                 return None
-            forms.append(option.form)
-            weight += option.weight
+            mixed = [] if self.group.is_whole else self._mixtures(options, rank, load, limit)
+            found = min((options[rank], *mixed), key=lambda option: option.weight)
+            forms.append(found.form)
+            weight += found.weight
         return weight, tuple(forms)
+
+    def _mixtures(self, options: Sequence[Option], rank: int, load: Load, limit: int) -> Iterator[Option]:
+        """Those of the options that do not fit, options[:rank], but where they do not with one that does."""
+        for option in options[:rank]:
+            spare = next((other.form for other in options[rank:] if other.form.inplace == option.form.inplace), None)
+            tight = load.tight(option.form, limit)
+            mixed = mixture(option.form, spare, tight, len(load.turns)) if spare else None
+            if mixed is not None:
+                yield Option(limit, self.weigh(mixed), mixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +99,14 @@ def measure(problem: Problem) -> tuple[Measured, ...]:
     found = []
     for stop in range(1, len(problem.layers) + 1):
         groups = [Group(stop - 1, stop, whole_turn(stop - 1)), *_ending(problem, stop, places)]
-        found += [Measured(group, loads_of(problem, group.turns, group.start, group.stop, uses)) for group in groups]
+        found += [measure_group(problem, group, uses) for group in groups]
     return tuple(found)
+
+
+def measure_group(problem: Problem, group: Group, uses: Uses) -> Measured:
+    """The group with the walks that its layers have in the problem."""
+    layers = problem.layers[group.start : group.stop]
+    return Measured(group, layers, loads_of(problem, group.turns, group.start, group.stop, uses))
 
 
 def _places(problem: Problem, uses: Uses) -> frozenset[int]:
@@ -132,18 +153,40 @@ def _ending(problem: Problem, stop: int, places: frozenset[int]) -> Iterator[Gro
                 yield Group(start, stop, turns)
 
 
-def weigh_all(problem: Problem, found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
+def mixture(fast: Form, spare: Form, tight: tuple[int, int], turns: int) -> Form | None:
+    """The fast form, but in some of the turns the other; None if they cannot share a step's function."""
+    if fast.row is None or spare.row is None or fast.inplace != spare.inplace:
+        return None
+    if any(
+        row.special is None or row.call.params or row.direct or row.accumulator_bytes for row in (fast.row, spare.row)
+    ):
+        return None
+    part = tight[1] - tight[0]
+
+    def share(of_fast: int, of_spare: int) -> int:
+        return (of_fast * (turns - part) + of_spare * part) // turns
+
+    cost = Cost(
+        share(fast.cost.instructions, spare.cost.instructions),
+        fast.flash_bytes + spare.flash_bytes,
+        fast.scratch_bytes,
+        share(fast.cost.cycles, spare.cost.cycles),
+    )
+    return replace(fast, cost=cost, spare=spare.row, tight=tight)
+
+
+def weigh_all(found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
     """The candidates with their options in order of weight; groups with a layer that cannot run so are left out."""
     candidates = []
     for measured in found:
         group = measured.group
         options = []
         for index, load in zip(range(group.start, group.stop), measured.loads, strict=True):
-            layer = problem.layers[index]
+            layer = measured.layers[index - group.start]
             forms = layer.whole_forms if group.is_whole else layer.row_forms
             ranked = sorted((weigh(form), load.need(form), i) for i, form in enumerate(forms))
             options.append(_undominated([Option(need, weight, forms[i]) for weight, need, i in ranked]))
-        candidates.append(Candidate(group, tuple(options)))
+        candidates.append(Candidate(group, tuple(options), measured.loads, weigh))
     return tuple(candidates)
 
 

@@ -71,13 +71,17 @@ def _layer(
     reads = tuple(dict.fromkeys(name for name in names if name and name not in graph.consts))
     walk: Walk | None = None
     rows: tuple[Form, ...] = ()
-    offered = [(choice, form) for choice in choices for form in row_forms(choice)]
+    offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
     offered = [(c, f) for c, f in offered if _fits(f, node, names, reads, tensors)]
     if offered:
         walk = _walk(min((f for _, f in offered), key=lambda f: _window_bytes(f, tensors[reads[0]])))
         rows = tuple(_row_form(c, f, names, reads) for c, f in offered if _walk(f) == walk)
+    walks = dict.fromkeys(found for found in map(_walk, (f for _, f in offered)) if walk and found.rows > walk.rows)
+    wider = tuple(
+        (other, useful([_row_form(c, f, names, reads) for c, f in offered if _walk(f) == other])) for other in walks
+    )
     whole = tuple(whole_form(graph, node, choice, names) for choice in choices)
-    return Layer(node.name, reads, node.outputs, walk, useful(rows), useful(whole))
+    return Layer(node.name, reads, node.outputs, walk, useful(rows), useful(whole), wider)
 
 
 def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, Tensor]) -> bool:
@@ -100,20 +104,36 @@ def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], t
 def _walk(form: RowForm) -> Walk:
     rows = form.call.rows
     assert rows is not None  # `_fits`
-    return Walk(tuple(rows_read(rows, r) for r in range(rows.out_h)), form.accumulator_bytes)
+    needs = tuple(rows_read(rows, call) for call in range(rows.calls))
+    if rows.out_rows == 1:
+        return Walk(needs, form.accumulator_bytes)
+    return Walk(needs, rows=rows.out_rows, phase=rows.phase, out_h=rows.out_h)
 
 
-def rows_read(rows: Rows, r: int) -> tuple[int, ...]:
-    """The input rows inside the tensor that output row r needs, ascending."""
-    taps = (r * rows.stride - rows.pad_top + k * rows.dilation for k in range(rows.k_h))
-    return tuple(i for i in taps if 0 <= i < rows.in_h)
+def rows_read(rows: Rows, call: int) -> tuple[int, ...]:
+    """The input rows inside the tensor that a call needs for the rows that it makes, ascending."""
+    taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in rows.made(call) for k in range(rows.k_h)}
+    return tuple(sorted(i for i in taps if 0 <= i < rows.in_h))
+
+
+def phases(form: RowForm) -> Iterator[RowForm]:
+    """The form, and where it makes several rows, with first calls that make fewer."""
+    rows = form.call.rows
+    yield form
+    if rows is None:
+        return
+    for phase in range(1, rows.out_rows):
+        moved = replace(rows, phase=phase)
+        part = moved.calls / rows.calls
+        cost = replace(form.cost, instructions=int(form.cost.instructions * part), cycles=int(form.cost.cycles * part))
+        yield replace(form, call=replace(form.call, rows=moved), cost=cost)
 
 
 def _window_bytes(form: RowForm, x: Tensor) -> int:
     """Bytes that the layer holds between two of its turns: accumulators, or the rows of a window."""
     rows = form.call.rows
     assert rows is not None
-    return form.accumulator_bytes or (rows.k_h - 1) * x.row_bytes
+    return form.accumulator_bytes or (rows.k_h + rows.out_rows - 2) * x.row_bytes
 
 
 def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str, ...]) -> Form:
@@ -121,8 +141,8 @@ def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str,
     assert rows is not None
     cost = replace(
         form.cost,
-        instructions=form.cost.instructions + TURN_COST * rows.out_h,
-        cycles=form.cost.cycles + 2 * TURN_COST * rows.out_h,
+        instructions=form.cost.instructions + TURN_COST * rows.calls,
+        cycles=form.cost.cycles + 2 * TURN_COST * rows.calls,
         scratch_bytes=form.scratch_bytes,
     )
     return Form(

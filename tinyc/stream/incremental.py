@@ -4,8 +4,8 @@ Time is the rows of the input image. A call takes `hop` new rows. A layer whose 
 them hop / (product of the strides so far) new rows, from these and the last rows of the calls before. A layer that
 collapses time, one output row from all input rows, keeps its window and makes its row in every call. Then the output
 equals that of the whole model on the last window, bit for bit. It does not where a layer pads in time: the rows at a
-window's edge are computed from zeros that the next window has data for. `without_time_padding` gives the model that
-never pads, another function.
+window's edge are computed from zeros that the next window has data for. `unpadded.py` gives the model that never pads,
+another function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernels import Cost, RowForm, Rows
-from tinyc.ops import all_ops
 from tinyc.select import Choice
 from tinyc.stream.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
 from tinyc.stream.problem import Form, Layer, Problem, Tensor, Walk
@@ -60,7 +59,7 @@ def _geometry(layer: Layer, found: Found) -> Rows | None:
     """How the layer goes through its rows; None if no kernel can."""
     for choice in found[layer.node]:
         for form in row_forms(choice):
-            if not form.accumulator_bytes and form.call.rows is not None:
+            if not form.accumulator_bytes and form.call.rows is not None and form.call.rows.out_rows == 1:
                 return form.call.rows
     return None
 
@@ -111,9 +110,25 @@ def _kept_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, new: Map
             rows = _geometry(layer, found) if y_timed else None
             if rows is None and new[name] > window:
                 raise _stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
-            needed = window - new[name] if rows is None else (rows.k_h - 1) * rows.dilation + 1 - rows.stride
+            needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)
             kept[name] = max(kept[name], needed)
-    return kept
+    while True:  # a layer with several inputs reads the same rows of each
+        before = dict(kept)
+        for layer in whole.layers:
+            moving = [name for name in layer.reads if name in new]
+            kept |= dict.fromkeys(moving, max((kept[name] for name in moving), default=0))
+        if kept == before:
+            return kept
+
+
+def _span(rows: Rows) -> int:
+    """Rows from the first to the last of a window."""
+    return (rows.k_h - 1) * rows.dilation + 1
+
+
+def _ahead(rows: Rows) -> int:
+    """Rows of the input behind the last one that any window reads: in a stream they are there already."""
+    return rows.in_h - (rows.out_h - 1) * rows.stride + rows.pad_top - _span(rows)
 
 
 def _layer(
@@ -129,7 +144,7 @@ def _layer(
     """The layer with its turns of one call."""
     x_timed, y_timed = _timed(layer, whole)
     if not x_timed:
-        return replace(layer, walk=None, row_forms=())
+        return replace(layer, walk=None, row_forms=(), wider=())
     (x, *_), (y, *_) = layer.reads, layer.writes
     names = [whole.tensor_of(name) for name in node.inputs]
     forms = []
@@ -137,11 +152,11 @@ def _layer(
     for choice in found[node.name]:
         for form in row_forms(choice):
             rows = form.call.rows
-            if form.accumulator_bytes or rows is None or (not y_timed and rows.out_h != 1):
+            if form.accumulator_bytes or rows is None or rows.out_rows > 1 or (not y_timed and rows.out_h != 1):
                 continue
             turns = new[y] if y_timed else 1
-            span = (rows.k_h - 1) * rows.dilation + 1
-            start = tensors[x].rows - span - (turns - 1) * rows.stride
+            ahead = _ahead(rows) if y_timed else 0
+            start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
             reads = tuple(
                 tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
             )
@@ -151,7 +166,7 @@ def _layer(
     whole_forms = tuple(whole_form(graph, node, choice, names) for choice in found[node.name]) if fits else ()
     if y_timed or (forms and not fits):
         whole_forms = ()
-    return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms))
+    return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
 
 
 def _form(
@@ -176,62 +191,3 @@ def _form(
     moved = replace(form, call=replace(form.call, rows=geometry))
     inplace = tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads))
     return Form(choice, moved, cost, inplace)
-
-
-def without_time_padding(graph: Graph) -> Graph:
-    """The model over a longer window that never pads in time: every windowed layer sees rows of data only.
-
-    What collapses time sees as many rows as before. It is another function than the model's.
-    Raises TinycError where branches that meet again would see different rows.
-    """
-    heights: dict[str, int] = {}  # rows that each value needs to have
-    nodes = []
-    for node in reversed(graph.nodes):
-        op = all_ops()[node.op]
-        y = graph.values[node.outputs[0]]
-        tall = [name for name in node.inputs if name and name not in graph.consts and _rows(graph, name) > 1]
-        wanted = heights.get(y.name, _rows(graph, y.name))
-        if not tall or _rows(graph, y.name) <= 1:
-            for name in tall:
-                _need(heights, name, _rows(graph, name), node)
-            nodes.append(node)
-            continue
-        attrs = node.attrs
-        if op.view:
-            needed = wanted
-        elif hasattr(attrs, "pad") and hasattr(attrs, "stride"):
-            kernel = attrs.kernel.h if hasattr(attrs, "kernel") else _kernel_height(graph, node)
-            needed = (wanted - 1) * attrs.stride.h + (kernel - 1) * attrs.dilation.h + 1
-            attrs = replace(attrs, pad=attrs.pad._replace(top=0, bottom=0))
-        else:
-            needed = wanted
-        for name in tall:
-            _need(heights, name, needed, node)
-        nodes.append(replace(node, attrs=attrs))
-    values = dict(graph.values)
-    for name, rows in heights.items():
-        shape = values[name].shape
-        if len(shape) != 4:
-            raise TinycError(f"'{name}' {list(shape)} has no axis of time", graph.values[name].loc)
-        values[name] = replace(values[name], shape=(1, rows, *shape[2:]))
-    return replace(graph, nodes=tuple(reversed(nodes)), values=values)
-
-
-def _need(heights: dict[str, int], name: str, rows: int, node: Node) -> None:
-    """A layer reads so many rows of a value; all its readers must read as many."""
-    if heights.setdefault(name, rows) != rows:
-        raise TinycError(
-            f"without padding in time, the branches that read '{name}' see different rows, {heights[name]} and {rows}",
-            node.where,
-            "only a chain of layers can be streamed so, or branches whose windows are alike",
-        )
-
-
-def _rows(graph: Graph, name: str) -> int:
-    shape = graph.values[name].shape
-    return shape[1] if len(shape) == 4 else 1
-
-
-def _kernel_height(graph: Graph, node: Node) -> int:
-    shape = graph.values[node.inputs[1]].shape
-    return shape[1] if node.op == "conv2d" else shape[0]

@@ -28,15 +28,25 @@ class Uses:
 class Load:
     """A layer in a group: live bytes in the fullest of its turns, without scratch.
 
-    inplace: the same where rows are made in place of one of these tensors.
+    turns: in each of them. inplace: the same where rows are made in place of one of these tensors.
     """
 
-    bytes: int
-    inplace: Mapping[tuple[str, ...], int]
+    turns: tuple[int, ...]
+    inplace: Mapping[tuple[str, ...], tuple[int, ...]]
+
+    @property
+    def bytes(self) -> int:
+        return max(self.turns)
 
     def need(self, form: Form) -> int:
-        """Live bytes with the form's scratch."""
-        return self.inplace.get(form.inplace, self.bytes) + form.scratch_bytes
+        """Live bytes with the form's scratch, which is the same in all turns."""
+        return max(self.inplace.get(form.inplace, self.turns)) + form.scratch_bytes
+
+    def tight(self, form: Form, limit: int) -> tuple[int, int]:
+        """The turns [first, end) around those in which the form's scratch is too much."""
+        room = limit - form.scratch_bytes
+        found = [turn for turn, live in enumerate(self.inplace.get(form.inplace, self.turns)) if live > room]
+        return (found[0], found[-1] + 1) if found else (0, 0)
 
 
 def uses_of(problem: Problem) -> Uses:
@@ -77,7 +87,7 @@ def writes_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]
         return [(tensor, range(tensor.rows)) for tensor in tensors]
     assert layer.walk is not None
     made = layer.walk.made(turn[1])
-    return [] if made is None else [(tensor, (made,)) for tensor in tensors]
+    return [(tensor, made) for tensor in tensors] if made else []
 
 
 Life = tuple[int, int]  # born, dies: turns, both included
@@ -146,16 +156,19 @@ def _life(born: int, dies: int) -> Life:
     return (born, dies) if born <= dies else (0, -1)
 
 
-def dying_row(problem: Problem, turn: Turn, name: str, lives: Mapping[str, Sequence[Life]], number: int) -> int | None:
-    """The row of tensor `name` whose bytes the output row of the turn may take: the topmost that it reads, if
-    it dies here and has as many bytes."""
+def dying_rows(
+    problem: Problem, turn: Turn, name: str, lives: Mapping[str, Sequence[Life]], number: int
+) -> tuple[int, ...]:
+    """The rows of tensor `name` whose bytes the output rows of the turn may take, one each: of the topmost that it
+    reads, as many as it makes, those that die here, if they have as many bytes."""
     layer = problem.layers[turn[0]]
     made = writes_of(problem, turn)
-    if layer.walk is None or turn[1] == WHOLE or not made or not layer.walk.needs[turn[1]]:
-        return None
-    row = layer.walk.needs[turn[1]][0]
-    same = problem.tensors[name].row_bytes == made[0][0].row_bytes
-    return row if same and lives[name][row][1] == number else None
+    if layer.walk is None or turn[1] == WHOLE or not made:
+        return ()
+    if problem.tensors[name].row_bytes != made[0][0].row_bytes:
+        return ()
+    top = layer.walk.needs[turn[1]][: len(made[0][1])]
+    return tuple(row for row in top if lives[name][row][1] == number)
 
 
 def is_inside(name: str, start: int, stop: int, uses: Uses) -> bool:
@@ -180,12 +193,12 @@ def loads_of(problem: Problem, turns: Sequence[Turn], start: int, stop: int, use
             changes[own[0]] += round_up(walk.accumulator_bytes, problem.unit)
             changes[own[-1] + 1] -= round_up(walk.accumulator_bytes, problem.unit)
     live = list(accumulate(changes))
-    most = dict.fromkeys(range(start, stop), 0)
+    numbers: dict[int, list[int]] = {index: [] for index in range(start, stop)}
     for number, turn in enumerate(turns):
-        most[turn[0]] = max(most[turn[0]], live[number])
+        numbers[turn[0]].append(number)
     if turns[0][1] == WHOLE:
-        return (_whole_load(problem, start, most[start], uses),)
-    return tuple(_row_load(problem, turns, i, most[i], live, lives, (start, stop), uses) for i in range(start, stop))
+        return (_whole_load(problem, start, live[0], uses),)
+    return tuple(_row_load(problem, turns, own, live, lives, (start, stop), uses) for own in numbers.values())
 
 
 def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
@@ -193,30 +206,28 @@ def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
     saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)
     found = {form.inplace for form in layer.whole_forms}
     dying = {name for name in layer.reads if uses.last[name] == index}
-    return Load(most, {names: most - saved * bool(dying.intersection(names)) for names in found})
+    return Load((most,), {names: (most - saved * bool(dying.intersection(names)),) for names in found})
 
 
 def _row_load(
     problem: Problem,
     turns: Sequence[Turn],
-    index: int,
-    most: int,
+    numbers: Sequence[int],
     live: Sequence[int],
     lives: Mapping[str, Sequence[Life]],
     group: tuple[int, int],
     uses: Uses,
 ) -> Load:
-    layer: Layer = problem.layers[index]
+    """numbers: of the layer's turns."""
+    layer: Layer = problem.layers[turns[numbers[0]][0]]
     found = {}
     for names in {form.inplace for form in layer.row_forms if form.inplace}:
         inside = [name for name in names if is_inside(name, *group, uses)]
         if not inside or not is_inside(layer.writes[0], *group, uses):
             continue
         saved = round_up(problem.tensors[layer.writes[0]].row_bytes, problem.unit)
-        least = 0
-        for number, turn in enumerate(turns):
-            if turn[0] == index:
-                dying = any(dying_row(problem, turn, name, lives, number) is not None for name in inside)
-                least = max(least, live[number] - saved * dying)
-        found[names] = least
-    return Load(most, found)
+        dying = (
+            max(len(dying_rows(problem, turns[number], name, lives, number)) for name in inside) for number in numbers
+        )
+        found[names] = tuple(live[number] - saved * count for number, count in zip(numbers, dying, strict=True))
+    return Load(tuple(live[number] for number in numbers), found)

@@ -1,7 +1,8 @@
 """Addresses: every row is a block of its own, placed where the blocks alive with it leave room.
 
 The rows of a contiguous tensor are members of one block, each with its own lifetime; so is a row that is made in place
-of another. What places them is the planner's own `arena.place`, or `ends.py` where that finds less.
+of another. What places them is the planner's own `arena.place`, or `ends.py` where that finds less, or `slots.py` where
+forms were chosen for it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.stream.cuts import Cut
 from tinyc.stream.ends import place_from_ends
-from tinyc.stream.live import dying_row, is_inside, lifetimes, round_up, uses_of
+from tinyc.stream.live import dying_rows, is_inside, lifetimes, round_up, uses_of
 from tinyc.stream.problem import WHOLE, Form, Group, Piece, Problem, StreamPlan, Turn
+from tinyc.stream.slots import place_in_slots
 
 WORK = 150_000  # of `place`, where several plans are compared
 FULL_WORK = 2_000_000  # for the one that is taken
@@ -44,12 +46,14 @@ class _Pool:
             self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies + 1))
 
 
-def plan_of(problem: Problem, cut: Cut, work: int = WORK) -> StreamPlan:
-    """The plan of a cut: an address for every row and all scratch. Not yet validated."""
+def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0) -> StreamPlan:
+    """The plan of a cut: an address for every row and all scratch. Not yet validated. room: bytes in which rows may
+    have slots, which is tried first; 0: they have not."""
+    problem = problem.for_forms(cut.forms)
     turns = tuple(turn for group in cut.groups for turn in group.turns)
     uses = uses_of(problem)
     lives = lifetimes(problem, turns, 0, len(problem.layers), uses)
-    hosts = dict(_in_place(problem, cut, lives))
+    hosts = dict(in_place_rows(problem, cut, lives))
     pool = _Pool()
     _add_tensors(pool, problem, cut, lives, hosts)
     _add_scratch(pool, problem, cut.forms, turns)
@@ -57,7 +61,8 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK) -> StreamPlan:
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i]) for i in used)
     layout = Layout(blocks, conflicts(blocks, {}))
     bound = _lower_bound(blocks, len(turns), problem.unit)
-    starts = _starts(layout, [number for number, i in enumerate(used) if i in pool.scratch], bound, work)
+    scratch = [number for number, i in enumerate(used) if i in pool.scratch]
+    starts = (place_in_slots(layout, scratch, bound, room) if room else None) or _starts(layout, scratch, bound, work)
     offsets = dict.fromkeys(range(len(pool.members)), 0) | dict(zip(used, starts, strict=True))
     at = {key: offsets[block] + inside for key, (block, inside) in pool.where.items()}
     return StreamPlan(
@@ -106,7 +111,9 @@ def is_contiguous(problem: Problem, groups: Sequence[Group], name: str) -> bool:
     )
 
 
-def _in_place(problem: Problem, cut: Cut, lives: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[tuple[Key, Key]]:
+def in_place_rows(
+    problem: Problem, cut: Cut, lives: Mapping[str, Sequence[tuple[int, int]]]
+) -> Iterator[tuple[Key, Key]]:
     """(row, the row or tensor in whose place it is made); whole tensors by their row 0."""
     uses = uses_of(problem)
     number = 0
@@ -119,10 +126,11 @@ def _in_place(problem: Problem, cut: Cut, lives: Mapping[str, Sequence[tuple[int
                         yield (layer.writes[0], 0), (name, 0)
                         break
                 elif all(is_inside(tensor, group.start, group.stop, uses) for tensor in (name, layer.writes[0])):
-                    row = dying_row(problem, turn, name, lives, number)
-                    if row is not None:
+                    dying = dying_rows(problem, turn, name, lives, number)
+                    if dying:
                         assert layer.walk is not None
-                        yield (layer.writes[0], layer.walk.made(turn[1]) or 0), (name, row)
+                        for row, host in zip(layer.walk.made(turn[1]), dying, strict=False):
+                            yield (layer.writes[0], row), (name, host)
                         break
             number += 1
 
@@ -167,9 +175,9 @@ def _add_contiguous(
 def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Sequence[Turn]) -> None:
     spans: dict[int, list[int]] = {}
     for number, (index, row) in enumerate(turns):
-        if forms[index].scratch_bytes:
+        if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            pool.add(key, forms[index].scratch_bytes, number, number, problem.scratch_unit)
+            pool.add(key, size, number, number, problem.scratch_unit)
             pool.scratch.add(len(pool.members) - 1)
         if row != WHOLE:
             spans.setdefault(index, []).append(number)
@@ -187,7 +195,8 @@ def _scratch_offsets(
     for index, row in turns:
         if forms[index].scratch_bytes:
             node = problem.layers[index].node
-            found[node] = (*found.get(node, ()), at[_scratch(problem, index), max(row, 0)])
+            place = at.get((_scratch(problem, index), max(row, 0)), 0)  # a turn may have none
+            found[node] = (*found.get(node, ()), place)
     return found
 
 
@@ -226,9 +235,9 @@ def _pieces(
     spans: dict[Key, tuple[int, int, int]] = {}
     for number, turn in enumerate(turns):
         index, row = turn
-        if forms[index].scratch_bytes:
+        if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            yield Piece(*key, at[key], forms[index].scratch_bytes, number, number)
+            yield Piece(*key, at[key], size, number, number)
         walk = problem.layers[index].walk
         key = _accumulator(problem, turn)
         if row != WHOLE and walk is not None and key in at:

@@ -1,21 +1,23 @@
 """What the streaming planner is asked (Problem), and what it answers (StreamPlan). It defines every term of stream/.
 
 * row: row r of an image [1,H,W,C], W*C elements. A tensor of another shape is one row.
-* layer: a node that runs. It runs *by rows*, one call per output row, or *whole*, one call for its tensors.
-* turn: one call: (layer, row), or (layer, WHOLE). Turns have numbers from 0 in the order in which they run.
+* layer: a node that runs. It runs *by rows*, one call per output row (or per pair of them), or *whole*, one call for
+  its tensors.
+* turn: one call: (layer, number of the call), or (layer, WHOLE). Turns have numbers from 0 in the order in which they
+  run.
 * group: layers that follow each other in graph order and run by rows, their turns interleaved; or one layer, whole.
 * a row lives from the turn that makes it to the last turn that reads it, both included. Rows of the model's inputs
   are there before turn 0, those of its outputs stay to the end. With `by_rows`, an input row arrives right before
   the first turn that reads it or a later row.
 * pooled: the rows of a tensor have an address each. contiguous: they lie one after another, because the caller or a
   whole call wants them so; a row that is dead leaves its bytes to others all the same.
-* in place: the output row takes exactly the bytes of an input row that dies in the same turn.
+* in place: an output row takes exactly the bytes of an input row that dies in the same turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from tinyc.kernels import Cost, RowForm
@@ -42,17 +44,27 @@ class Tensor:
 class Form:
     """One way to run a layer: a kernel with what it takes and costs.
 
-    row: how the kernel is called by rows; None: whole. inplace: tensors that the layer reads, of which the
-    dying row (whole: all of it) may become the output.
+    row: how the kernel is called by rows; None: whole. inplace: tensors that the layer reads, of which
+    dying rows (whole: all of it) may become the output. tight: turns [first, end) that run as `spare` says, with less
+    scratch than the others.
     """
 
     choice: Choice
     row: RowForm | None
     cost: Cost
     inplace: tuple[str, ...] = ()
+    spare: RowForm | None = None
+    tight: tuple[int, int] = (0, 0)
 
     @property
     def scratch_bytes(self) -> int:
+        """The most in any turn."""
+        return self.cost.scratch_bytes
+
+    def scratch_at(self, turn: int) -> int:
+        """Bytes in a turn."""
+        if self.spare is not None and self.tight[0] <= turn < self.tight[1]:
+            return self.spare.scratch_bytes
         return self.cost.scratch_bytes
 
     @property
@@ -69,12 +81,16 @@ class Walk:
     """How a layer runs by rows: turn r reads rows needs[r] of each tensor that it reads, ascending.
 
     accumulates: the turns add input rows up, and the last one makes the only output row; accumulator_bytes
-    live from the first turn to the last. Otherwise turn r makes output row first + r.
+    live from the first turn to the last. Otherwise turn r makes the `rows` output rows from r * rows - phase on, as far
+    as they are among out_h (0: one per turn); they are counted from `first`.
     """
 
     needs: tuple[tuple[int, ...], ...]
     accumulator_bytes: int = 0
     first: int = 0
+    rows: int = 1
+    phase: int = 0
+    out_h: int = 0
 
     @property
     def accumulates(self) -> bool:
@@ -84,18 +100,28 @@ class Walk:
     def turns(self) -> int:
         return len(self.needs)
 
-    def made(self, turn: int) -> int | None:
-        """The output row that a turn makes; None: none yet."""
-        if not self.accumulates:
-            return self.first + turn
-        return 0 if turn == len(self.needs) - 1 else None
+    def made(self, turn: int) -> tuple[int, ...]:
+        """The output rows that a turn makes; none where it only adds up."""
+        if self.accumulates:
+            return (0,) if turn == len(self.needs) - 1 else ()
+        start = turn * self.rows - self.phase
+        stop = min(start + self.rows, self.out_h or self.turns)
+        return tuple(range(self.first + max(start, 0), self.first + stop))
+
+    def turns_for(self, rows: int) -> int:
+        """How many turns it takes until the output has so many rows."""
+        if self.accumulates:
+            return self.turns if rows else 0
+        wanted = rows - self.first
+        return -(-(wanted + self.phase) // self.rows) if wanted > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A node that runs: the tensors that it reads and writes, each once, and its forms.
 
-    walk, row_forms: by rows; None and () where no kernel can. whole_forms: whole. Cheapest first.
+    walk, row_forms: by rows; None and () where no kernel can. whole_forms: whole. Cheapest first. wider: other walks,
+    of calls that make more rows, with their forms.
     """
 
     node: str
@@ -104,6 +130,15 @@ class Layer:
     walk: Walk | None
     row_forms: tuple[Form, ...]
     whole_forms: tuple[Form, ...]
+    wider: tuple[tuple[Walk, tuple[Form, ...]], ...] = ()
+
+    def with_walk(self, rows: int, phase: int) -> Layer:
+        """The layer with the walk whose calls make so many rows in place of its own."""
+        if self.walk is None or (self.walk.rows, self.walk.phase) == (rows, phase):
+            return self
+        walk, forms = next(one for one in self.wider if (one[0].rows, one[0].phase) == (rows, phase))
+        others = [one for one in self.wider if one[0] != walk]
+        return replace(self, walk=walk, row_forms=forms, wider=(*others, (self.walk, self.row_forms)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +163,15 @@ class Problem:
 
     def tensor_of(self, value: str) -> str:
         return self.views.get(value, value)
+
+    def for_forms(self, forms: Sequence[Form]) -> Problem:
+        """The problem whose layers have the walks of these forms, one per layer."""
+        rows = [form.row.call.rows if form.row else None for form in forms]
+        layers = tuple(
+            layer.with_walk(own.out_rows, own.phase) if own else layer
+            for layer, own in zip(self.layers, rows, strict=True)
+        )
+        return replace(self, layers=layers)
 
     def is_resident(self, name: str) -> bool:
         """Whether the tensor is an input that the caller writes into the arena as a whole."""

@@ -21,8 +21,8 @@ ORDERS: tuple[Order, ...] = ("eager", "lazy")
 def group_turns(layers: Sequence[Layer], start: int, stop: int, order: Order) -> tuple[Turn, ...]:
     """Turns that run layers [start, stop) by rows; all of them have a walk."""
     members = range(start, stop)
-    makers = {name: index for index in members for name in layers[index].writes}
-    return _eager(layers, members, makers) if order == "eager" else _lazy(layers, members, makers)
+    demands = _demands(layers, members)
+    return _eager(members, demands) if order == "eager" else _lazy(layers, members, demands)
 
 
 def whole_turn(layer: int) -> tuple[Turn, ...]:
@@ -30,36 +30,29 @@ def whole_turn(layer: int) -> tuple[Turn, ...]:
     return ((layer, WHOLE),)
 
 
-def _rows_needed(layer: Layer, turn: int) -> int:
-    """How many rows of its inputs must have been made before the turn."""
-    assert layer.walk is not None
-    return max(layer.walk.needs[turn], default=-1) + 1
+# Of each layer of a group, for each of its turns: how many turns of which layers must have run before it.
+Demands = Mapping[int, Sequence[Sequence[tuple[int, int]]]]
 
 
-def _sources(layer: Layer, makers: Mapping[str, int]) -> list[int]:
-    """The layers of the group that the layer reads from."""
-    return [makers[name] for name in layer.reads if name in makers]
+def _demands(layers: Sequence[Layer], members: range) -> Demands:
+    makers = {name: index for index in members for name in layers[index].writes}
+    found = {}
+    for index in members:
+        layer = layers[index]
+        sources = [(makers[name], layers[makers[name]].walk) for name in layer.reads if name in makers]
+        assert layer.walk is not None
+        rows = [max(needs, default=-1) + 1 for needs in layer.walk.needs]
+        found[index] = [[(source, walk.turns_for(count)) for source, walk in sources if walk] for count in rows]
+    return found
 
 
-def _turns_for(layer: Layer, rows: int) -> int:
-    """How many turns of the layer it takes until its output has so many rows."""
-    assert layer.walk is not None
-    if layer.walk.accumulates:
-        return layer.walk.turns if rows else 0
-    return max(rows - layer.walk.first, 0)
-
-
-def _eager(layers: Sequence[Layer], members: range, makers: Mapping[str, int]) -> tuple[Turn, ...]:
+def _eager(members: range, demands: Demands) -> tuple[Turn, ...]:
     counts = dict.fromkeys(members, 0)  # turns that have run
     found: list[Turn] = []
 
     def ready(index: int) -> bool:
-        layer = layers[index]
-        assert layer.walk is not None
-        if counts[index] == layer.walk.turns:
-            return False
-        rows = _rows_needed(layer, counts[index])
-        return all(counts[s] >= _turns_for(layers[s], rows) for s in _sources(layer, makers))
+        turn = counts[index]
+        return turn < len(demands[index]) and all(counts[s] >= turns for s, turns in demands[index][turn])
 
     while True:
         index = next((i for i in reversed(members) if ready(i)), None)
@@ -69,25 +62,22 @@ def _eager(layers: Sequence[Layer], members: range, makers: Mapping[str, int]) -
         counts[index] += 1
 
 
-def _lazy(layers: Sequence[Layer], members: range, makers: Mapping[str, int]) -> tuple[Turn, ...]:
+def _lazy(layers: Sequence[Layer], members: range, demands: Demands) -> tuple[Turn, ...]:
     counts = dict.fromkeys(members, 0)
     found: list[Turn] = []
     read = {name for index in members for name in layers[index].reads}
 
     def run(index: int) -> None:
         """The next turn of a layer, and before it whatever it lacks."""
-        layer, turn = layers[index], counts[index]
-        rows = _rows_needed(layer, turn)
-        for source in _sources(layer, makers):
-            while counts[source] < _turns_for(layers[source], rows):
+        turn = counts[index]
+        for source, turns in demands[index][turn]:
+            while counts[source] < turns:
                 run(source)
         found.append((index, turn))
         counts[index] += 1
 
     ends = [i for i in members if not read.intersection(layers[i].writes)]
     for index in (*ends, *reversed(members)):  # then the rows that nobody reads
-        walk = layers[index].walk
-        assert walk is not None
-        while counts[index] < walk.turns:
+        while counts[index] < len(demands[index]):
             run(index)
     return tuple(found)

@@ -58,7 +58,7 @@ def _check_places(plan: StreamPlan) -> None:
     for layer, form in zip(problem.layers, plan.forms, strict=True):
         places = plan.scratch_offsets.get(layer.node, ())
         _require(not form.scratch_bytes or len(places) > 0, f"scratch of '{layer.node}' has no place")
-        spans += [(f"scratch of '{layer.node}'", at, form.scratch_bytes) for at in places]
+        spans += [(f"scratch of '{layer.node}'", at, form.scratch_at(turn)) for turn, at in enumerate(places)]
         _require(all(at % problem.scratch_unit == 0 for at in places), f"scratch of '{layer.node}' is not aligned")
     for what, at, size in spans:
         _require(0 <= at <= plan.arena_bytes - size, f"{what} leaves the arena")
@@ -106,8 +106,7 @@ class _Replay:
         if row == WHOLE:
             return [(name, r) for name in layer.writes for r in range(self.problem.tensors[name].rows)]
         assert layer.walk is not None
-        made = layer.walk.made(row)
-        return [] if made is None else [(layer.writes[0], made)]
+        return [(layer.writes[0], made) for made in layer.walk.made(row)]
 
     def run(self) -> None:
         for name, tensor in self.problem.tensors.items():
@@ -165,18 +164,17 @@ class _Replay:
             starts = {name for name in form.inplace if self.plan.offset(name) == self.plan.offset(layer.writes[0])}
             return [gone for gone in dying if gone[0] in starts]
         assert layer.walk is not None
-        top = min(layer.walk.needs[row], default=-1)
-        return [
-            gone
-            for gone in dying
-            if gone[0] in form.inplace and gone[1] == top and writes and self._bytes(gone) == self._bytes(writes[0])
-        ][:1]
+        top = sorted(layer.walk.needs[row])[: len(writes)]
+        places = [self._bytes(write) for write in writes]
+        found = [gone for gone in dying if gone[0] in form.inplace and gone[1] in top and self._bytes(gone) in places]
+        return [gone for gone in found if gone[0] == found[0][0]]
 
     def _scratch(self, layer: Layer, form: Form, row: int, where: str) -> slice:
-        if not form.scratch_bytes:
+        size = form.scratch_at(row)
+        if not size:
             return slice(0, 0)
         at = self.plan.scratch_offsets[layer.node][max(row, 0)]
-        there = slice(at, at + form.scratch_bytes)
+        there = slice(at, at + size)
         _require(bool((self.owner[there] == NOBODY).all()), f"scratch of {where} lies where something is alive")
         self.owner[there] = _SCRATCH
         return there

@@ -1,0 +1,146 @@
+"""The assembly of `factors` of `row_tiles.py` for two output rows: first sums over the input rows, column by column, to
+a buffer on the stack [half][product row][column], then sums over its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyc.codegen.bilinear import F2, F4, S2
+from tinyc.codegen.row_tiles import FACTORS_PARAMETERS, RowTiles
+from tinyc.codegen.thumb import Asm, Work, naked_function
+from tinyc.codegen.transforms import toom_of_registers
+
+_F2 = (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
+
+
+def pair_factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[str, Work]:
+    """`name(x, offset, factors)`: as `factors_function`, of the rows of x that two output rows need."""
+    writer = _Factors(tiles, outside)
+    executed = writer.write(x_zero)
+    return naked_function(name, FACTORS_PARAMETERS, writer.asm), executed
+
+
+class _Factors:
+    """r1: factors. By rows: r2 and on: input rows, then their words, unpacked words, and r0; by columns: r0: buffer, r4
+    and on: its words. On the stack: the buffer, the row pointers, the end of the first product's factors."""
+
+    def __init__(self, tiles: RowTiles, outside: Sequence[bool]) -> None:
+        self.tiles = tiles
+        self._outer = [column for column, is_out in enumerate(outside) if is_out]
+        self._inner = [column for column, is_out in enumerate(outside) if not is_out]  # neighbours
+        self.asm = Asm()
+        self._lines, self._columns = tiles.vertical.products, tiles.form.n
+        self._rows_at = 2 * 4 * self._lines * self._columns
+        self._end_at = self._rows_at + 4 * tiles.vertical.n
+        self._rows = [f"r{2 + i}" for i in range(tiles.vertical.n)]
+        self._raw = [f"r{2 + tiles.vertical.n + i}" for i in range(tiles.vertical.n)]
+
+    def write(self, x_zero: int) -> Work:
+        """What a call executes."""
+        asm, tiles = self.asm, self.tiles
+        pitch = 4 * tiles.together  # of a step
+        size = self._end_at + 4
+        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{size}")
+        if self._inner:
+            asm.add("r1", "r1", self._inner[0] * tiles.in_c)
+        for i, row in enumerate(self._raw):
+            asm.op("ldr", row, f"[r0, #{4 * i}]" if i else "[r0]")
+            asm.op("add", row, row, "r1")
+            asm.op("str", row, f"[sp, #{self._rows_at + 4 * i}]")
+        asm.op("mov", "r1", "r2")
+        asm.add("r2", "r1", pitch * tiles.steps)
+        asm.op("str", "r2", f"[sp, #{self._end_at}]")
+        self._outer_columns(x_zero)
+        executed = asm.size
+        asm.label("quad", aligned=True)
+        start = asm.size
+        self._vertical()
+        self._horizontal(pitch)
+        asm.op("ldr", "r2", f"[sp, #{self._end_at}]")
+        asm.op("add", "r1", "r1", f"#{2 * pitch}")
+        asm.op("cmp", "r1", "r2")
+        asm.branch("bne.w", "quad")
+        executed += tiles.in_c // 4 * (asm.size - start)
+        start = asm.size
+        asm.op("add", "sp", "sp", f"#{size}")
+        asm.op("pop", "{r4-r11, pc}")
+        return executed + (asm.size - start)
+
+    def _outer_columns(self, x_zero: int) -> None:
+        """The sums of columns that are outside, which stay in the buffer."""
+        sums = [sum(line) * x_zero for line in self.tiles.vertical.inputs]
+        for value in sorted(set(sums)) if self._outer else ():
+            self.asm.constant("r2", (value & 0xFFFF) * 0x00010001)
+            for line in (i for i, total in enumerate(sums) if total == value):
+                for half in range(2):
+                    for column in self._outer:
+                        self._store(half, line, column, "r2")
+
+    def _store(self, half: int, line: int, column: int, register: str) -> None:
+        at = 4 * ((half * self._lines + line) * self._columns + column)
+        self.asm.op("str", register, f"[sp, #{at}]" if at else "[sp]")
+
+    def _vertical(self) -> None:
+        """Four channels of every column inside; the row pointers move on."""
+        asm = self.asm
+        for number, column in enumerate(self._inner):
+            if number == 0:
+                asm.op("add", "r0", "sp", f"#{self._rows_at}")
+                asm.op("ldm", "r0", "{" + ", ".join(self._rows) + "}")
+            at = number * self.tiles.in_c - 4
+            for row, raw in zip(self._rows, self._raw, strict=True):
+                asm.op("ldr", raw, f"[{row}, #{at}]" if at > 0 else f"[{row}]" if number else f"[{row}], #4")
+            if number == 0:
+                asm.op("stm", "r0", "{" + ", ".join(self._rows) + "}")
+            for half in range(2):
+                self._sums(half, column)
+
+    def _sums(self, half: int, column: int) -> None:
+        """Sums over the rows, of two channels."""
+        asm, free = self.asm, [f"r{i}" for i in (9, 10, 11, 12, 14)]
+        ror = ("ror #8",) if half else ()
+        if self.tiles.vertical is F2:
+            x = free[1:]
+            for register, raw in zip(x, self._raw, strict=True):
+                asm.op("sxtb16", register, raw, *ror)
+            for line, (op, a, b) in enumerate(_F2):
+                asm.op(op, "r0", x[a], x[b])
+                self._store(half, line, column, "r0")
+            return
+        assert self.tiles.vertical is S2
+        middle, word = "r12", "r14"
+        asm.op("sxtb16", middle, self._raw[2], *ror)
+        self._store(half, 2, column, middle)
+        for line in (0, 1, 3, 4):
+            asm.op("sxtb16", word, self._raw[line], *ror)
+            if line in (0, 4):
+                asm.op("ssub16", word, word, middle)
+            self._store(half, line, column, word)
+
+    def _horizontal(self, pitch: int) -> None:
+        asm, tiles = self.asm, self.tiles
+        asm.op("mov", "r0", "sp")
+        words = [f"r{4 + column}" for column in range(self._columns)]
+        for half in range(2):
+            for line in range(self._lines):
+
+                def store(product: int, register: str, line: int = line, half: int = half) -> None:
+                    at = pitch * (tiles.order.index((line, product)) * tiles.steps + half)
+                    asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
+
+                asm.op("ldm", "r0!", "{" + ", ".join(words) + "}")
+                if tiles.form is F4:
+                    toom_of_registers(asm, words, store)
+                elif tiles.form is F2:
+                    for product, (op, a, b) in enumerate(_F2):
+                        asm.op(op, "r12", words[a], words[b])
+                        store(product, "r12")
+                else:
+                    assert tiles.form is S2
+                    for product in (1, 2, 3):
+                        store(product, words[product])
+                    for product in (0, 4):
+                        asm.op("ssub16", "r12", words[product], words[2])
+                        store(product, "r12")
