@@ -120,7 +120,8 @@ def load_board(name_or_path: str | Path) -> Board:
     if re.fullmatch(r"[\w.-]+", text) and file.is_file():
         return _read(file)
     known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
-    close = difflib.get_close_matches(text.lower().replace("_", "-"), known, n=1, cutoff=0.4)
+    word = text.lower().replace("_", "-")
+    close = [name for name in known if word and word in name][:1] or difflib.get_close_matches(word, known, n=1)
     guess = f"did you mean '{close[0]}'? " if close else ""
     raise TinycError(
         f"there is no board '{text}'",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tinyc.board_table import Table
 
-UARTS = ("cmsdk", "nrf", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
+UARTS = ("cmsdk", "nrf", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
 METHODS = ("stm32", "samba", "pyocd", "esptool", "picotool", "bossac", "uf2", "drive")
 BAUD = 115_200
 

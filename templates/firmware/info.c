@@ -4,9 +4,9 @@
 #include "port.h"
 
 #ifdef TC_DUMP_STEPS
-#define INFO_FLAGS 1u
+#define INFO_FLAGS (1u | TC_STATE_FLAG)
 #else
-#define INFO_FLAGS 0u
+#define INFO_FLAGS TC_STATE_FLAG
 #endif
 
 const uint32_t tc_firmware_info[6 + TC_INPUT_COUNT + TC_OUTPUT_COUNT] = {

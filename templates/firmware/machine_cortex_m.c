@@ -3,6 +3,7 @@
 #include "port.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define AIRCR REGISTER(0xE000ED0C)
 #define CCR REGISTER(0xE000ED14)
 #define CFSR REGISTER(0xE000ED28)
 #define HFSR REGISTER(0xE000ED2C)
@@ -101,6 +102,13 @@ void tc_machine_open(void)
     MPU_CTRL = 1;
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 #endif
+}
+
+void tc_machine_reset(void)
+{
+    AIRCR = 0x05FA0004u; /* SYSRESETREQ with its key */
+    for (;;) {
+    }
 }
 
 /* frame: r0-r3, r12, lr, pc, xpsr as the core pushed them; not readable after a stack overflow. */

@@ -1,30 +1,44 @@
 /* RV32: physical memory protection, which makes every access outside the board's flash and RAM (and every write to
  * flash) a fault, and the report of faults. */
+#include "csr_riscv.h"
 #include "port.h"
 
-#define ZICSR(text) ".option push\n\t.option arch, +zicsr\n\t" text "\n\t.option pop"
-#define READ_CSR(name, value) __asm__ volatile(ZICSR("csrr %0, " name) : "=r"(value))
-#define WRITE_CSR(name, value) __asm__ volatile(ZICSR("csrw " name ", %0") : : "r"((uint32_t)(value)) : "memory")
-
-/* An entry of pmpcfg: locked, so that it holds in machine mode; the range from the address before to this one. */
-enum { READ = 1, WRITE = 2, EXECUTE = 4, LOCKED_RANGE = 0x88 };
+/* An entry of pmpcfg. Locked, so that it holds in machine mode: the range from the address before to this one, or a
+ * page, whose address has the low bits 0 1 1 ... 1. */
+enum { READ = 1, WRITE = 2, EXECUTE = 4, LOCKED_RANGE = 0x88, LOCKED_PAGE = 0x98 };
+enum { PAGE_BYTES = 4096 };
 enum { OVERFLOW_BYTES = 4096 }; /* an access so near below the stack is its overflow */
 
 extern const uint32_t tc_stack_bottom[], tc_stack_top[];
 
+void Reset_Handler(void) __attribute__((noreturn));
 void tc_machine_open(void);
 void tc_machine_fault(uint32_t sp, uint32_t return_address);
 
+/* The first entry that fits counts: the UART's page, where there is one, before the ranges that refuse the rest. */
 void tc_machine_open(void)
 {
-    WRITE_CSR("pmpaddr0", TC_FLASH_ORIGIN >> 2);
-    WRITE_CSR("pmpaddr1", (TC_FLASH_ORIGIN + TC_FLASH_BYTES) >> 2);
-    WRITE_CSR("pmpaddr2", TC_RAM_ORIGIN >> 2);
-    WRITE_CSR("pmpaddr3", (TC_RAM_ORIGIN + TC_RAM_BYTES) >> 2);
-    WRITE_CSR("pmpaddr4", 0xFFFFFFFFu);
-    WRITE_CSR("pmpcfg1", LOCKED_RANGE);
-    WRITE_CSR("pmpcfg0", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 8 |
-                             (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 24);
+#ifdef TC_PERIPHERALS
+    const uint32_t page = LOCKED_PAGE | READ | WRITE;
+    TC_WRITE_CSR("pmpaddr0", (TC_UART_BASE & ~(PAGE_BYTES - 1u)) >> 2 | (PAGE_BYTES / 8 - 1u));
+#else
+    const uint32_t page = 0;
+#endif
+    TC_WRITE_CSR("pmpaddr1", 0);
+    TC_WRITE_CSR("pmpaddr2", TC_FLASH_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr3", (TC_FLASH_ORIGIN + TC_FLASH_BYTES) >> 2);
+    TC_WRITE_CSR("pmpaddr4", TC_RAM_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr5", (TC_RAM_ORIGIN + TC_RAM_BYTES) >> 2);
+    TC_WRITE_CSR("pmpaddr6", 0xFFFFFFFFu);
+    TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
+                                (uint32_t)LOCKED_RANGE << 16);
+    TC_WRITE_CSR("pmpcfg0", page | (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 24);
+}
+
+/* RISC-V has no reset that all cores share: the firmware begins again. */
+void tc_machine_reset(void)
+{
+    Reset_Handler();
 }
 
 /* EXC_RETURN is 0, which it is on no Arm core; the exception is mcause, the address of a refused access mtval. */
@@ -32,11 +46,11 @@ void tc_machine_fault(uint32_t sp, uint32_t return_address)
 {
     uint32_t words[TC_FAULT_WORDS] = {0};
     uint32_t bottom = (uint32_t)(uintptr_t)tc_stack_bottom;
-    READ_CSR("mcause", words[0]);
+    TC_READ_CSR("mcause", words[0]);
     words[2] = sp;
-    READ_CSR("mepc", words[3]);
+    TC_READ_CSR("mepc", words[3]);
     words[4] = return_address;
-    READ_CSR("mtval", words[7]);
+    TC_READ_CSR("mtval", words[7]);
     if (words[7] < bottom && words[7] >= bottom - OVERFLOW_BYTES && sp < bottom) words[3] = words[4] = TC_NOT_MEASURED;
     tc_fault(words);
 }

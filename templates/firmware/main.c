@@ -7,8 +7,9 @@
 
 #define PROTOCOL_VERSION 1u
 
-enum { REQUEST_INFO = 1, REQUEST_RUN = 2, REQUEST_END = 3 };
-enum { REPLY_INFO = 0x81, REPLY_RESULT = 0x82, REPLY_STEP = 0x83, REPLY_ERROR = 0x84, REPLY_FAULT = 0x85, REPLY_END = 0x86 };
+enum { REQUEST_INFO = 1, REQUEST_RUN = 2, REQUEST_END = 3, REQUEST_RESET = 4 };
+enum { REPLY_INFO = 0x81, REPLY_RESULT = 0x82, REPLY_STEP = 0x83, REPLY_ERROR = 0x84, REPLY_FAULT = 0x85 };
+enum { REPLY_END = 0x86, REPLY_RESET = 0x87 };
 enum { ERROR_CRC = 1, ERROR_TYPE = 2, ERROR_LENGTH = 3, ERROR_VERSION = 4 };
 enum { INFO_STARTED = 2 }; /* flag: sent unasked */
 enum { GUARD_BELOW = 1, GUARD_ABOVE = 2 };
@@ -153,7 +154,7 @@ static uint32_t next_random(uint32_t *state)
     return *state;
 }
 
-/* The arena, but for the inputs in it, and its guards hold a different pattern before every inference, so that a byte
+/* The arena, but for the inputs in it and what lasts from run to run, and its guards hold a different pattern before every inference, so that a byte
  * that is read before it is written, or written outside, shows. */
 static void fill(uint8_t *p, uint32_t bytes, uint32_t seed)
 {
@@ -188,10 +189,10 @@ static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
 {
     uint32_t from = 0, end, start;
     do {
-        start = next_input(arena, from, TC_ARENA_BYTES, &end);
+        start = next_input(arena, from, TC_STATE_OFFSET, &end);
         fill(arena + from, start - from, 4 * (seed + from) + 1);
         from = end;
-    } while (from < TC_ARENA_BYTES);
+    } while (from < TC_STATE_OFFSET);
     if (!guarded) return;
     fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2);
     fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3);
@@ -226,6 +227,12 @@ static void send_result(const uint8_t *arena, int status, uint32_t guards, const
     send_u32((uint32_t)(measured->cycles >> 32));
     for (uint32_t i = 0; i < TC_OUTPUT_COUNT; i++) send(tc_output(arena, i), output_bytes[i]);
     end_reply();
+}
+
+static void reset_model(void)
+{
+    int guarded = 0;
+    (void)tc_model_reset(tc_port_arena(&guarded));
 }
 
 /* 0 when the stream has ended. */
@@ -300,6 +307,10 @@ static int serve(void)
         send_error(ERROR_CRC, inference);
     } else if (h.type == REQUEST_INFO) {
         send_info(0);
+    } else if (h.type == REQUEST_RESET) {
+        reset_model();
+        begin_reply(REPLY_RESET, 0);
+        end_reply();
     } else if (h.type == REQUEST_END) {
         begin_reply(REPLY_END, 0);
         end_reply();
@@ -313,6 +324,7 @@ static int serve(void)
 int main(void)
 {
     tc_port_open();
+    reset_model();
     send_info(INFO_STARTED);
     while (serve()) {
     }

@@ -6,6 +6,7 @@
 #include "mlperf_glue.h"
 #include "model_glue.h"
 #include "port.h"
+#include "text.h"
 
 enum { COMMAND_BYTES = 80, TOKENS = 4, PRINT_COLUMNS = 8 };
 enum { DEFAULT_WARMUPS = 10 };
@@ -18,35 +19,6 @@ static int has_results;
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static void put(const char *text)
-{
-    uint32_t length = 0;
-    while (text[length] != 0) length++;
-    tc_port_write(text, length);
-}
-
-static void put_number(uint64_t value)
-{
-    char digits[21];
-    uint32_t at = 20;
-    digits[at] = 0;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    put(digits + at);
-}
-
-static void put_hex_byte(uint8_t byte)
-{
-    static const char digit[] = "0123456789abcdef";
-    char text[3];
-    text[0] = digit[byte >> 4];
-    text[1] = digit[byte & 15];
-    text[2] = 0;
-    put(text);
-}
-
 /* With three decimals, half away from zero; what has no place in 32 bits is shown at its limit. */
 static void put_real(float value)
 {
@@ -57,16 +29,16 @@ static void put_real(float value)
     char fraction[5] = ".000";
     uint32_t rest = thousandths % 1000;
     for (int i = 3; i > 0; i--, rest /= 10) fraction[i] = (char)('0' + rest % 10);
-    if (negative && thousandths != 0) put("-");
-    put_number(thousandths / 1000);
-    put(fraction);
+    if (negative && thousandths != 0) tc_put_text("-");
+    tc_put_number(thousandths / 1000);
+    tc_put_text(fraction);
 }
 
 static void put_error(const char *what)
 {
-    put("e-[");
-    put(what);
-    put("]\r\n");
+    tc_put_text("e-[");
+    tc_put_text(what);
+    tc_put_text("]\r\n");
 }
 
 static int equal(const char *a, const char *b)
@@ -104,9 +76,12 @@ static int hex_digit(char c)
 
 void tc_fault(const uint32_t words[TC_FAULT_WORDS])
 {
-    put("e-[Fault at 0x");
-    for (int shift = 24; shift >= 0; shift -= 8) put_hex_byte((uint8_t)(words[3] >> shift));
-    put("]\r\nm-ready\r\n");
+    tc_put_text("e-[Fault at 0x");
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        const uint8_t byte = (uint8_t)(words[3] >> shift);
+        tc_put_hex(&byte, 1);
+    }
+    tc_put_text("]\r\nm-ready\r\n");
     tc_port_exit(3);
 }
 
@@ -131,6 +106,7 @@ static int infer_once(void)
     for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) input[i] = (uint8_t)(data[i] ^ TC_MLPERF_FLIP);
     (void)real_at;
 #endif
+    (void)tc_model_reset(arena); /* the benchmark's inputs are no sequence */
     return tc_model_run(arena);
 }
 
@@ -142,27 +118,27 @@ static void put_results(void)
         float difference = tc_mlperf_output(arena, i) - real_at(i);
         sum += difference * difference;
     }
-    put("m-results-[");
+    tc_put_text("m-results-[");
     put_real(sum / (float)TC_MLPERF_OUTPUT_ELEMENTS);
-    put("]\r\n");
+    tc_put_text("]\r\n");
 }
 #else
 static void put_results(void)
 {
-    put("m-results-[");
+    tc_put_text("m-results-[");
     for (uint32_t i = 0; i < TC_MLPERF_OUTPUT_ELEMENTS; i++) {
-        if (i > 0) put(",");
+        if (i > 0) tc_put_text(",");
         put_real(tc_mlperf_output(arena, i));
     }
-    put("]\r\n");
+    tc_put_text("]\r\n");
 }
 #endif
 
 static void put_lap(void)
 {
-    put("m-lap-us-");
-    put_number(tc_port_microseconds());
-    put("\r\n");
+    tc_put_text("m-lap-us-");
+    tc_put_number(tc_port_microseconds());
+    tc_put_text("\r\n");
 }
 
 static int repeat(uint32_t times)
@@ -186,21 +162,21 @@ static void do_infer(char **token)
     } else if (token[1] != 0 && token[2] != 0 && !parse_number(token[2], &warmups)) {
         put_error("Inference warmup must be >=0");
     } else if (data_size != TC_MLPERF_DATA_BYTES || data_there != data_size) {
-        put("e-[Load all ");
-        put_number(TC_MLPERF_DATA_BYTES);
-        put(" bytes of the input first]\r\n");
+        tc_put_text("e-[Load all ");
+        tc_put_number(TC_MLPERF_DATA_BYTES);
+        tc_put_text(" bytes of the input first]\r\n");
     } else {
-        put("m-warmup-start-");
-        put_number(warmups);
-        put("\r\n");
+        tc_put_text("m-warmup-start-");
+        tc_put_number(warmups);
+        tc_put_text("\r\n");
         if (!repeat(warmups)) return;
-        put("m-warmup-done\r\nm-infer-start-");
-        put_number(count);
-        put("\r\n");
+        tc_put_text("m-warmup-done\r\nm-infer-start-");
+        tc_put_number(count);
+        tc_put_text("\r\n");
         put_lap();
         if (!repeat(count)) return;
         put_lap();
-        put("m-infer-done\r\n");
+        tc_put_text("m-infer-done\r\n");
         has_results = 1;
         put_results();
     }
@@ -223,16 +199,16 @@ static void db_load(const char *size)
     } else if (!parse_number(size, &bytes) || bytes == 0) {
         put_error("Command 'db load' must be >0 bytes");
     } else if (bytes > TC_MLPERF_DATA_BYTES) {
-        put("e-[The input has ");
-        put_number(TC_MLPERF_DATA_BYTES);
-        put(" bytes]\r\n");
+        tc_put_text("e-[The input has ");
+        tc_put_number(TC_MLPERF_DATA_BYTES);
+        tc_put_text(" bytes]\r\n");
     } else {
         data_size = bytes;
         data_there = 0;
         has_results = 0;
-        put("m-[Expecting ");
-        put_number(bytes);
-        put(" bytes]\r\n");
+        tc_put_text("m-[Expecting ");
+        tc_put_number(bytes);
+        tc_put_text(" bytes]\r\n");
     }
 }
 
@@ -247,9 +223,9 @@ static void db_print(char **token)
     if (offset > data_size) offset = data_size;
     if (count > data_size - offset) count = data_size - offset;
     for (uint32_t i = 0; i < count; i++) {
-        put(i % PRINT_COLUMNS == 0 ? "m-buffer-" : "-");
-        put_hex_byte(data[offset + i]);
-        if ((i + 1) % PRINT_COLUMNS == 0 || i + 1 == count) put("\r\n");
+        tc_put_text(i % PRINT_COLUMNS == 0 ? "m-buffer-" : "-");
+        tc_put_hex(data + offset + i, 1);
+        if ((i + 1) % PRINT_COLUMNS == 0 || i + 1 == count) tc_put_text("\r\n");
     }
 }
 
@@ -270,7 +246,7 @@ static void db_bytes(const char *text)
     } else {
         for (uint32_t i = 0; i < digits && data_there < data_size; i += 2)
             data[data_there++] = (uint8_t)(hex_digit(text[i]) << 4 | hex_digit(text[i + 1]));
-        if (data_there == data_size) put("m-load-done\r\n");
+        if (data_there == data_size) tc_put_text("m-load-done\r\n");
     }
 }
 
@@ -289,7 +265,7 @@ static void do_db(char **token)
 
 static void do_help(void)
 {
-    put(TC_MLPERF_PROFILE "\r\n\r\n"
+    tc_put_text(TC_MLPERF_PROFILE "\r\n\r\n"
         "help                : this list\r\n"
         "name                : the device\r\n"
         "profile             : the protocol and the model\r\n"
@@ -306,9 +282,9 @@ static void serve(char **token)
     if (token[0] == 0) {
         put_error("Empty command");
     } else if (equal(token[0], "name")) {
-        put("m-name-dut-[tinyc]\r\n");
+        tc_put_text("m-name-dut-[tinyc]\r\n");
     } else if (equal(token[0], "profile")) {
-        put("m-profile-[" TC_MLPERF_PROFILE "]\r\nm-model-[" TC_MLPERF_MODEL "]\r\n");
+        tc_put_text("m-profile-[" TC_MLPERF_PROFILE "]\r\nm-model-[" TC_MLPERF_MODEL "]\r\n");
     } else if (equal(token[0], "timestamp")) {
         put_lap();
     } else if (equal(token[0], "help")) {
@@ -320,11 +296,11 @@ static void serve(char **token)
     } else if (equal(token[0], "results")) {
         do_results();
     } else {
-        put("e-[Unknown command: ");
-        put(token[0]);
-        put("]\r\n");
+        tc_put_text("e-[Unknown command: ");
+        tc_put_text(token[0]);
+        tc_put_text("]\r\n");
     }
-    put("m-ready\r\n");
+    tc_put_text("m-ready\r\n");
 }
 
 /* Cuts the command at its spaces; what is behind the last token is left out. */
@@ -349,13 +325,13 @@ int main(void)
     uint8_t byte;
     tc_port_open();
     arena = tc_port_arena(&guarded);
-    put("m-init-done\r\nm-ready\r\n");
+    tc_put_text("m-init-done\r\nm-ready\r\n");
     tc_port_flush();
     while (tc_port_read(&byte, 1)) {
         if (byte == '%') {
             if (length > COMMAND_BYTES) {
                 put_error("Command too long");
-                put("m-ready\r\n");
+                tc_put_text("m-ready\r\n");
             } else {
                 command[length] = 0;
                 split(command, token);

@@ -40,6 +40,9 @@ uint64_t tc_port_microseconds(void);
 /* info.c: flags, arena bytes and alignment, numbers of inputs, outputs and steps, bytes of each input and output. */
 extern const uint32_t tc_firmware_info[];
 
+/* The board starts again. machine_*.c */
+void tc_machine_reset(void) __attribute__((noreturn));
+
 /* From the machine's fault handler; sends the words to the host and ends the run. */
 #define TC_FAULT_WORDS 9
 void tc_fault(const uint32_t words[TC_FAULT_WORDS]);

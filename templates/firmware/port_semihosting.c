@@ -47,14 +47,6 @@ void tc_port_exit(int code)
     }
 }
 
-uint8_t *tc_port_arena(int *guarded)
-{
-    enum { GUARD = (TC_GUARD_BYTES + TC_ARENA_ALIGN - 1) / TC_ARENA_ALIGN * TC_ARENA_ALIGN };
-    static uint8_t memory[GUARD + TC_ARENA_BYTES + GUARD] __attribute__((aligned(TC_ARENA_ALIGN)));
-    *guarded = 1;
-    return memory + GUARD;
-}
-
 int tc_port_run(void *arena, tc_measured_t *measured)
 {
     return tc_run_measured(arena, &measured->stack_bytes);

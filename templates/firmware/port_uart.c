@@ -5,9 +5,6 @@
 #include "timer.h"
 #include "uart.h"
 
-#define AIRCR (*(volatile uint32_t *)(uintptr_t)0xE000ED0C)
-#define RESET_REQUEST 0x05FA0004u
-
 #define CYCLES_OF_A_MICROSECOND (TC_CORE_HZ / 1000000u)
 
 int tc_run_measured(void *arena, uint32_t *stack_bytes); /* startup_*.S */
@@ -65,18 +62,8 @@ void tc_port_exit(int code)
     for (;;) {
     }
 #else
-    AIRCR = RESET_REQUEST;
-    for (;;) {
-    }
+    tc_machine_reset();
 #endif
-}
-
-uint8_t *tc_port_arena(int *guarded)
-{
-    enum { GUARD = (TC_GUARD_BYTES + TC_ARENA_ALIGN - 1) / TC_ARENA_ALIGN * TC_ARENA_ALIGN };
-    static uint8_t memory[GUARD + TC_ARENA_BYTES + GUARD] __attribute__((aligned(TC_ARENA_ALIGN)));
-    *guarded = 1;
-    return memory + GUARD;
 }
 
 int tc_timed_run(void *arena)

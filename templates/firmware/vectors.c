@@ -2,6 +2,7 @@
  * emulator's test script compares them (templates/renode/). No line has a "=": Renode's keywords would split it there. */
 #include "model_glue.h"
 #include "port.h"
+#include "text.h"
 #include "timer.h"
 #include "vectors.h"
 
@@ -10,40 +11,10 @@ enum { LINE_BYTES = 32 };
 static const uint32_t input_bytes[] = {TC_INPUT_BYTES};
 static const uint32_t output_bytes[] = {TC_OUTPUT_BYTES};
 
-static void put_text(const char *text)
-{
-    uint32_t length = 0;
-    while (text[length] != 0) length++;
-    tc_port_write(text, length);
-}
-
-static void put_number(uint32_t value)
-{
-    char digits[11];
-    uint32_t at = 10;
-    digits[at] = 0;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    put_text(digits + at);
-}
-
-static void put_hex(const uint8_t *data, uint32_t bytes)
-{
-    static const char digit[] = "0123456789abcdef";
-    for (uint32_t i = 0; i < bytes; i++) {
-        char pair[2];
-        pair[0] = digit[data[i] >> 4];
-        pair[1] = digit[data[i] & 15];
-        tc_port_write(pair, 2);
-    }
-}
-
 static void put_field(const char *name, uint32_t value)
 {
-    put_text(name);
-    put_number(value);
+    tc_put_text(name);
+    tc_put_number(value);
 }
 
 static void put_outputs(const void *arena, uint32_t inference)
@@ -55,9 +26,9 @@ static void put_outputs(const void *arena, uint32_t inference)
             put_field("inference ", inference);
             put_field(" output ", i);
             put_field(" at ", at);
-            put_text(": ");
-            put_hex(bytes + at, left < LINE_BYTES ? left : LINE_BYTES);
-            put_text("\r\n");
+            tc_put_text(": ");
+            tc_put_hex(bytes + at, left < LINE_BYTES ? left : LINE_BYTES);
+            tc_put_text("\r\n");
         }
     }
 }
@@ -77,9 +48,9 @@ static int holds(const uint8_t *p, uint32_t bytes, uint8_t value)
 void tc_fault(const uint32_t words[TC_FAULT_WORDS])
 {
     static const char digit[] = "0123456789abcdef";
-    put_text("HARDFAULT pc ");
+    tc_put_text("HARDFAULT pc ");
     for (int shift = 28; shift >= 0; shift -= 4) tc_port_write(&digit[words[3] >> shift & 15], 1);
-    put_text("\r\n");
+    tc_put_text("\r\n");
     tc_port_exit(3);
 }
 
@@ -89,7 +60,8 @@ static void run(uint8_t *arena, uint32_t inference)
     uint8_t noise = (uint8_t)(0xA5u + inference);
     tc_measured_t measured = {TC_NOT_MEASURED, TC_CYCLES_NOT_MEASURED};
     int status;
-    fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES + TC_ARENA_BYTES + TC_GUARD_BYTES, noise);
+    fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES + TC_STATE_OFFSET, noise);
+    fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, noise);
     for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
         uint8_t *to = tc_input(arena, i);
         for (uint32_t at = 0; at < input_bytes[i]; at++) to[at] = *data++;
@@ -97,7 +69,7 @@ static void run(uint8_t *arena, uint32_t inference)
     status = tc_port_run(arena, &measured);
     put_field("inference ", inference);
     put_field(" status ", (uint32_t)status);
-    put_text(holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, noise) &&
+    tc_put_text(holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, noise) &&
                      holds(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, noise)
                  ? " guards intact\r\n"
                  : " guards damaged\r\n");
@@ -105,7 +77,7 @@ static void run(uint8_t *arena, uint32_t inference)
     put_field("inference ", inference);
     put_field(" stack ", measured.stack_bytes);
     put_field(" ticks ", (uint32_t)measured.cycles);
-    put_text("\r\n");
+    tc_put_text("\r\n");
 }
 
 int main(void)
@@ -115,10 +87,11 @@ int main(void)
     tc_port_open();
     put_field("vectors ", TC_VECTOR_COUNT);
     put_field(" arena ", tc_firmware_info[1]);
-    put_text("\r\n");
+    tc_put_text("\r\n");
     arena = tc_port_arena(&guarded);
+    (void)tc_model_reset(arena);
     for (uint32_t i = 0; i < TC_VECTOR_COUNT; i++) run(arena, i);
-    put_text("all done\r\n");
+    tc_put_text("all done\r\n");
     tc_port_exit(0);
     return 0;
 }

@@ -26,6 +26,8 @@ from tinyc.cli.main import main
 from tinyc.errors import TinycError
 from tinyc.flash import flash, plan_flash
 from tinyc.flash.handover import tool_command
+from tinyc.line import Line
+from tinyc.run import protocol
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "target"))
 from serial_board import board_at_port
@@ -215,8 +217,8 @@ def test_run_sees_wrong_outputs(
 
     original = ondevice.reference_outputs
 
-    def wrong(*arguments: object) -> object:
-        outputs = original(*arguments)  # type: ignore[arg-type]
+    def wrong(*arguments: object, **words: object) -> object:
+        outputs = original(*arguments, **words)  # type: ignore[arg-type]
         outputs[2][0] = outputs[2][0] ^ 1
         return outputs
 
@@ -228,9 +230,32 @@ def test_run_sees_wrong_outputs(
     assert "5 differ, first in input 2" in out
 
 
-def test_monitor(built: Callable[[str], Path], tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinyc.run import protocol  # noqa: PLC0415
+def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: Tinyc) -> None:
+    """It begins again when it is told to end, without a reset of the machine, and then answers as before."""
+    elf = built("riscv32imc") / "device" / "net.elf"
+    with board_at_port(load_board("riscv32imc"), elf) as port:
+        with Line(port, 115_200) as line:
+            reader = protocol.FrameReader(skip_noise=True)
+            frames: list[protocol.Frame] = []
+            hello: list[protocol.Frame] = []  # behind the answer to END
+            for _ in range(40):  # what is sent before the other side listens is lost
+                line.write(protocol.encode(protocol.Request.END))
+                frames += reader.feed(line.read(4096, 0.5))
+                ends = [index for index, frame in enumerate(frames) if frame.type == protocol.Reply.END]
+                hello = frames[ends[0] + 1 :] if ends else []
+                if hello:
+                    break
+            assert protocol.parse_info(hello[0].payload).started
+        code, out, err = tinyc("run", model, "--board", "riscv32imc", "--port", port, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["passed"]
+    assert (found["inferences"], found["mismatches"], len(found["cycles"])) == (6, 0, 6)
+    assert found["stack_bytes"] > 0
+    assert found["damaged_guards"] == []
 
+
+def test_monitor(built: Callable[[str], Path], tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", [protocol.encode(protocol.Request.INFO).decode("latin-1")])
     monkeypatch.setattr("tinyc.cli.monitor._encoded", lambda text: text.encode("latin-1"))
     elf = built("cortex-m4") / "device" / "net.elf"
@@ -356,7 +381,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 @pytest.mark.parametrize(
     ("board", "name", "port", "arguments"),
     [
-        ("nrf52840-dk", "pyocd", None, "load --target nrf52840 --base-address 0x0 {stem}.bin"),
+        ("nrf52840-dk", "pyocd", None, "load --no-wait --target nrf52840 --base-address 0x0 {stem}.bin"),
         ("esp32-c3", "esptool", "/dev/ttyUSB0", "--port /dev/ttyUSB0 write_flash 0x0 {stem}.bin"),
         ("arduino-nano-33-ble", "bossac", "/dev/ttyACM0", "--port ttyACM0 --erase --write --verify {stem}.bin --reset"),
         ("raspberry-pi-pico", "picotool", None, "load --verify --execute {stem}.bin"),

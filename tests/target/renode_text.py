@@ -70,6 +70,14 @@ class Script:
     symbols: list[str]
     files: list[str]
     machine_made_before_use: bool
+    commands: list[str]
+
+    def argument(self, pattern: str) -> str:
+        """What the one command that the pattern fits has in place of the group; "" if there is none."""
+        found = [match[1] for command in self.commands if (match := re.fullmatch(pattern, command))]
+        if len(found) > 1:
+            raise ValueError(f"{pattern} is there {len(found)} times")
+        return found[0] if found else ""
 
 
 _COMMANDS = (
@@ -80,6 +88,11 @@ _COMMANDS = (
     r"cpu PerformanceInMips \d+",
     r"sysbus LoadELF \$\w+",
     r'cpu VectorTableOffset `sysbus GetSymbolAddress "\w+"`',
+    r'mach create "\w+"',
+    r"sysbus LoadELF \$ORIGIN/[\w.-]+",
+    r"sysbus LoadBinary \$ORIGIN/[\w.-]+ 0x[0-9A-F]{8}",
+    r"sysbus\.\w+ CreateFileBackend \$ORIGIN/[\w.-]+ true",
+    r'cpu CreateExecutionTracing "tracer" \$ORIGIN/[\w.-]+ PC',
     r"runMacro \$\w+",
     r"showAnalyzer sysbus\.\w+",
 )
@@ -113,5 +126,8 @@ def read_resc(text: str) -> Script:
     made = next((i for i, c in enumerate(commands) if c.startswith("mach create")), len(commands))
     first_use = next(i for i, c in enumerate(commands) if re.match(r"(machine|cpu|sysbus) ", c))
     return Script(
-        re.findall(r'GetSymbolAddress "(\w+)"', text), re.findall(r"\$ORIGIN/([\w.-]+)", text), made < first_use
+        re.findall(r'GetSymbolAddress "(\w+)"', text),
+        re.findall(r"\$ORIGIN/([\w.-]+)", text),
+        made < first_use,
+        commands,
     )

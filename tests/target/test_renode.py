@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import toy
 from machines import target_for
+from renode_machine import Machine
 from renode_text import Platform, read_repl, read_resc
 
 from tinyc.board import load_board
@@ -20,8 +21,6 @@ from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
 from tinyc.run.renode import LINE_BYTES, Expected, expected_lines, run_renode, write_renode
-from tinyc.run.trace import instruction_starts
-from tinyc.run.unicorn import CPUS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "renode"
 FILES = ("board.repl", "run.resc", "test.robot")
@@ -167,42 +166,14 @@ def test_robot_file_without_counts(tmp_path: Path) -> None:
 def console_of(elf_path: Path, cpu: str, platform: Platform) -> str:
     """What the firmware prints on a machine with exactly the devices of the platform; DWT counts instructions, block
     by block as Renode does."""
-    unicorn = pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
-    arm = pytest.importorskip("unicorn.arm_const")
-    engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm, CPUS[cpu]))
-    for name in ("flash", "ram"):
-        engine.mem_map(platform.address(name), platform.number(name, "size"))
-    engine.mem_map(platform.address("dwt"), 0x1000)
-    engine.mem_map(platform.address("nvic"), 0x1000)
-    engine.mem_map(platform.address("console"), 0x1000)
-    elf = read_elf(elf_path)
-    for segment in elf.segments:
-        engine.mem_write(segment.load, segment.data)
-    state = {"count": 0}
     printed: list[str] = []
 
-    def on_block(uc: object, address: int, size: int, data: object) -> None:
-        state["count"] += len(instruction_starts(bytes(engine.mem_read(address, size))))
-
-    def on_read(uc: object, access: int, address: int, size: int, value: int, data: object) -> None:
-        count = state["count"] if address == platform.address("dwt") + 4 else 0xFFFFFF - state["count"] % 0xFFFFFF
-        engine.mem_write(address, count.to_bytes(4, "little"))
-
-    def on_write(uc: object, access: int, address: int, size: int, value: int, data: object) -> None:
-        assert (address, size) == (platform.address("console"), 4)
+    def on_write(device: str, value: int) -> bool:
+        assert device == "console"
         printed.append(chr(value))
-        if "".join(printed[-10:]) == "all done\r\n":
-            engine.emu_stop()
+        return "".join(printed[-10:]) != "all done\r\n"
 
-    engine.hook_add(unicorn.UC_HOOK_BLOCK, on_block)
-    for register in (platform.address("dwt") + 4, 0xE000E018):
-        engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=register, end=register + 3)
-    console = platform.address("console")
-    engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, on_write, begin=console, end=console + 0xFFF)
-    vectors = elf.symbol("tc_vectors").address
-    stack, entry = (int.from_bytes(engine.mem_read(vectors + at, 4), "little") for at in (0, 4))
-    engine.reg_write(arm.UC_ARM_REG_SP, stack)
-    engine.emu_start(entry | 1, 0xDFFFFFFE, count=3_000_000)
+    Machine(elf_path, cpu, platform, on_write).run(3_000_000)
     return "".join(printed)
 
 

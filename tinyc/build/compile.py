@@ -40,16 +40,32 @@ HARNESS_FLAGS = {
     "zig": ("-fno-builtin", "-Wno-unused-command-line-argument"),
 }
 
+# Where port_memory.c finds its requests and consoles: addresses at which no core has memory of its own.
+REQUESTS, CONSOLE, REPLIES = 0xA000_0000, 0x4000_0000, 0x4000_1000
+IO_DEFINES = {
+    "memory": {
+        "TC_REQUESTS": f"0x{REQUESTS:08X}u",
+        "TC_CONSOLE": f"0x{CONSOLE:08X}u",
+        "TC_REPLIES": f"0x{REPLIES:08X}u",
+        "TC_WITHOUT_PROTECTION": "1",
+    }
+}
+
+
+HAS_STATE = 4  # of the flags in tc_firmware_info
+
 
 @dataclass(frozen=True, slots=True)
 class FirmwareInfo:
-    """What the firmware says of its model: arena, bytes of every input and output, number of steps."""
+    """What the firmware says of its model: arena, bytes of every input and output, number of steps, and whether it
+    remembers something from run to run."""
 
     arena_bytes: int
     arena_align: int
     input_bytes: tuple[int, ...]
     output_bytes: tuple[int, ...]
     steps: int
+    has_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +73,8 @@ class Firmware:
     """An ELF file that runs `model` on `board`, ready for a Target.
 
     library_object: the library alone, compiled. dump_steps: it also sends the output of every step (and
-    its counts and stack are then those of the sending, so they are not reported).
+    its counts and stack are then those of the sending, so they are not reported). sequence: of a model with state,
+    how many inferences follow each reset; 0: all.
     """
 
     elf: Path
@@ -68,6 +85,12 @@ class Firmware:
     info: FirmwareInfo
     dump_steps: bool = False
     sanitize: bool = False
+    sequence: int = 0
+
+    @property
+    def resets(self) -> int | None:
+        """The length of sequences, as `run.protocol.requests` takes it; None for a model without state."""
+        return self.sequence if self.info.has_state else None
 
     def read_elf(self) -> Elf:
         return read_elf(self.elf)
@@ -131,7 +154,7 @@ def compile_firmware(
         defines["TC_DUMP_STEPS"] = "1"
     if sanitize:
         defines["TC_SANITIZE"] = "1"
-    harness = Harness(("main.c", f"port_{board.io}.c"), defines)
+    harness = Harness(("main.c", f"port_{board.io}.c"), defines | IO_DEFINES.get(board.io, {}))
     elf, info = link_firmware(library_dir, model, board, toolchain, library, out_dir, harness, sanitize=sanitize)
     return Firmware(elf, model, board, toolchain, library, info, dump_steps, sanitize)
 
@@ -180,9 +203,11 @@ def read_info(elf: Elf) -> FirmwareInfo:
     """What the table `tc_firmware_info` of the harness says."""
     table = elf.symbol("tc_firmware_info")
     words = struct.unpack(f"<{table.size // 4}I", elf.read(table.address, table.size))
-    _flag_bits, arena_bytes, arena_align, inputs, outputs, steps = words[:6]
+    flag_bits, arena_bytes, arena_align, inputs, outputs, steps = words[:6]
     sizes = words[6:]
-    return FirmwareInfo(arena_bytes, arena_align, sizes[:inputs], sizes[inputs : inputs + outputs], steps)
+    outputs_end = inputs + outputs
+    has_state = bool(flag_bits & HAS_STATE)
+    return FirmwareInfo(arena_bytes, arena_align, sizes[:inputs], sizes[inputs:outputs_end], steps, has_state)
 
 
 def _flags(toolchain: Toolchain, optimize: Optimize, sanitize: bool) -> list[str]:
@@ -195,7 +220,7 @@ def _sources(board: Board, harness: Harness) -> list[Path]:
     names = [*harness.sources, "info.c"]
     if not board.is_host:
         startup = board.startup.replace("-", "_")
-        names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c"]
+        names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c", "static_arena.c"]
     return [paths.templates_dir() / "firmware" / name for name in names]
 
 
@@ -241,6 +266,7 @@ def _write_glue(library_dir: Path, model: str, out_dir: Path, dump_steps: bool) 
         steps=_dumped_steps(header, prefix),
         row_input=_row_type(header, model),
         dump_steps=dump_steps,
+        has_state=f"{prefix}_STATE_BYTES" in _read_text(header),
     )
     (out_dir / "model_glue.h").write_text(text)
 

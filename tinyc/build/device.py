@@ -11,7 +11,7 @@ from typing import Literal
 from tinyc import paths
 from tinyc.board import Board
 from tinyc.board_parts import Uart
-from tinyc.build.compile import Harness, link_firmware, macro, render
+from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro, render
 from tinyc.build.elf import read_elf, section_bytes
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.build.toolchain import Toolchain
@@ -89,7 +89,7 @@ def build_device(
 
 def require_uart(board: Board) -> Uart:
     """The board's UART. Raises TinycError when its description has none, or nothing runs firmware with one."""
-    if board.uart is None or board.startup != "cortex-m" or board.memory is None:
+    if board.uart is None or board.is_host or board.memory is None:
         raise TinycError(
             f"tinyc makes no firmware with a UART for {board.name}",
             hint="[uart] in the board's file describes one: docs/boards.md; the library itself needs none",
@@ -116,17 +116,14 @@ def build_vectors(
     library_dir: Path, model: str, board: Board, toolchain: Toolchain, library: Path, folder: Path, inputs: list[bytes]
 ) -> Path:
     """Firmware that runs the model on these inputs (each all inputs of one inference) and prints the outputs, for a
-    UART whose every word written is a character at TRIVIAL_UART; its ELF file. No register of the board is touched."""
+    UART whose every word written is a character at CONSOLE; its ELF file. No register of the board is touched."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vectors.h").write_text(render("vectors.h.j2", vectors=inputs), encoding="utf-8")
-    uart = Uart("trivial", TRIVIAL_UART, 1)
+    uart = Uart("trivial", CONSOLE, 1)
     defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_STAYS_WHEN_DONE": "1", "TC_WITHOUT_PROTECTION": "1"}
     harness = _uart_harness("vectors.c", board, uart, folder, defines, None)
     elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
     return elf
-
-
-TRIVIAL_UART = 0x4000_0000
 
 
 def _uart_harness(
@@ -151,7 +148,9 @@ def _uart_harness(
         **({"TC_CACHES": "1"} if board.core == "cortex-m7" and boot2 is not None else {}),
         **defines,
     }
-    return Harness((main, "port_uart.c", source, "timer_cortex_m.c"), all_defines, tuple(generated))
+    timer = f"timer_{board.startup.replace('-', '_')}.c"
+    sources = (main, *(("text.c",) if main != "main.c" else ()), "port_uart.c", source, timer)
+    return Harness(sources, all_defines, tuple(generated))
 
 
 def _write_boot2(board: Board, toolchain: Toolchain, folder: Path) -> Path:

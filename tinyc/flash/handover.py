@@ -71,7 +71,7 @@ def run_tool(method: str, flashing: Flashing, files: Files, port: str | None) ->
 def _arguments(method: str, flashing: Flashing, files: Files, port: str | None) -> list[str]:
     if method == "pyocd":
         where = ["--base-address", hex(files.origin)] if files.hex.suffix == ".bin" else []
-        return ["load", "--target", flashing.pyocd, *where, str(files.hex)]
+        return ["load", "--no-wait", "--target", flashing.pyocd, *where, str(files.hex)]
     if method == "picotool":
         return ["load", "--verify", "--execute", str(files.uf2)]
     if port is None:

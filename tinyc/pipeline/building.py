@@ -14,6 +14,7 @@ from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import proof_samples, prove, prove_in
 from tinyc.report import Report
+from tinyc.run.renode_target import find_renode
 
 
 def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
@@ -21,14 +22,15 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
 
     The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
     complete or not at all. With it come `device/`, firmware for the board itself where that has a UART, and
-    `renode/` when that is the emulator: the proof is then another one's, and `run_renode` runs what was written. Raises
-    TinycError, with exit code 1 when the model does not fit the board.
+    `renode/` when that is the emulator: `run_renode` runs what was written; the proof is another emulator's where
+    Renode is not installed. Raises TinycError, with exit code 1 when the model does not fit the board.
     """
     board = load_board(options.board)
     check_request(board, options.harness, options.task, options.emulator)
     compiled = compile_model(path, board, options, progress)
     target_folder = out or Path("build") / compiled.program.name
-    proof = replace(options, emulator=None) if options.emulator == RENODE else options
+    without = options.emulator == RENODE and find_renode(board) is None
+    proof = replace(options, emulator=None) if without else options
     with replacing(target_folder) as folder:
         report = prove_in(folder, compiled, board, proof, progress)
         with progress.stage("device"):

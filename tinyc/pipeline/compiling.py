@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tinyc.board import Board
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
+from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model
@@ -77,7 +77,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
     with progress.stage("select"):
-        found = candidates(graph, board.isa, numerics)
+        found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         choices = _choose(found, board, options)
     with progress.stage("plan"):
         flash = None if options.optimize == "size" else options.flash_budget or board.flash_bytes
@@ -107,6 +107,12 @@ def quantize_float(
     Weights of mixed width (`auto`) for a board: its flash budget less what code and other constants take with
     int8 weights. Without a board the flash budget is the weights' alone.
     """
+    if graph.states:
+        raise TinycError(
+            "tinyc cannot quantize a float model with state",
+            Loc(path.name),
+            "convert it to int8 with TensorFlow Lite's converter, or export the state as an input and an output",
+        )
     data = calibrate(path, graph, options.calibration, options.pictures)
     if not data.proven:
         progress.on_warning(
@@ -117,6 +123,8 @@ def quantize_float(
     if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash_budget is not None:
         spent = 0 if board is None else _flash_beside_weights(graph, data, board, options)
         recipe = replace(recipe, weight_bytes=max(options.flash_budget - spent, 0))
+    if recipe is not None and recipe.activations == "auto" and options.ram_budget is not None:
+        recipe = replace(recipe, ram_bytes=options.ram_budget)
     return quantize(graph, data, recipe, progress.on_share), data
 
 

@@ -38,6 +38,7 @@ class Options:
     hop: int = 1  # new rows per call of an incremental library
     stream_unpadded: bool = False  # nothing is padded in time: another function
     samples: int = 20  # at most so many inputs run on the board; 0: all
+    sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
     harness: Protocol = "tinyc"  # what the firmware for the board itself speaks
     task: str | None = None  # of MLPerf Tiny, for its harness
 

@@ -23,7 +23,7 @@ from tinyc.pipeline.proving import (
     layer_name,
     run_samples,
 )
-from tinyc.run import Inputs, RunResult, find_target
+from tinyc.run import Inputs, RunResult, find_target, firmware_board
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
 
@@ -42,6 +42,7 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
     samples = as_integers(chosen_samples(compiled, options), compiled)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
+    board = firmware_board(board, options.emulator)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         folder = Path(name)
         with progress.stage("compile"):
@@ -59,7 +60,7 @@ def _with_flash_waits(profile: Profile, firmware: Firmware, inputs: Inputs) -> P
     there to watch its reads."""
     timing = firmware.board.flash_timing
     target = find_unicorn(firmware.board)
-    if timing is None or target is None or profile.core is None:
+    if timing is None or target is None or profile.core is None or firmware.board.io != "semihosting":
         return profile
     waits = flash_waits(target, timing, firmware, inputs)
     layers = (replace(layer, flash_waits=waits.get(layer.step, 0) // len(inputs)) for layer in profile.layers)

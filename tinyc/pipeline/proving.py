@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tinyc import __version__
@@ -19,7 +20,7 @@ from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.options import Options, Progress
 from tinyc.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify
-from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target
+from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, firmware_board
 from tinyc.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.stream import StreamPlan
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
@@ -40,12 +41,13 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     originals, samples = proof_samples(compiled, options)
     toolchain = find_toolchain(board, options.toolchain)
     target = find_target(board, options.emulator)
+    board = firmware_board(board, options.emulator)
     with progress.stage("compile"):
         firmware = compile_library(folder, compiled, board, options, toolchain)
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         check_program_fits(board, compiled, size)
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples)
+        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
@@ -100,7 +102,8 @@ def compile_library(folder: Path, compiled: Compiled, board: Board, options: Opt
     """Writes the library into the folder, and builds the firmware in `firmware/` there."""
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    return compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    return replace(made, sequence=options.sequence)
 
 
 def run_samples(target: Target, firmware: Firmware, compiled: Compiled, samples: Samples) -> RunResult:
@@ -130,9 +133,13 @@ def _bisect(
     firmware = compile_firmware(
         folder, name, board, toolchain, options.optimize, folder / "firmware" / "steps", dump_steps=True
     )
-    one = samples.slice(compared.first_input, 1)
-    ran = run_samples(target, firmware, compiled, one)
-    found = first_difference(compiled.graph, compiled.program, one.sample(0, compiled.graph), ran.steps[0])
+    first = compared.first_input
+    if compiled.graph.states:  # with all that led to it
+        first -= first % options.sequence if options.sequence else first
+    some = samples.slice(first, compared.first_input + 1 - first)
+    ran = run_samples(target, firmware, compiled, some)
+    rows = [some.sample(index, compiled.graph) for index in range(len(some))]
+    found = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])
     return found or "every step equals the integer reference: the expected outputs come from other arithmetic"
 
 
@@ -224,6 +231,7 @@ def _report(
         groups=tuple(Group(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
         calls=program.incremental.calls if program.incremental else 1,
         input_rows=program.row_input is not None,
+        state_bytes=program.arena_bytes - program.state_offset,
     )
 
 

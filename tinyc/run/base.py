@@ -245,9 +245,11 @@ def fault_error(
     )
 
 
-def limit_error(firmware: Firmware, limit: int, step: int | None, inference: int) -> RunError:
-    """The error for firmware that executed `limit` instructions without ending an inference."""
-    place = place_name(firmware, step, None)
+def limit_error(
+    firmware: Firmware, limit: int, step: int | None, inference: int, address: int | None = None
+) -> RunError:
+    """The error for firmware that executed `limit` instructions without ending an inference. address: where it was."""
+    place = place_name(firmware, step, address)
     return RunError(
         f"inference {inference} did not end within {limit:,} instructions: it was {place}",
         step=step if step != OVERHEAD else None,

@@ -98,7 +98,7 @@ def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, 
     elf = firmware.read_elf()
     watch = FlashWatch(timing, plan_trace(firmware, elf, INSTRUCTION_LIMIT))
     core = Core(target.cpu, target.memory, elf)
-    files = Semihosting(core, protocol.requests(inputs), Conversation(firmware, len(inputs)))
+    files = Semihosting(core, protocol.requests(inputs, firmware.resets), Conversation(firmware, len(inputs)))
     unicorn = load_unicorn()
 
     def on_block(engine: Any, address: int, size: int, data: Any) -> None:

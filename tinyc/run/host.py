@@ -54,7 +54,7 @@ class HostTarget:
         talk = Conversation(firmware, len(inputs), on_progress)
         with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
             folder = Path(name)
-            (folder / REQUESTS).write_bytes(protocol.requests(inputs))
+            (folder / REQUESTS).write_bytes(protocol.requests(inputs, firmware.resets))
             ended = follow(
                 [*(fixed_addresses() if firmware.sanitize else ()), str(firmware.elf.resolve())],
                 folder,

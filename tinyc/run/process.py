@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +22,12 @@ _LONGEST_WAIT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended: its exit status (negative: the signal) and what it wrote to stderr."""
+    """How a program ended: its exit status (negative: the signal), and what it wrote to stderr and, unless that was
+    its reply, to stdout."""
 
     status: int
     stderr: str
+    stdout: str = ""
 
 
 def follow(
@@ -35,34 +39,65 @@ def follow(
     pipes: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Runs the command in `folder`, where it finds requests.bin and leaves replies.bin, until it ends.
+    """Runs the command in `folder`, where it finds requests.bin and makes replies.bin, until it ends.
 
     pipes: it takes them as stdin and stdout. Raises RunError when it gives no sign of life (a reply) for
     stall_seconds: whatever happens, this returns.
     """
-    replies = folder / REPLIES
-    replies.touch()
-    errors = folder / "stderr.txt"
+    said, errors = folder / "stdout.txt", folder / "stderr.txt"
     with contextlib.ExitStack() as files:
         stdin = files.enter_context((folder / REQUESTS).open("rb")) if pipes else subprocess.DEVNULL
-        stdout = files.enter_context(replies.open("wb")) if pipes else subprocess.DEVNULL
+        stdout = files.enter_context((folder / REPLIES if pipes else said).open("wb"))
         stderr = files.enter_context(errors.open("wb"))
         try:
-            process = subprocess.Popen(command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, start_new_session=True
+            )
         except OSError as error:
             raise TinycError(f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
-        reading = files.enter_context(replies.open("rb"))
+        reading = files.enter_context(contextlib.closing(_Replies(folder / REPLIES)))
         try:
             _wait(process, reading, talk, stall_seconds)
         finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            _kill(process)
         talk.feed(reading.read())
-    return Ended(process.returncode, errors.read_text(errors="replace"))
+    text = "" if pipes else said.read_text(errors="replace")
+    return Ended(process.returncode, errors.read_text(errors="replace"), text)
 
 
-def _wait(process: subprocess.Popen[bytes], reading: BinaryIO, talk: Conversation, stall_seconds: float) -> None:
+class _Replies:
+    """A file that the program makes, and that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def read(self) -> bytes:
+        """What is new in it."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("rb")
+            except FileNotFoundError:
+                return b""
+        return self._file.read()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends the program, if it has not ended, with all that it started: renode-test is a script."""
+    if process.poll() is not None:
+        return
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], reading: _Replies, talk: Conversation, stall_seconds: float) -> None:
     last_sign = time.monotonic()
     wait = 0.001
     while True:

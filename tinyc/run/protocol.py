@@ -27,6 +27,7 @@ class Request(IntEnum):
     INFO = 1
     RUN = 2
     END = 3
+    RESET = 4
 
 
 class Reply(IntEnum):
@@ -38,6 +39,7 @@ class Reply(IntEnum):
     ERROR = 0x84
     FAULT = 0x85
     END = 0x86
+    RESET = 0x87
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,22 @@ def encode(type_: Request | Reply, payload: bytes = b"") -> bytes:
     return SYNC + head + payload + struct.pack("<I", zlib.crc32(head + payload))
 
 
-def requests(inputs: Sequence[Sequence[bytes]]) -> bytes:
-    """The whole conversation from the host's side: one RUN for each inference, then END."""
-    return b"".join(encode(Request.RUN, b"".join(tensors)) for tensors in inputs) + encode(Request.END)
+def requests(inputs: Sequence[Sequence[bytes]], sequence: int | None = None) -> bytes:
+    """The whole conversation from the host's side: one RUN for each inference, then END.
+
+    sequence: a model with state is RESET before the first inference and again after each `sequence` (0: never again).
+    """
+    frames = []
+    for index, tensors in enumerate(inputs):
+        if begins_sequence(index, sequence):
+            frames.append(encode(Request.RESET))
+        frames.append(encode(Request.RUN, b"".join(tensors)))
+    return b"".join(frames) + encode(Request.END)
+
+
+def begins_sequence(index: int, sequence: int | None) -> bool:
+    """Whether a model with state is reset before an inference; `sequence` as for `requests`."""
+    return sequence is not None and (index % sequence == 0 if sequence else index == 0)
 
 
 class FrameReader:

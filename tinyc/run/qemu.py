@@ -63,7 +63,7 @@ class QemuTarget:
         talk = Conversation(firmware, len(inputs), on_progress)
         with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
             folder = Path(name)
-            (folder / REQUESTS).write_bytes(protocol.requests(inputs))
+            (folder / REQUESTS).write_bytes(protocol.requests(inputs, firmware.resets))
             # Relative: QEMU runs in the folder, and its options end at a comma.
             (folder / _CONFIG).write_text(plan.config(Path(_REPORT)))
             ended = follow(self._command(firmware), folder, talk, self.stall_seconds)

@@ -12,7 +12,8 @@ import jinja2
 
 from tinyc import paths
 from tinyc.board import Board, Memory
-from tinyc.build.device import TRIVIAL_UART, build_vectors
+from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
+from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
 from tinyc.errors import TinycError
 
@@ -21,7 +22,7 @@ MOST_INFERENCES = 4
 TEST_SECONDS = 1800
 LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
 _TOLERANCE = 200  # instructions
-_PAGE = 4096  # Renode maps whole pages
+_PAGE = 4096
 _CPUS = {
     "cortex-m0": "cortex-m0",
     "cortex-m0plus": "cortex-m0+",
@@ -48,7 +49,7 @@ class Expected:
 
 
 def check_renode_board(board: Board) -> tuple[str, Memory]:
-    """Renode's name of the board's core, and its memories. Raises TinycError when Renode has no such core."""
+    """Renode's name of the board's core, and its memories. Raises TinycError when tinyc cannot describe it."""
     cpu = _CPUS.get(board.core)
     if cpu is None or board.memory is None or board.startup != "cortex-m":
         raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CPUS)}")
@@ -62,7 +63,7 @@ def write_renode(
 
     library: the library's object. Raises TinycError when Renode has no such core, or the firmware does not fit.
     """
-    cpu, memory = check_renode_board(board)
+    check_renode_board(board)
     shown = expected.first(MOST_INFERENCES)
     parts = folder / "parts"
     elf = build_vectors(library_dir, model, board, toolchain, library, parts, [b"".join(i) for i in shown.inputs])
@@ -70,14 +71,7 @@ def write_renode(
     shutil.rmtree(parts)
     values = {
         "board": board,
-        "memory": memory,
-        "flash_bytes": -(-memory.flash_bytes // _PAGE) * _PAGE,
-        "ram_bytes": -(-memory.ram_bytes // _PAGE) * _PAGE,
-        "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
-        "cpu": cpu,
-        "hz": MIPS * 1_000_000,
         "mips": MIPS,
-        "console": TRIVIAL_UART,
         "model": model,
         "inferences": len(shown.inputs),
         "instructions": shown.instructions,
@@ -86,8 +80,34 @@ def write_renode(
         "seconds": _seconds(shown.instructions, len(shown.inputs)),
         "lines": expected_lines(shown.outputs),
     }
-    for name in ("board.repl", "run.resc", "test.robot"):
-        (folder / name).write_text(_render(f"{name}.j2", values), encoding="utf-8")
+    (folder / "board.repl").write_text(platform(board), encoding="utf-8")
+    for name in ("run.resc", "test.robot"):
+        (folder / name).write_text(render(f"{name}.j2", values), encoding="utf-8")
+
+
+def platform(board: Board, requests_bytes: int = 0) -> str:
+    """The text of board.repl. requests_bytes: with a memory of at least that size for the requests of port_memory.c,
+    and a console for its replies."""
+    cpu, memory = check_renode_board(board)
+    values = {
+        "board": board,
+        "memory": memory,
+        "flash_bytes": _whole_pages(memory.flash_bytes),
+        "ram_bytes": _whole_pages(memory.ram_bytes),
+        "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
+        "cpu": cpu,
+        "hz": MIPS * 1_000_000,
+        "console": CONSOLE,
+        "replies": REPLIES,
+        "requests": REQUESTS,
+        "requests_bytes": _whole_pages(requests_bytes),
+    }
+    return render("board.repl.j2", values)
+
+
+def _whole_pages(size_bytes: int) -> int:
+    """Renode maps whole pages."""
+    return -(-size_bytes // _PAGE) * _PAGE
 
 
 def expected_lines(outputs: Sequence[Sequence[bytes]]) -> list[str]:
@@ -107,7 +127,8 @@ def _seconds(instructions: int | None, inferences: int) -> int:
     return 10 + 4 * inferences * (instructions or 0) // (MIPS * 1_000_000)
 
 
-def _render(template: str, values: dict[str, object]) -> str:
+def render(template: str, values: dict[str, object]) -> str:
+    """The text of a template of templates/renode."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(paths.templates_dir() / "renode"),
         undefined=jinja2.StrictUndefined,

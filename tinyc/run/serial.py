@@ -59,7 +59,9 @@ class SerialTarget:
             frames = _Frames(line)
             self._check_model(firmware, _greet(frames, self.port))
             for number, tensors in enumerate(inputs):
-                self._infer(frames, talk, number, b"".join(tensors))
+                if protocol.begins_sequence(number, firmware.resets):
+                    self._reset(frames)
+                self._infer(frames, talk, number, b"".join(tensors), firmware.info.has_state)
                 if talk.fault is not None:
                     reason = protocol.fault_reason(talk.fault)
                     raise fault_error(firmware, reason, None, None, number)
@@ -79,12 +81,22 @@ class SerialTarget:
                 "flash it: `tinyc build MODEL --board B`, `tinyc flash build/MODEL --port PORT`, with the same options",
             )
 
-    def _infer(self, frames: _Frames, talk: Conversation, number: int, payload: bytes) -> None:
+    def _reset(self, frames: _Frames) -> None:
+        """Makes the model forget; asked again when the request or its answer was damaged."""
+        for _ in range(TRIES):
+            frames.line.write(protocol.encode(protocol.Request.RESET))
+            if (answer := frames.next(self.stall_seconds)) is not None and answer.type == protocol.Reply.RESET:
+                return
+        raise RunError(f"the board did not reset the model in {TRIES} tries")
+
+    def _infer(self, frames: _Frames, talk: Conversation, number: int, payload: bytes, stateful: bool) -> None:
         """One inference; the request is sent again when its bytes were damaged, or the board has restarted."""
         restarts = 0
         for _ in range(TRIES):
             frames.line.write(protocol.encode(protocol.Request.RUN, payload))
             answer = self._answer(frames, number)
+            if answer.type == protocol.Reply.INFO and stateful:
+                raise RunError(f"the board started again in inference {number}, and the model's state is lost")
             if answer.type == protocol.Reply.INFO:
                 restarts += 1
             elif not (answer.type == protocol.Reply.ERROR and _error_code(answer) == _WRONG_CRC):

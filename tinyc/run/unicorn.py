@@ -131,7 +131,7 @@ class UnicornTarget:
         plan = plan_trace(firmware, elf, instruction_limit)
         talk = Conversation(firmware, len(inputs), on_progress)
         core = Core(self.cpu, self.memory, elf)
-        files = Semihosting(core, protocol.requests(inputs), talk)
+        files = Semihosting(core, protocol.requests(inputs, firmware.resets), talk)
         tracer = _make_tracer(core, plan, self.native, watch)
         tracer.start()
         try:

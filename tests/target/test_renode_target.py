@@ -1,0 +1,193 @@
+"""RenodeTarget: the firmware protocol through renode-test. That is played by a program that reads tinyc's files
+strictly and runs the firmware on unicorn (fake_renode.py): the same results as from QEMU, to the instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import fake_renode
+import numpy as np
+import onnx
+import pytest
+import toy
+from machines import target_for
+from onnx import TensorProto, helper, numpy_helper
+
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.pipeline import Options, Progress, profile_model, verify_model
+from tinyc.quantize import Recipe
+from tinyc.run import RunError, find_target, firmware_board
+from tinyc.run.pc_trace import count_addresses, read_addresses
+from tinyc.run.trace import TracePlan, executions_by_address
+
+INPUTS = toy.inputs(4)
+
+
+@pytest.fixture
+def renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """renode-test on PATH."""
+    fake_renode.install(tmp_path, monkeypatch)
+
+
+Make = Callable[..., Firmware]
+
+
+@pytest.fixture
+def make(tmp_path: Path, renode: None) -> Make:
+    """make(board, variant, emulator, dump_steps) -> Firmware."""
+
+    def make_one(
+        board_name: str,
+        variant: toy.Variant = toy.Variant.NONE,
+        emulator: str | None = "renode",
+        dump_steps: bool = False,
+    ) -> Firmware:
+        board = firmware_board(load_board(board_name), emulator)
+        try:
+            toolchain = find_toolchain(board, "gcc")
+        except TinycError as error:
+            pytest.skip(error.message)
+        library = toy.write_library(tmp_path / "library", variant)
+        out = tmp_path / f"{board_name}-{emulator}"
+        return compile_firmware(library, "toy", board, toolchain, "balanced", out, dump_steps=dump_steps)
+
+    return make_one
+
+
+@pytest.mark.parametrize(
+    "board_name", ["cortex-m4", "cortex-m0plus", pytest.param("cortex-m33", marks=pytest.mark.slow)]
+)
+def test_the_same_as_qemu(make: Make, board_name: str) -> None:
+    other = target_for(board_name, "unicorn").run(make(board_name, emulator=None), INPUTS)
+    firmware = make(board_name)
+    ran = find_target(load_board(board_name), "renode").run(firmware, INPUTS)
+    assert ran.machine == f"Renode {board_name.replace('plus', '+')}"
+    assert ran.outputs == other.outputs == tuple(toy.reference(tensors).outputs for tensors in INPUTS)
+    assert ran.stack_bytes == other.stack_bytes
+    assert ran.guards_intact
+    assert ran.counts == other.counts[:1]
+
+
+def test_addresses_count_as_blocks_do(make: Make) -> None:
+    """The same firmware's every instruction and jump; addresses differ between firmwares, so steps and totals do it."""
+    firmware, plain = make("cortex-m4"), make("cortex-m4", emulator=None)
+    one = INPUTS[:1]
+    ran = find_target(load_board("cortex-m4"), "renode").run(firmware, one)
+    other = target_for("cortex-m4", None).run(plain, one)
+    ours, theirs = firmware.read_elf(), plain.read_elf()
+
+    def place(elf, address):
+        function = elf.function_at(address)
+        return function.name, address - function.address
+
+    found = {place(ours, a): n for a, n in executions_by_address(ran.blocks, ours).items()}
+    wanted = {place(theirs, a): n for a, n in executions_by_address(other.blocks, theirs).items()}
+    assert found == wanted
+    jumps = sorted((j.step, place(ours, j.source), place(ours, j.target), j.executions) for j in ran.jumps)
+    assert jumps == sorted(
+        (j.step, place(theirs, j.source), place(theirs, j.target), j.executions) for j in other.jumps
+    )
+
+
+def test_steps_are_dumped(make: Make) -> None:
+    ran = find_target(load_board("cortex-m4"), "renode").run(make("cortex-m4", dump_steps=True), INPUTS)
+    assert [dict(steps) for steps in ran.steps] == [toy.reference(tensors).steps for tensors in INPUTS]
+    assert ran.counts == ()
+
+
+@pytest.mark.parametrize("variant", [toy.Variant.BELOW, pytest.param(toy.Variant.ABOVE, marks=pytest.mark.slow)])
+def test_damaged_guards(make: Make, variant: toy.Variant) -> None:
+    ran = find_target(load_board("cortex-m4"), "renode").run(make("cortex-m4", variant), INPUTS[:1])
+    assert ran.damaged_guards == (f"inference 0: bytes {variant.name.lower()} the arena",)
+
+
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        (toy.Variant.UNDEFINED, r"faulted toy_step_1\+0x\w+: hard fault \(inference 0\)"),
+        (toy.Variant.UNMAPPED, "where there is no memory"),
+        (toy.Variant.ENDLESS, r"inference 0 did not end within 2,000,000,000 instructions: it was toy_step_1\+0x"),
+    ],
+)
+def test_what_goes_wrong_in_the_firmware(make: Make, variant: toy.Variant, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        find_target(load_board("cortex-m4"), "renode").run(make("cortex-m4", variant), INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("crash", r"renode-test ended with status 134 in inference 0\n  Unhandled exception: out of memory"),
+        ("silent", "the firmware stopped after 0 of 4 inferences"),
+        ("hang", "gave no answer for 1 s"),
+    ],
+)
+def test_what_goes_wrong_in_renode(make: Make, monkeypatch: pytest.MonkeyPatch, mode: str, message: str) -> None:
+    firmware = make("cortex-m4")
+    monkeypatch.setenv("TINYC_FAKE_RENODE", mode)
+    if mode == "hang":
+        monkeypatch.setattr("tinyc.run.renode_target.STALL_SECONDS", 1.0)
+    with pytest.raises(RunError, match=message):
+        find_target(load_board("cortex-m4"), "renode").run(firmware, INPUTS)
+
+
+def test_without_renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TinycError, match="renode is not installed") as caught:
+        find_target(load_board("cortex-m4"), "renode")
+    assert "renode-test" in caught.value.hint
+    with pytest.raises(TinycError, match="writes no Renode files for riscv32imc"):
+        find_target(load_board("riscv32imc"), "renode")
+
+
+@pytest.mark.parametrize("profiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: None, profiled: bool) -> None:
+    """But for the machine's name: every layer's instructions and cycles."""
+    rng = np.random.default_rng(0)
+    model = tmp_path / "dense.onnx"
+    constants = {"w": (5, 70), "b": (5,)}
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)],
+        "dense",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 70))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 5))],
+        [numpy_helper.from_array(rng.normal(0, 1, s).astype(np.float32), n) for n, s in constants.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+    np.savez(tmp_path / "dense.calib.npz", x=rng.normal(0, 1, (4, 70)).astype(np.float32))
+    quick = Recipe(method="minmax", equalize=False, rounding="nearest")
+    found = []
+    for emulator in ("renode", "unicorn"):
+        options = Options("cortex-m4", emulator=emulator, samples=1, recipe=quick)
+        if profiled:
+            found.append(replace(profile_model(model, options, Progress(), False, 5), machine=""))
+        else:
+            report = verify_model(model, options, Progress())
+            assert report.passed
+            assert report.machine.lower().startswith(emulator)
+            found.append(replace(report, machine=""))
+    assert found[0] == found[1]
+
+
+# --- traces ---
+
+
+def test_lines_that_are_no_addresses(tmp_path: Path) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text("0x8000\n0x359C08\n")
+    assert read_addresses(path).tolist() == [0x8000, 0x359C08]
+    path.write_text("0x8000\nCouldn't disassemble opcode at PC 0x8002\n")
+    with pytest.raises(TinycError, match="no address"):
+        read_addresses(path)
+    with pytest.raises(TinycError, match="left no trace"):
+        read_addresses(tmp_path / "none.txt")
+
+
+def test_a_trace_without_the_model_counts_nothing(make: Make) -> None:
+    plan = TracePlan(run_start=2, run_end=4, run_return=100, steps=(), step_count=0, limit=0)
+    assert count_addresses(plan, make("cortex-m4").read_elf(), np.array([8, 10], np.int64)).inferences == ()
