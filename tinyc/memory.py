@@ -12,12 +12,15 @@ from dataclasses import replace
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.plan import Plan
+from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.select import Choice, Optimize
 from tinyc.shrink import MEMORY_PRICE, Memory, shrink
 from tinyc.stream import Limits, StreamPlan, plan_incremental, plan_streamed
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
+# Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
+STREAMED_UP_TO = 400
 
 Planned = tuple[dict[str, Choice], Plan | StreamPlan]
 
@@ -38,17 +41,36 @@ def plan_memory(
     time is paid. flash_bytes: of constants and code, None: what `choices` take. by_rows: the input comes row by row;
     TinycError if it cannot.
     """
+    if graph.states:
+        return _with_states(graph, found, choices, memory, ram_bytes, flash_bytes, by_rows)
     if by_rows:
         return _by_rows(graph, found, choices, optimize, memory, ram_bytes, flash_bytes)
     limits = _limits(choices, memory, ram_bytes, flash_bytes)
     changed, plan = shrink(graph, found, choices, MEMORY_PRICE[memory], ram_bytes, flash_bytes)
     fits = ram_bytes is None or plan.arena_bytes <= ram_bytes
-    if fits and memory == "speed":
+    if fits and (memory == "speed" or (memory == "balanced" and len(choices) > STREAMED_UP_TO)):
         return changed, plan
     streamed = plan_streamed(graph, found, optimize, limits)
     if streamed is None or not _is_better(streamed, plan, _time(changed), memory, limits):
         return changed, plan
     return _choices(streamed), streamed
+
+
+def _with_states(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Choice],
+    memory: Memory,
+    ram_bytes: int | None,
+    flash_bytes: int | None,
+    by_rows: bool,
+) -> Planned:
+    """Layer by layer: what lasts from run to run has a place that no row of another tensor takes."""
+    if by_rows:
+        raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
+    left = None if ram_bytes is None else max(ram_bytes - state_bytes(graph), 0)
+    changed, plan = shrink(graph, found, choices, MEMORY_PRICE[memory], left, flash_bytes)
+    return changed, place_states(graph, plan)
 
 
 def _by_rows(
@@ -89,6 +111,8 @@ def plan_window(
     hop: int,
 ) -> StreamPlan:
     """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
+    if graph.states:
+        raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
     flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
     plan = plan_incremental(graph, found, optimize, MEMORY_PRICE[memory], flash, ram_bytes, hop)
     if plan is None:

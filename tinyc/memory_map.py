@@ -12,7 +12,7 @@ from tinyc.ops import all_ops
 from tinyc.plan import Plan
 from tinyc.stream.problem import WHOLE, StreamPlan
 
-Kind = Literal["input", "tensor", "output", "scratch"]
+Kind = Literal["input", "tensor", "output", "scratch", "state"]
 
 FREE, SCRATCH = ".", "#"
 LETTERS = string.ascii_uppercase
@@ -85,6 +85,7 @@ def map_of(graph: Graph, plan: Plan | StreamPlan) -> MemoryMap:
 def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
     views = {node.outputs[0]: node.inputs[0] for node in graph.nodes if all_ops()[node.op].view}
     outputs = {_root(name, views) for name in graph.outputs}
+    states = {state.name for state in graph.states}
     tenants = []
     for buffer in plan.buffers:
         if buffer.name in views and not buffer.scratch:
@@ -93,6 +94,8 @@ def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
         kind: Kind = "scratch" if buffer.scratch else "input" if buffer.born < 0 else "tensor"
         if kind == "tensor" and buffer.name in outputs:
             kind = "output"
+        if buffer.name in states and not buffer.scratch:
+            kind = "state"
         tenants.append(Tenant(buffer.name, kind, at, buffer.size, buffer.born, buffer.dies))
     ops = {node.name: node.op for node in graph.nodes}
     steps = [(step.node, ops[step.node], None) for step in plan.steps]

@@ -12,7 +12,7 @@ from tinyc.memory_map import MemoryMap, Tenant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLORS = {"input": "#7a9e7e", "tensor": "#4a8fc2", "output": "#b56576", "scratch": "#d9d4c7"}
+COLORS = {"input": "#7a9e7e", "tensor": "#4a8fc2", "output": "#b56576", "scratch": "#d9d4c7", "state": "#c9a227"}
 TENSORS = ("#4a8fc2", "#8ab6d6", "#5aa7a7", "#7f8fc9", "#a9cce3")  # neighbours in time are told apart
 PEAK = "#e0a458"
 NAMED_STEPS = 60  # with more, steps are numbered

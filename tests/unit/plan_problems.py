@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tinyc.kernels import Rows
+from tinyc.kernels import Across, Rows
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.plan.moves import Cut, Part
 from tinyc.plan.problem import Problem, Task
 
 
@@ -21,6 +23,15 @@ def random_rows(rng: random.Random, in_h: int, in_row: int) -> Rows:
     return Rows(
         in_h, out_h, k_h, stride, pad_top, dilation, in_row, out_row, None, rng.choice([1, 1, 2, 3]), rng.random() < 0.2
     )
+
+
+def with_way_across(rng: random.Random, rows: Rows) -> Rows:
+    """The same kernel, going along its rows by pieces: fewer or more columns at a time, read early or late."""
+    in_step = rng.choice([n for n in range(1, rows.in_row_bytes + 1) if rows.in_row_bytes % n == 0])
+    out_step = rng.choice([n for n in range(1, rows.out_row_bytes + 1) if rows.out_row_bytes % n == 0])
+    ahead = rng.randrange(rows.in_row_bytes // in_step + 2)
+    across = Across(rng.choice([1, 1, 2, 3]), ahead, rng.choice([1, 1, 2]), in_step, out_step)
+    return replace(rows, across=across, buffered=False)
 
 
 def random_problem(seed: int, tasks: int, width: int = 4, largest: int = 24, align: int = 4) -> Problem:
@@ -40,6 +51,50 @@ def random_problem(seed: int, tasks: int, width: int = 4, largest: int = 24, ali
     return Problem(tuple(made), sizes, inputs, kept, views, align, max(align, rng.choice([4, 16])))
 
 
+def with_moves(problem: Problem, seed: int) -> Problem:
+    """The same, and on its end joins (one of them of another join) and cuts, which are read and are outputs."""
+    rng = random.Random(seed)
+    sizes, tasks, joins = dict(problem.sizes), list(problem.tasks), {}
+    free = [name for name in sizes if sizes[name] % problem.align == 0]
+    rng.shuffle(free)
+    for number in range(rng.choice([1, 2, 3])):
+        names = [free.pop() for _ in range(min(len(free), rng.choice([1, 2, 3])))]
+        names += [f"join {number - 1}"] * (number == 2 and "join 1" in joins)
+        if not names:
+            break
+        offsets = [sum(sizes[name] for name in names[:i]) for i in range(len(names))]
+        made = f"join {number}"
+        joins[made] = tuple(Part(name, offset) for name, offset in zip(names, offsets, strict=True))
+        sizes[made] = sum(sizes[name] for name in names)
+        tasks.insert(_ready(tasks, names, problem.inputs), Task(made, tuple(names), (made,)))
+        if rng.random() < 0.7:
+            sizes[f"of {made}"] = sizes[made]
+            reads, allowed = rng.choice([((made, rng.choice(names)), ()), ((made,), ()), ((made,), (made,))])
+            tasks.append(Task(f"t of {made}", reads, (f"of {made}",), allowed))
+    parts = {part.name for found in joins.values() for part in found}
+    tasks = [_without(task, parts) for task in tasks]
+    cut = rng.choice([name for name in sizes if name not in joins])
+    offset = rng.randrange(sizes[cut] // problem.align + 1) * problem.align % sizes[cut]
+    outputs = (*problem.outputs, list(sizes)[-1])
+    cuts = {"cut": Cut(cut, offset, rng.randrange(1, sizes[cut] - offset + 1))}
+    return replace(
+        problem, tasks=tuple(tasks), sizes=sizes, joins=joins, cuts=cuts, outputs=tuple(dict.fromkeys(outputs))
+    )
+
+
+def _ready(tasks: Sequence[Task], names: Sequence[str], inputs: Sequence[str]) -> int:
+    """Behind the last task that makes one of the tensors, and no earlier than any of them is read in place."""
+    made = [i for i, task in enumerate(tasks) if set(names) & set(task.writes)]
+    return max(made, default=-1) + 1
+
+
+def _without(task: Task, parts: set[str]) -> Task:
+    """No part of a join is given up to an output."""
+    rows = None if task.row_input in parts else task.rows
+    inplace = tuple(name for name in task.inplace if name not in parts)
+    return replace(task, inplace=inplace, rows=rows, row_input=task.row_input if rows else "")
+
+
 def _random_task(
     rng: random.Random, t: int, sizes: dict[str, int], width: int, largest: int
 ) -> tuple[Task, dict[str, int]]:
@@ -51,7 +106,10 @@ def _random_task(
         heights = [h for h in range(1, sizes[x] + 1) if sizes[x] % h == 0]
         in_h = rng.choice(heights)
         rows = random_rows(rng, in_h, sizes[x] // in_h)
-        task = Task(name, (x,), (name,), (), scratch, rows, x, rng.random() < 0.2)  # node and tensor share a name
+        forward = rng.random() < 0.2
+        if forward and t % 2:
+            rows = with_way_across(random.Random(t), rows)
+        task = Task(name, (x,), (name,), (), scratch, rows, x, forward)  # node and tensor share a name
         return task, {name: rows.out_h * rows.out_row_bytes}
     reads = tuple(dict.fromkeys(rng.choice(near) for _ in range(rng.choice([1, 1, 2, 3]))))
     if kind == "inplace":

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tests.unit.plan_problems import random_rows
-from tinyc.kernels import Rows
+from tests.unit.plan_problems import random_rows, with_way_across
+from tinyc.kernels import Across, Rows
 from tinyc.plan.slide import slide_of
 
 
@@ -65,6 +65,60 @@ def test_extent_is_the_shortest_union(seed: int) -> None:
     slide = slide_of(rows)
     unions = [max(x, d + y) - min(0, d) for d in range(-x - y, x + y) if d <= slide.low or d >= slide.high]
     assert slide.extent(x, y) == min(unions)
+
+
+def legal_along(rows: Rows, distance: int) -> bool:
+    """As `legal`, of a call that goes along its rows: what it has not read yet must be there."""
+    across = rows.across
+    assert across is not None
+    in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
+    events: list[tuple[str, set[int]]] = []
+    for start in range(0, rows.out_h, rows.out_rows):
+        made = range(start, min(start + rows.out_rows, rows.out_h))
+        taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in made for k in range(rows.k_h)}
+        inside = [i for i in taps if 0 <= i < rows.in_h]
+        window = range(min(inside), max(inside) + 1) if inside else range(0)
+        known = 0
+        for left in range(0, out_w, across.columns):
+            until = min(in_w, across.ahead + left * across.stride)
+            fresh = range(known * across.in_step, until * across.in_step)
+            events.append(("read", {i * rows.in_row_bytes + j for i in window for j in fresh}))
+            known = max(known, until)
+            span = range(left * across.out_step, min(left + across.columns, out_w) * across.out_step)
+            events.append(("write", {distance + r * rows.out_row_bytes + b for r in made for b in span}))
+        rest = range(known * across.in_step, rows.in_row_bytes)  # it may look at them as well
+        events.append(("read", {i * rows.in_row_bytes + j for i in window for j in rest}))
+    gone: set[int] = set()
+    for kind, places in events:
+        if kind == "write":
+            gone |= places
+        elif gone & places:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_distance_of_a_call_that_goes_along_its_rows(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = with_way_across(rng, random_rows(rng, rng.randrange(1, 7), rng.choice([1, 2, 4, 6])))
+    x, y = rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes
+    slide = slide_of(rows, forward=True)
+    allowed = [d for d in range(-y - 2, x + 3) if not any(low < d < high for low, high in slide.forbidden)]
+    told = [d for d in range(-y - 2, x + 3) if legal_along(rows, d)]
+    if rows.stride == rows.dilation == 1:
+        assert allowed == told
+    assert set(allowed) <= set(told)
+    assert slide.extent(x, y) == min(max(x, d + y) - min(0, d) for d in allowed)
+
+
+def test_tiles_of_four_by_four_trail_their_reading_by_one_row() -> None:
+    """3x3, 32x32x16: output one row up is read already, though a call takes six rows; two and a half rows up is not."""
+    across = Across(columns=8, ahead=9, stride=1, in_step=16, out_step=16)
+    rows = Rows(32, 32, 3, 1, 1, 1, 512, 512, None, out_rows=4, across=across)
+    slide = slide_of(rows, forward=True)
+    assert slide.extent(16384, 16384) == 16384 + 512
+    assert any(low <= -512 <= high for low, high in slide.islands)
+    assert any(low < -1280 < high for low, high in slide.forbidden)
 
 
 def test_three_rows_of_window_keep_two_rows_apart() -> None:

@@ -102,3 +102,5 @@ S2 = Form(
     shared=2,
 )
 FORMS = (F2, F4, S2)
+# Three taps by three products: one output row, where rows and columns nest.
+ROW = Form("row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0)

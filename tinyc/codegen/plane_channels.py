@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tinyc.codegen.finish import GROUP
 from tinyc.codegen.plane_layer import Layer, row_macs
 from tinyc.codegen.thumb import Asm, Work
 
@@ -96,7 +95,7 @@ class ChannelWriter:
             asm.op("ldrd", "r6", "r5", frame.at("count"))
             asm.op("add", "r4", "r4", "r5")
         else:
-            asm.op("mov", "r6", f"#{GROUP}")
+            asm.op("mov", "r6", f"#{layer.group}")
         asm.op("ldr", "r5", frame.at("y" if layer.bands == 1 else "y_band"))
         asm.op("strd", "r4", "r5", frame.at("plane"))
         asm.op("str", "r6", frame.at("channel"))

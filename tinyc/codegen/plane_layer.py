@@ -57,7 +57,7 @@ class Layer:
     in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.
     transposed: they are. int4: weights are, and registers hold them (resident) times 2^12. band: output rows
     per band. by_rows: a call gets pointers to in_h = k_h rows, and
-    makes one output row.
+    makes one output row. group: channels whose planes are in scratch at a time, 4; or 2 in a single band.
     """
 
     in_h: int
@@ -80,6 +80,7 @@ class Layer:
     transposed: bool = False
     by_rows: bool = False
     int4: bool = False
+    group: int = GROUP
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -130,8 +131,8 @@ class Layer:
 
     @property
     def plane_row(self) -> int:
-        """Bytes of one row of the four planes."""
-        return GROUP * self.pitch
+        """Bytes of one row of the planes of a group."""
+        return self.group * self.pitch
 
     @property
     def keep(self) -> int:
@@ -164,12 +165,12 @@ class Layer:
 
     @property
     def groups(self) -> int:
-        return -(-self.channels // GROUP)
+        return -(-self.channels // self.group)
 
     @property
     def rest(self) -> int:
         """Channels of a last group that is not full, else 0."""
-        return self.channels % GROUP
+        return self.channels % self.group
 
     @cached_property
     def turn(self) -> int:

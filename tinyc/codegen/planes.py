@@ -1,8 +1,8 @@
 """The assembly of a depthwise convolution, one output per input channel, over planes of int16.
 
-Four channels at a time become planes of int16 in scratch, columns by pairs in a word, padding filled in. The
-multiplications then take two taps at once, and no weight is unpacked: weights are int16 words in two orders,
-so that outputs at even and at odd columns both find their taps side by side (`_row_macs`).
+Four channels at a time (two, for half the scratch) become planes of int16 in scratch, columns by pairs in a word,
+padding filled in. The multiplications then take two taps at once, and no weight is unpacked: weights are int16 words
+in two orders, so that outputs at even and at odd columns both find their taps side by side (`_row_macs`).
 
 Planes hold a band of the rows; the rows that the next band needs again are moved up, not made again. All
 reads of a channel's rows come before the writes of the output rows that may take their place, so input and
@@ -62,7 +62,7 @@ class _Writer(ChannelWriter):
         asm.constant("r5", layer.groups)
         asm.op("str", "r5", frame.at("groups"))
         if layer.rest:
-            asm.op("mov", "r5", f"#{GROUP}")
+            asm.op("mov", "r5", f"#{layer.group}")
             asm.op("mov", "r6", "#0")
             asm.op("strd", "r5", "r6", frame.at("count"))
         if layer.bands == 1:
@@ -83,7 +83,7 @@ class _Writer(ChannelWriter):
 
     def _fill(self, rows: int) -> None:
         """`rows` plane rows at r3 get r4 ... r11."""
-        turns = rows * self.layer.plane_row // 32
+        turns, rest = divmod(rows * self.layer.plane_row, 32)
         if turns > 8:
             asm, times = self.asm, self._times
             asm.constant("r12", turns)
@@ -97,6 +97,8 @@ class _Writer(ChannelWriter):
         else:
             for _ in range(turns):
                 self.asm.op("stm", "r3!", "{r4-r11}")
+        if rest:  # planes of two channels
+            self.asm.op("stm", "r3!", "{r4-r7}")
 
     def _next_group(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
@@ -108,16 +110,16 @@ class _Writer(ChannelWriter):
         self._count(layer.groups - 1)
         asm.op("str", "r2", frame.at("groups"))
         asm.op("ldrd", "r3", "r4", frame.at("x"))
-        asm.op("add", "r3", "r3", f"#{GROUP}")
-        asm.op("add", "r4", "r4", f"#{GROUP}")
+        asm.op("add", "r3", "r3", f"#{layer.group}")
+        asm.op("add", "r4", "r4", f"#{layer.group}")
         if layer.rest:
-            # The last group loads the four channels that end with the last, and uses `rest` of them.
+            # The last group loads as many channels, those that end with the last, and uses `rest` of them.
             asm.op("cmp", "r2", "#1")
             asm.branch("bne", "full")
             self._count(1)
-            asm.op("sub", "r3", "r3", f"#{GROUP - layer.rest}")
+            asm.op("sub", "r3", "r3", f"#{layer.group - layer.rest}")
             asm.op("mov", "r5", f"#{layer.rest}")
-            asm.constant("r6", (GROUP - layer.rest) * layer.pitch)
+            asm.constant("r6", (layer.group - layer.rest) * layer.pitch)
             asm.op("strd", "r5", "r6", frame.at("count"))
             self._count(layer.groups - 1)
             asm.label("full")
@@ -158,30 +160,32 @@ class _Writer(ChannelWriter):
         x = Cursor(asm, "r0", -255, _WORD_REACH)
         to = Cursor(asm, "r1", -_PAIR_REACH, _PAIR_REACH)
         for block in range(layer.pitch // 8):
-            to.reach(8 * block, 8 * block + (GROUP - 1) * layer.pitch)
+            to.reach(8 * block, 8 * block + (layer.group - 1) * layer.pitch)
             self._unpack_block(4 * block - layer.pad_left, 8 * block, x, to)
         if not layer.by_rows:
             x.move(layer.in_row)
         to.move(layer.plane_row)
 
     def _unpack_block(self, column: int, at: int, x: Cursor, to: Cursor) -> None:
-        """Four columns of four channels."""
+        """Four columns of all channels of the group."""
         asm, layer = self.asm, self.layer
         inside = [0 <= column + i < layer.real_columns for i in range(4)]
+        four = layer.group == GROUP
         bytes_ = ["r2"] * 4
         for i in range(4):
             if inside[i]:
                 bytes_[i] = f"r{4 + i}"
-                asm.op("ldr", bytes_[i], x.at((column + i) * layer.in_step))
+                asm.op("ldr" if four else "ldrh", bytes_[i], x.at((column + i) * layer.in_step))
         pairs: list[tuple[str, str] | None] = []
         for i, (low, high) in ((0, ("r8", "r9")), (2, ("r10", "r11"))):
             if inside[i] or inside[i + 1]:
                 asm.op("pkhbt", low, bytes_[i], bytes_[i + 1], "lsl #16")
-                asm.op("pkhtb", high, bytes_[i + 1], bytes_[i], "asr #16")
+                if four:
+                    asm.op("pkhtb", high, bytes_[i + 1], bytes_[i], "asr #16")
                 pairs.append((low, high))
             else:
                 pairs.append(None)
-        for channel in range(GROUP):
+        for channel in range(layer.group):
             words = []
             for pair, fresh in zip(pairs, ("r4", "r5"), strict=True):
                 if pair is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyc.plan.arena import THOROUGH, WORK
+from tinyc.plan.needs import Needs
 from tinyc.plan.planner import plan_graph, solve
 from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, Task, problem_of
 from tinyc.plan.schedule import MAX_RUNS
@@ -16,6 +17,7 @@ __all__ = [
     "Buffer",
     "Choice",
     "InvalidPlanError",
+    "Needs",
     "Plan",
     "Problem",
     "Step",

@@ -69,6 +69,10 @@ def lifetimes(problem: Problem, order: Sequence[int]) -> dict[str, tuple[int, in
             dies[name] = step + 1
     for name in problem.outputs:
         dies[name] = len(order)
+    joins = list(problem.joins.items())
+    for name, parts in (*joins, *reversed(joins)):  # bytes that they share; a join may be part of another
+        end = max(dies[name], *(dies[part.name] for part in parts))
+        dies |= dict.fromkeys((name, *(part.name for part in parts)), end)
     return {name: (born[name], dies[name]) for name in problem.sizes}
 
 
@@ -81,17 +85,19 @@ def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout
     alive = lifetimes(problem, order)
     hosts: dict[str, str] = {}  # tensor -> the tensor at whose start it lives
     gaps: dict[tuple[str, str], tuple[Interval, ...]] = {}  # (x, y) -> forbidden start of y - start of x
+    kept = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
+    joined = {part.name: (name, part.offset) for name, parts in problem.joins.items() for part in parts}
     for step, index in enumerate(order):
         task = problem.tasks[index]
-        dying = [name for name in task.reads if alive[name][1] == step + 1 and name not in problem.outputs]
+        dying = [name for name in task.reads if alive[name][1] == step + 1 and kept.isdisjoint(problem.leaves(name))]
         inplace = [name for name in task.inplace if name in dying]
-        if inplace and merge:
+        if inplace and merge and task.writes[0] not in joined:
             hosts[task.writes[0]] = inplace[0]
             continue
         for name in dying:
             if (intervals := _handover(problem, task, name)) is not None:
                 gaps[name, task.writes[0]] = intervals
-    blocks = _blocks(problem, order, alive, hosts)
+    blocks = _blocks(problem, order, alive, {name: (host, 0) for name, host in hosts.items()} | joined)
     return Layout(blocks, conflicts(blocks, gaps))
 
 
@@ -101,20 +107,20 @@ def _handover(problem: Problem, task: Task, name: str) -> tuple[Interval, ...] |
     if name in task.inplace:
         return (-y, 0), (0, x)
     if name == task.row_input and task.rows is not None:
-        slide = slide_of(task.rows, task.forward)
-        return ((slide.low, slide.high),)
+        return slide_of(task.rows, task.forward).forbidden
     return None
 
 
 def _blocks(
-    problem: Problem, order: Sequence[int], alive: Mapping[str, tuple[int, int]], hosts: Mapping[str, str]
+    problem: Problem, order: Sequence[int], alive: Mapping[str, tuple[int, int]], hosts: Mapping[str, tuple[str, int]]
 ) -> tuple[Block, ...]:
     members: dict[str, list[Member]] = {}
     for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
-        root = name
+        root, at = name, 0
         while root in hosts:
-            root = hosts[root]
-        members.setdefault(root, []).append(Member(name, 0, problem.sizes[name], *alive[name]))
+            root, offset = hosts[root]
+            at += offset
+        members.setdefault(root, []).append(Member(name, at, problem.sizes[name], *alive[name]))
     tensors = [Block(tuple(found), problem.align) for found in members.values()]
     tasks = [problem.tasks[index] for index in order]
     scratch = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyc.plan.problem import Problem, Task
@@ -11,9 +11,9 @@ from tinyc.plan.slide import slide_of
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """If tensor `tensor` dies in the step, it and the output take `bytes` less than their sum."""
+    """If these tensors (one, or all parts of a join) die in the step, they and the output take `bytes` less."""
 
-    tensor: int
+    tensors: tuple[int, ...]
     bytes: int
 
 
@@ -55,19 +55,23 @@ class Costs:
         for i in dying:
             after -= self.size[i]
         # The output overlaps one dying input, the one with which that saves most.
-        return during - max((s.bytes for s in self.savings[task] if s.tensor in dying), default=0), after
+        return during - max(
+            (s.bytes for s in self.savings[task] if all(i in dying for i in s.tensors)), default=0
+        ), after
 
 
 def costs_of(problem: Problem) -> Costs:
     """The numbers of a problem."""
     names = list(problem.sizes)
     index = {name: i for i, name in enumerate(names)}
-    raw = list(problem.sizes.values())
+    raw = [0 if name in problem.joins else size for name, size in problem.sizes.items()]  # its parts have the bytes
+    reads = [tuple(dict.fromkeys(leaf for x in task.reads for leaf in problem.leaves(x))) for task in problem.tasks]
+    kept = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
     size = [round_up(n, problem.align) for n in raw]
     producer = {name: t for t, task in enumerate(problem.tasks) for name in task.writes}
     readers = [0] * len(names)
-    for t, task in enumerate(problem.tasks):
-        for name in task.reads:
+    for t, names_read in enumerate(reads):
+        for name in names_read:
             readers[index[name]] |= 1 << t
     needs = [{producer[name] for name in task.reads if name in producer} for task in problem.tasks]
     followers: list[list[int]] = [[] for _ in needs]
@@ -78,32 +82,37 @@ def costs_of(problem: Problem) -> Costs:
         size=tuple(size),
         slack=tuple(rounded - n for rounded, n in zip(size, raw, strict=True)),
         readers=tuple(readers),
-        kept=tuple(name in problem.outputs for name in names),
+        kept=tuple(name in kept for name in names),
         inputs=tuple(index[name] for name in dict.fromkeys(problem.inputs)),
         needs=tuple(sum(1 << t for t in before) for before in needs),
         followers=tuple(tuple(after) for after in followers),
-        reads=tuple(tuple(index[name] for name in task.reads) for task in problem.tasks),
+        reads=tuple(tuple(index[name] for name in names_read) for names_read in reads),
         writes=tuple(tuple(index[name] for name in task.writes) for task in problem.tasks),
         made=tuple(sum(size[index[name]] for name in task.writes) for task in problem.tasks),
         stays=tuple(
-            sum(size[index[name]] for name in task.writes if readers[index[name]] or name in problem.outputs)
+            sum(size[index[name]] for name in task.writes if readers[index[name]] or name in kept)
             for task in problem.tasks
         ),
         scratch=tuple(round_up(task.scratch_bytes, problem.align) for task in problem.tasks),
-        savings=tuple(_savings(problem, task, index) for task in problem.tasks),
+        savings=tuple(savings_of(problem, task, index) for task in problem.tasks),
     )
 
 
-def _savings(problem: Problem, task: Task, index: dict[str, int]) -> tuple[Saving, ...]:
+def savings_of(problem: Problem, task: Task, index: Mapping[str, int]) -> tuple[Saving, ...]:
+    """What the output of a task may save by overlapping an input, by input; index: number of each tensor."""
     if not task.writes:
         return ()
     y = round_up(problem.sizes[task.writes[0]], problem.align)
-    found = [Saving(index[name], y) for name in task.inplace]
+
+    def parts(name: str) -> tuple[int, ...]:
+        return tuple(index[leaf] for leaf in problem.leaves(name))
+
+    found = [Saving(parts(name), y) for name in task.inplace]
     if task.rows is not None:
         x = problem.sizes[task.row_input]
         both = slide_of(task.rows, task.forward).extent(x, problem.sizes[task.writes[0]])
         saving = round_up(x, problem.align) + y - round_up(both, problem.align)
-        found.append(Saving(index[task.row_input], max(saving, 0)))
+        found.append(Saving(parts(task.row_input), max(saving, 0)))
     return tuple(found)
 
 

@@ -26,6 +26,7 @@ def plan_graph(
     runs: int = MAX_RUNS,
     align: int = 4,
     scratch_align: int = 16,
+    fuse: bool | None = None,
 ) -> Plan:
     """Order of the steps, lifetimes and arena offsets of a graph; `choices` by node name (views have none).
 
@@ -34,11 +35,21 @@ def plan_graph(
     `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound. work: how
     long to look for offsets, see `arena.place`; THOROUGH for the last plan of many. runs: and for an order, see
     `best_order`.
+    With `fuse`, concats and slices that addresses can do are not run; None: where that takes no more bytes.
     The plan has been validated. Raises TinycError if an output of the model is a constant, and if `exact`
     needs OR-tools and it is not installed.
     """
-    problem = problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align)
-    return solve(problem, exact, work, runs)
+
+    def problem_with(moves: bool) -> Problem:
+        return problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align, fuse=moves)
+
+    problem = problem_with(fuse is not False)
+    fused = bool(problem.joins or problem.cuts)
+    plan = replace(solve(problem, exact, work, runs), fused=fused)
+    if fuse is not None or not fused:
+        return plan
+    copied = solve(problem_with(False), exact, work, runs)
+    return copied if copied.arena_bytes < plan.arena_bytes else plan
 
 
 def solve(problem: Problem, exact: bool = False, work: int = WORK, runs: int = MAX_RUNS) -> Plan:
@@ -84,6 +95,7 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
         where = scratch if block.scratch else offsets
         where.update({member.name: start + member.at for member in block.members})
     offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
+    offsets |= {name: offsets[cut.of] + cut.offset for name, cut in problem.cuts.items()}
     return Plan(
         steps=_steps(problem, order, offsets),
         buffers=_buffers(problem, order, offsets),
@@ -102,10 +114,10 @@ def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -
     for index in order:
         task = problem.tasks[index]
         bottom_up = False
-        if task.rows is not None and task.row_input not in task.inplace:
+        if task.rows is not None and not task.forward and task.row_input not in task.inplace:
             distance = offsets[task.writes[0]] - offsets[task.row_input]
             bottom_up = slide_of(task.rows, task.forward).low < distance < problem.sizes[task.row_input]
-        steps.append(Step(task.node, bottom_up))
+        steps.append(Step(task.node, bottom_up, bool(task.writes) and task.writes[0] in problem.joins))
     return tuple(steps)
 
 
@@ -118,6 +130,7 @@ def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int])
         for name in task.inplace:
             if alive[name][1] == step + 1 and offsets[name] == offsets[task.writes[0]]:
                 hosts[task.writes[0]] = Alias(name)
+    hosts |= {part.name: Alias(name, part.offset) for name, parts in problem.joins.items() for part in parts}
     views: dict[str, list[str]] = {}
     for view, tensor in problem.views.items():
         views.setdefault(tensor, []).append(view)
@@ -126,6 +139,10 @@ def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int])
         size, life = problem.sizes[name], alive[name]
         buffers.append(Buffer(name, size, problem.align, *life, hosts.get(name)))
         buffers += [Buffer(view, size, problem.align, *life, Alias(name)) for view in views.get(name, ())]
+    buffers += [
+        Buffer(name, cut.size, problem.align, *alive[cut.of], Alias(cut.of, cut.offset))
+        for name, cut in problem.cuts.items()
+    ]
     for step, task in enumerate(tasks):
         if task.scratch_bytes:
             buffers.append(Buffer(task.node, task.scratch_bytes, problem.scratch_align, step, step + 1, scratch=True))

@@ -10,11 +10,13 @@
   exceptions: in place (the kernel allows the output to take the bytes of an input that dies here,
   at the same start), and sliding (a row kernel whose input dies here: an output row may take the
   bytes of input rows that no later call needs, see `slide.py`).
+* join: a concat that does nothing, because its inputs were made one after the other in its output's bytes; cut: a slice
+  that is a place in its input (`moves.py`). The parts of a join and the join live as long as any of them is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,6 +24,8 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernels import Call, In, Kernel, Rows
 from tinyc.ops import all_ops
+from tinyc.plan.moves import Cut, Moves, Part, moves_of
+from tinyc.plan.states import lasting, views_of
 
 
 class Choice(Protocol):
@@ -67,6 +71,13 @@ class Problem:
     views: Mapping[str, str] = field(default_factory=dict)  # value -> tensor, reshapes only
     align: int = 4
     scratch_align: int = 16
+    cuts: Mapping[str, Cut] = field(default_factory=dict)  # value -> bytes of a tensor
+    joins: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)  # what a task that runs nothing writes
+
+    def leaves(self, name: str) -> tuple[str, ...]:
+        """The tensors that a join consists of, joins among them taken apart; of another tensor itself."""
+        parts = self.joins.get(name)
+        return (name,) if parts is None else tuple(leaf for part in parts for leaf in self.leaves(part.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +107,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node that runs, and the way it walks through its rows when it is a row kernel."""
+    """A node that runs, and the way it walks through its rows when it is a row kernel. joins: it has nothing to do."""
 
     node: str
     bottom_up: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,7 @@ class Plan:
     lower_bound_bytes: int
     arena_align: int
     optimal: bool
+    fused: bool = False  # concats and slices that addresses can do are not run
 
     @property
     def gap_bytes(self) -> int:
@@ -147,50 +160,68 @@ def problem_of(
     slide: bool = False,
     align: int = 4,
     scratch_align: int = 16,
+    fuse: bool = False,
 ) -> Problem:
     """The planning problem of a graph whose kernels are chosen.
 
-    With `slide`, row kernels may overlap input and output as far as rows are used up. Raises
-    TinycError if an output of the model is a constant or a reshape of one.
+    With `slide`, row kernels may overlap input and output as far as rows are used up; with `fuse`, concats and slices
+    that addresses can do are not run. Raises TinycError if an output of the model is a constant or a reshape of one.
     """
-    views: dict[str, str] = {}
-    tasks = []
-    for node in graph.nodes:
-        if all_ops()[node.op].view:
-            source = node.inputs[0]
-            views[node.outputs[0]] = views.get(source, source)
-        else:
-            tasks.append(_task(graph, node, choices[node.name], views, slide))
-    for name in graph.outputs:
+    kept = lasting(graph)
+    moves = moves_of(graph, align) if fuse else Moves(views_of(graph))
+    views = {**moves.views, **{name: cut.of for name, cut in moves.cuts.items()}}
+    tasks = [
+        task_of(graph, node, choices[node.name], moves, slide, kept)
+        for node in graph.nodes
+        if not all_ops()[node.op].view and node.outputs[0] not in moves.cuts
+    ]
+    wanted = [name for name in graph.sinks if views.get(name, name) not in kept]
+    for name in wanted:
         if views.get(name, name) in graph.consts:
             message = f"output '{name}' of the model is a constant"
             raise TinycError(message, graph.values[name].loc, "remove it from the outputs")
     sizes = {
-        name: value.size_bytes for name, value in graph.values.items() if name not in views and name not in graph.consts
+        name: value.size_bytes
+        for name, value in graph.values.items()
+        if name not in views and name not in graph.consts and name not in kept
     }
     used = {name for task in tasks for name in task.reads + task.writes} | set(graph.inputs)
     return Problem(
         tasks=tuple(tasks),
         sizes={name: size for name, size in sizes.items() if name in used},
         inputs=graph.inputs,
-        outputs=tuple(dict.fromkeys(views.get(name, name) for name in graph.outputs)),
-        views={name: tensor for name, tensor in views.items() if tensor in used},
+        outputs=tuple(dict.fromkeys(views.get(name, name) for name in wanted)),
+        views={name: tensor for name, tensor in moves.views.items() if tensor in used},
         align=align,
         scratch_align=scratch_align,
+        cuts=moves.cuts,
+        joins=moves.joins,
     )
 
 
-def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], slide: bool) -> Task:
-    tensors = [views.get(name, name) for name in node.inputs]
-    arena = [name for name in tensors if name and name not in graph.consts]
-    call = choice.kernel.lower(choice.site, choice.params) if slide else None
+def task_of(graph: Graph, node: Node, choice: Choice, moves: Moves, slide: bool, kept: Set[str]) -> Task:
+    """The task of a node with this kernel. kept: values that last from run to run, and have places of their own.
+
+    Parts of tensors, and tensors that become part of a join, are not given up to an output.
+    """
+    cuts = moves.cuts
+    tensors = [cuts[name].of if name in cuts else moves.views.get(name, name) for name in node.inputs]
+    if node.outputs[0] in moves.joins:
+        return Task(node.name, tuple(dict.fromkeys(tensors)), node.outputs)
+    parts = {part.name for parts in moves.joins.values() for part in parts}
+    parts |= {cuts[name].of for name in node.inputs if name in cuts}
+    arena = [name for name in tensors if name and name not in graph.consts and name not in kept]
+    own = kept.isdisjoint((*tensors, *node.outputs))  # reads and writes nothing but buffers of this plan
+    call = choice.kernel.lower(choice.site, choice.params) if slide and own else None
     rows = (call.flow or call.rows) if call is not None else None
-    row_input = _row_input(graph, node, call, rows, views)
+    row_input = _row_input(graph, node, call, rows, moves.views)
+    row_input = "" if row_input in parts or not cuts.keys().isdisjoint(node.inputs) else row_input
+    inplace = _inplace(graph, node, arena, tensors, choice.kernel) if node.outputs[0] not in kept else ()
     return Task(
         node=node.name,
         reads=tuple(dict.fromkeys(arena)),
-        writes=node.outputs,
-        inplace=_inplace(graph, node, tensors, choice.kernel),
+        writes=tuple(name for name in node.outputs if name not in kept),
+        inplace=tuple(name for name in inplace if name not in parts and not _shares(name, arena, moves)),
         scratch_bytes=choice.scratch_bytes,
         rows=rows if row_input else None,
         row_input=row_input,
@@ -198,14 +229,20 @@ def _task(graph: Graph, node: Node, choice: Choice, views: Mapping[str, str], sl
     )
 
 
-def _inplace(graph: Graph, node: Node, tensors: list[str], kernel: Kernel) -> tuple[str, ...]:
+def _shares(name: str, reads: Sequence[str], moves: Moves) -> bool:
+    """Whether the tensor is a join of which one of the others read is a part."""
+    parts = {part.name for part in moves.joins.get(name, ())}
+    return not parts.isdisjoint(reads) or any(_shares(part, reads, moves) for part in parts)
+
+
+def _inplace(graph: Graph, node: Node, arena: list[str], tensors: list[str], kernel: Kernel) -> tuple[str, ...]:
     """Tensors whose bytes the output may take: same shape (no broadcast; or more, where the kernel shrinks),
     no wider type, and no input that the kernel reads in another order is the same tensor."""
     y, allowed = graph.values[node.outputs[0]], kernel.inplace
     found = []
     for i in allowed:
         name = tensors[i] if i < len(tensors) else ""
-        if not name or name in graph.consts or name in found:
+        if name not in arena or name in found:
             continue
         x = graph.values[node.inputs[i]]
         alone = all(j in allowed for j, other in enumerate(tensors) if other == name)

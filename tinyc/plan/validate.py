@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernels import Rows
+from tinyc.kernels import Across, Rows
 from tinyc.plan.problem import Plan, Problem, Step, Task
 
 NOBODY = -1
@@ -65,6 +65,9 @@ def _check_places(problem: Problem, plan: Plan) -> None:
         _require(0 <= offset <= plan.arena_bytes - size, f"'{name}' leaves the arena")
     for view, tensor in problem.views.items():
         _require(plan.offsets.get(view) == plan.offsets[tensor], f"'{view}' is not where '{tensor}' is")
+    for name, cut in problem.cuts.items():
+        _require(plan.offsets.get(name) == plan.offsets[cut.of] + cut.offset, f"'{name}' is not a part of '{cut.of}'")
+        _require(0 <= cut.offset <= problem.sizes[cut.of] - cut.size, f"'{name}' leaves '{cut.of}'")
     _require(plan.lower_bound_bytes <= plan.arena_bytes, "the arena is smaller than its lower bound")
 
 
@@ -74,6 +77,10 @@ def _last_use(problem: Problem, tasks: list[Task]) -> dict[str, int]:
     for step, task in enumerate(tasks):
         last.update(dict.fromkeys(task.reads, step))
     last.update(dict.fromkeys(problem.outputs, len(tasks)))
+    for task in tasks:
+        for name in task.writes:
+            if name in problem.joins:  # whoever reads a part reads the join
+                last[name] = max(last[name], *(last[part.name] for part in problem.joins[name]))
     return last
 
 
@@ -98,10 +105,29 @@ def _replay(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[s
     for step, task in enumerate(tasks):
         arena.release({name for name in problem.inputs if step == 0 and last_use[name] < 0})
         dying = {name for name in task.reads if last_use[name] == step}
-        _run_step(arena, plan, plan.steps[step], task, dying)
+        if task.writes and task.writes[0] in problem.joins:
+            _join(arena, problem, task)
+        else:
+            _run_step(arena, plan, plan.steps[step], task, dying)
+        dying |= {name for name in problem.joins if last_use[name] == step}
         arena.release(dying | {name for name in task.writes if last_use[name] < 0})
     for name in problem.outputs:
         _require(arena.intact(name), f"output '{name}' is overwritten before the run ends")
+
+
+def _join(arena: _Arena, problem: Problem, task: Task) -> None:
+    """Nothing runs: the inputs lie one after the other where the output is, and are the output from now on."""
+    made, end = task.writes[0], 0
+    _require(len(task.writes) == 1 and not task.scratch_bytes, f"join '{task.node}' does something")
+    _require(tuple(part.name for part in problem.joins[made]) == task.reads, f"join '{task.node}' has other parts")
+    for part in problem.joins[made]:
+        there = arena.offsets[part.name] - arena.offsets[made]
+        _require(part.offset == there == end, f"'{part.name}' is not where '{made}' has it")
+        _require(arena.intact(part.name), f"join '{task.node}': '{part.name}' is overwritten")
+        end += problem.sizes[part.name]
+    _require(end == problem.sizes[made], f"'{made}' is not all parts of it")
+    for part in problem.joins[made]:
+        arena.become(part.name, made)
 
 
 def _run_step(arena: _Arena, plan: Plan, step: Step, task: Task, dying: set[str]) -> None:
@@ -115,7 +141,10 @@ def _run_step(arena: _Arena, plan: Plan, step: Step, task: Task, dying: set[str]
             arena.release({here[0]})
             arena.claim(name, f"step '{task.node}' in place")
         elif position == 0 and task.rows is not None and task.row_input in dying:
-            _walk(arena, step, task, task.rows)
+            if task.rows.across is not None and task.forward:
+                _walk_along(arena, step, task, task.rows, task.rows.across)
+            else:
+                _walk(arena, step, task, task.rows)
         else:
             arena.claim(name, f"step '{task.node}'")
     owner = arena.owner
@@ -145,6 +174,28 @@ def _walk(arena: _Arena, step: Step, task: Task, rows: Rows) -> None:
             _require(gone, f"{where} overwrites input row {row}, which is still needed")
 
 
+def _walk_along(arena: _Arena, step: Step, task: Task, rows: Rows, across: Across) -> None:
+    """Piece by piece: every byte is the input's still when it is read; a call reads each column once."""
+    x, y = task.row_input, task.writes[0]
+    _require(not step.bottom_up, f"step '{task.node}' cannot run bottom-up")
+    in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
+    for start in range(0, rows.out_h, rows.out_rows):
+        known = 0
+        for number in range(-(-out_w // across.columns)):
+            where = f"step '{task.node}', output row {start}, piece {number}"
+            until = min(max(across.ahead + number * across.columns * across.stride, known), in_w)
+            for row in _rows_read(rows, start):
+                at = row * rows.in_row_bytes
+                span = slice(at + known * across.in_step, at + until * across.in_step)
+                _require(arena.span_intact(x, span), f"{where}: input row {row} is overwritten")
+            known = until
+            left = number * across.columns
+            size = (min(left + across.columns, out_w) - left) * across.out_step
+            for row in range(start, min(start + rows.out_rows, rows.out_h)):
+                at = row * rows.out_row_bytes + left * across.out_step
+                arena.write_rows(x, y, at, size, rows.in_row_bytes, where)
+
+
 def _rows_read(rows: Rows, start: int) -> set[int]:
     taps = (
         r * rows.stride + k * rows.dilation - rows.pad_top
@@ -164,7 +215,8 @@ class _Arena:
         sizes: Mapping[str, int],
         offsets: Mapping[str, int],
     ) -> None:
-        self.owner, self.number, self.sizes, self.offsets = owner, number, sizes, offsets
+        self.owner, self.number, self.sizes, self.offsets = owner, dict(number), sizes, offsets
+        self.part_of: dict[str, str] = {}  # tensors that are parts of a join now
 
     def bytes_of(self, name: str) -> npt.NDArray[np.int64]:
         at = self.offsets[name]
@@ -176,6 +228,9 @@ class _Arena:
     def row_intact(self, name: str, row: int, row_bytes: int) -> bool:
         there = self.bytes_of(name)[row * row_bytes : (row + 1) * row_bytes]
         return bool((there == self.number[name]).all())
+
+    def span_intact(self, name: str, span: slice) -> bool:
+        return bool((self.bytes_of(name)[span] == self.number[name]).all())
 
     def take(self, at: int, size: int, owner: int, who: str) -> None:
         there = self.owner[at : at + size]
@@ -195,8 +250,14 @@ class _Arena:
         there[:] = self.number[y]
         return [int(row) for row in rows]
 
+    def become(self, part: str, whole: str) -> None:
+        """The bytes of `part` are those of `whole`; who asks for the part finds them."""
+        self.bytes_of(part)[:] = self.number[whole]
+        for name in (part, *(name for name, of in self.part_of.items() if of == part)):
+            self.number[name], self.part_of[name] = self.number[whole], whole
+
     def release(self, names: set[str]) -> None:
-        """What is left of these tensors belongs to nobody."""
-        for name in names:
+        """What is left of these tensors belongs to nobody; parts of a join go with it."""
+        for name in names - self.part_of.keys():
             there = self.bytes_of(name)
             there[there == self.number[name]] = NOBODY

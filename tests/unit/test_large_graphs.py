@@ -1,0 +1,82 @@
+"""Graphs of hundreds of layers are planned in bounded effort, counted and not timed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinyc import memory
+from tinyc import shrink as shrinking
+from tinyc.numerics import Numerics
+from tinyc.plan import Plan, plan_graph
+from tinyc.select import Goal, candidates, choose
+from tinyc.stream.cuts import WORK, measure
+from tinyc.stream.forms import problem_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import large_graphs
+
+ISA = frozenset[str]()
+COUNT = 100
+
+
+@pytest.fixture(scope="module")
+def network() -> large_graphs.Graph:
+    return large_graphs.network(COUNT)
+
+
+def test_the_generator_makes_chains_and_blocks(network: large_graphs.Graph) -> None:
+    assert COUNT <= len(network.nodes) <= COUNT + 5
+    assert {node.op for node in network.nodes} == {"conv2d", "depthwise_conv2d", "add"}
+    assert len({network.values[node.outputs[0]].shape for node in network.nodes}) == 2
+
+
+def test_few_plans_of_a_large_graph_are_tried(network: large_graphs.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def counted(*args: object, **options: object) -> Plan:
+        plans.append(plan_graph(*args, **options))  # type: ignore[arg-type]
+        return plans[-1]
+
+    monkeypatch.setattr(shrinking, "plan_graph", counted)
+    found = candidates(network, ISA, Numerics.TFLM)
+    chosen = choose(found, Goal("speed"))
+    for price in (0.01, 0.2):
+        plans.clear()
+        _, plan = shrinking.shrink(network, found, chosen, price, None)
+        assert len(plans) <= shrinking.PLANS // 4 + 2
+        assert plan.arena_bytes <= plans[0].arena_bytes
+        assert plan.gap_bytes == 0
+
+
+def test_very_large_graphs_are_streamed_only_where_they_must(
+    network: large_graphs.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    def counted(*args: object, **options: object) -> None:
+        tried.append(1)
+
+    monkeypatch.setattr(memory, "plan_streamed", counted)
+    monkeypatch.setattr(memory, "STREAMED_UP_TO", COUNT - 1)
+    found = candidates(network, ISA, Numerics.TFLM)
+    chosen = choose(found, Goal("speed"))
+    memory.plan_memory(network, found, chosen, "speed", "balanced", None, None)
+    assert not tried
+    memory.plan_memory(network, found, chosen, "speed", "balanced", 1, None)
+    assert tried
+
+
+@pytest.mark.slow
+def test_groups_of_a_large_graph_are_tried_as_far_as_the_work_allows(network: large_graphs.Graph) -> None:
+    found = candidates(network, ISA, Numerics.TFLM)
+    problem = problem_of(network, found)
+    measured = measure(problem)
+    alone = sum(layer.walk.turns if layer.walk else 1 for layer in problem.layers)
+    longer = [one.group for one in measured if one.group.stop - one.group.start > 1]
+    assert longer
+    assert sum(len(group.turns) for group in longer) <= WORK
+    assert sum(len(one.group.turns) for one in measured) <= WORK + 3 * alone

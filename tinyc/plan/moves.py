@@ -1,0 +1,105 @@
+"""Concat and slice without a copy: where the parts lie one after the other, addresses do it.
+
+* cut: a slice that is one run of its input's bytes is a place in its input.
+* join: a concat along the outermost axis that counts lays whole inputs one after the other; their makers write them
+  there, and the concat does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tinyc.ir.graph import Graph, Node
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
+from tinyc.ops.slice import byte_loops
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A value that is `size` bytes of a tensor, from byte `offset` on."""
+
+    of: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor that is a part of a join, from byte `offset` on."""
+
+    name: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """views: value -> the tensor whose bytes it is, all of them. joins: output of a concat -> its parts in order."""
+
+    views: Mapping[str, str]
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
+    joins: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+
+
+def moves_of(graph: Graph, align: int) -> Moves:
+    """What of the graph needs no copy, at places that are multiples of `align`; nothing in a graph with states."""
+    views: dict[str, str] = {}
+    cuts: dict[str, Cut] = {}
+    joins: dict[str, tuple[Part, ...]] = {}
+    parts: set[str] = set()
+    for node in graph.nodes:
+        if all_ops()[node.op].view:
+            _view(graph, node, views, cuts)
+        elif graph.states:
+            continue
+        elif node.op == "slice":
+            cut = _cut(graph, node, views, cuts, align)
+            if cut is not None:
+                cuts[node.outputs[0]] = cut
+        elif node.op == "concat":
+            join = _join(graph, node, views, cuts, align)
+            if join is not None and parts.isdisjoint(part.name for part in join):
+                joins[node.outputs[0]] = join
+                parts |= {part.name for part in join}
+    return Moves(views, cuts, joins)
+
+
+def _view(graph: Graph, node: Node, views: dict[str, str], cuts: dict[str, Cut]) -> None:
+    source, made = node.inputs[0], node.outputs[0]
+    if source in cuts:
+        cuts[made] = cuts[source]
+    else:
+        views[made] = views.get(source, source)
+
+
+def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int) -> Cut | None:
+    source, made = node.inputs[0], node.outputs[0]
+    if views.get(source, source) in graph.consts:
+        return None
+    offset, loops, _ = byte_loops(Site(graph, node, Numerics.OURS))
+    outer = cuts.get(source)
+    root, start = (outer.of, outer.offset) if outer else (views.get(source, source), 0)
+    if loops or (start + offset) % align:
+        return None
+    return Cut(root, start + offset, graph.values[made].size_bytes)
+
+
+def _join(
+    graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int
+) -> tuple[Part, ...] | None:
+    y = graph.values[node.outputs[0]]
+    axis = node.attrs.axis % len(y.shape)
+    if any(n != 1 for n in y.shape[:axis]) or any(name in cuts for name in node.inputs):
+        return None
+    names = [views.get(name, name) for name in node.inputs]
+    if len(set(names)) != len(names) or any(name in graph.consts for name in names):
+        return None
+    parts, offset = [], 0
+    for name in names:
+        if offset % align:
+            return None
+        parts.append(Part(name, offset))
+        offset += graph.values[name].size_bytes
+    return tuple(parts)
