@@ -54,7 +54,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`nodes` is empty when there are problems. const_bytes: as stored in the model, after folding."""
+    """`nodes` is empty when there are problems. const_bytes: as stored in the model, after folding. states: what lasts
+    from run to run."""
 
     model: str
     model_sha256: str
@@ -64,6 +65,7 @@ class Inspection:
     macs: int
     const_bytes: int
     problems: tuple[Problem, ...]
+    states: tuple[TensorFacts, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,6 +88,7 @@ def inspect_model(path: Path) -> Inspection:
         macs=sum(node.macs for node in nodes),
         const_bytes=sum(array.nbytes for array in graph.consts.values()),
         problems=(),
+        states=tuple(_tensor(graph.values[state.name]) for state in graph.states),
     )
 
 

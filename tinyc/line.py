@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -153,4 +154,6 @@ def _reason(error: Exception) -> str:
         errno.EBUSY: "another program has it open",
         errno.EIO: "the device is gone",
     }
+    if os.strerror(errno.ENOTTY) in str(error):  # pyserial puts it into a text of its own
+        return "it is no serial port"
     return reasons.get(code) or str(error) if code is not None else str(error)

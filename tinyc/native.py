@@ -113,6 +113,7 @@ class Library:
                 hint="build it without --incremental to call it from Python",
             )
         self._run = getattr(shared, f"{name}_push_row" if self._rows else f"{name}_run")
+        self._reset = getattr(shared, f"{name}_reset") if f"{prefix}_STATE_BYTES" in defines else None
         self._run.restype = ctypes.c_int
         self._run.argtypes = [ctypes.c_void_p, *([ctypes.c_int32, ctypes.c_void_p] if self._rows else [])]
         self._input_at = [] if self._rows else _addresses(shared, f"{name}_input_", len(self.inputs))
@@ -135,7 +136,8 @@ class Library:
 
         Integers are taken as they are, and integers come back, those of the board bit for bit. Reals are
         quantized as the C helpers do, and reals (float32) come back. real=True, False: reals or
-        integers come back in any case. Raises TinycError when the arrays do not fit.
+        integers come back in any case. Samples of a model with state are one sequence that begins with a
+        reset. Raises TinycError when the arrays do not fit.
         """
         if len(inputs) != len(self.inputs):
             raise TinycError(f"{self.name} takes {len(self.inputs)} inputs, found {len(inputs)}")
@@ -186,7 +188,10 @@ class Library:
     def _arena(self) -> npt.NDArray[np.uint8]:
         memory = np.zeros(self.arena_bytes + self._align, np.uint8)
         start = -memory.ctypes.data % self._align
-        return memory[start : start + self.arena_bytes]
+        arena = memory[start : start + self.arena_bytes]
+        if self._reset is not None:
+            self._reset(ctypes.c_void_p(arena.ctypes.data))
+        return arena
 
     def _infer(self, samples: list[Array]) -> list[Array]:
         """[n, *sample_shape] of every output."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tinyc.build.toolchain import find_toolchain
 from tinyc.cycles import core_of, model_cycles
 from tinyc.errors import TinycError
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples
-from tinyc.run import Inputs, find_target
+from tinyc.run import Inputs, find_target, firmware_board
 from tinyc.run.serial import SerialTarget
 from tinyc.verify import compare, reference_outputs
 
@@ -83,10 +83,10 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
     rows = (samples.sample(index, graph) for index in range(len(samples)))
     inputs = [[row[name].tobytes() for name in graph.inputs] for row in rows]
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples)
+        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         with progress.stage("compile"):
-            firmware = _firmware(Path(name), compiled, board, options)
+            firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)
         with progress.stage("run"):
             ran = SerialTarget(port, baud or uart.baud, version_text(compiled)).run(firmware, inputs)
         with progress.stage("model"):
@@ -120,7 +120,8 @@ def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) 
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     toolchain = find_toolchain(board, options.toolchain)
-    return compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    return replace(made, sequence=options.sequence)
 
 
 def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs) -> tuple[int | None, str | None]:

@@ -21,7 +21,9 @@ from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op
 
-_EMITTERS = frozenset({"emit", "insert", "emit_image"})  # methods of the importers' Step that add a node
+_EMITTERS = frozenset({"emit", "insert", "emit_image", "make"})  # methods of the importers that add a node
+
+_IMPORTERS = "tinyc.load."  # where functions are that importers share
 
 _HEAD = """\
 # Operators
@@ -74,10 +76,11 @@ def _emitted(function: Callable[..., Any], foreign: str, seen: frozenset[str]) -
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _EMITTERS:
             yield from _named(call.args[0], tree, scope, foreign)
-        elif isinstance(call.func, ast.Name) and call.func.id not in seen:
-            called = scope.get(call.func.id)
-            if inspect.isfunction(called) and called.__module__ == function.__module__:
-                yield from _emitted(called, foreign, seen | {call.func.id})
+        given = [arg for arg in call.args if isinstance(arg, ast.Name) and arg.id.startswith("_")]
+        for name in (call.func, *given):  # called here, or by what is called
+            called = scope.get(name.id) if isinstance(name, ast.Name) and name.id not in seen else None
+            if isinstance(name, ast.Name) and inspect.isfunction(called) and called.__module__.startswith(_IMPORTERS):
+                yield from _emitted(called, foreign, seen | {name.id})
 
 
 class _Known(ast.NodeTransformer):
@@ -146,6 +149,7 @@ def _kernel(kernel: Kernel) -> str:
     core = ", ".join(sorted(kernel.isa)) or "any"
     takes = "; ".join(map(condition_text, kernel.when)) or "everything"
     how = ", written for the layer" if kernel.specialize is not None else ""
+    how += ", on boards with slow flash" if kernel.slow_flash else ""
     return f"| `{kernel.name}`{how} | {core} | {_escaped(takes)} |"
 
 

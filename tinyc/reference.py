@@ -6,8 +6,8 @@ return is then called per sample. `run_int` and `run_float` do both for a single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -50,25 +50,37 @@ class Program:
     graph: Graph
     steps: tuple[Step, ...]
     dtypes: Mapping[str, type]  # of the inputs
+    initial: Mapping[str, Array] = field(default_factory=dict)  # states after a reset
 
     def __call__(self, inputs: Mapping[str, Array], keep: Keep = ()) -> dict[str, Array]:
         """Outputs by name, and of the other values those named in `keep` ("all": every activation).
 
         An input has its value's shape, or holds n samples: on an axis more in front, or in place of a
-        leading 1. Then the results are stacked the same way. TinycError for a missing, surplus or
-        misshapen input, or one of another kind of number (an integer graph takes integers, not reals).
+        leading 1. Then the results are stacked the same way; of a model with state they are one sequence
+        that begins with a reset. TinycError for a missing, surplus or misshapen input, or one of another
+        kind of number (an integer graph takes integers, not reals).
         """
         arrays = self._typed(inputs)
         if all(a.shape == self.graph.values[name].shape for name, a in arrays.items()):
-            return self._one(arrays, keep)
+            return next(self._run([arrays], keep))
         samples, join = self._split(arrays)
-        runs = [self._one(sample, keep) for sample in samples]
+        runs = list(self._run(samples, keep))
         return {name: join([run[name] for run in runs]) for name in runs[0]}
 
-    def _one(self, inputs: Mapping[str, Array], keep: Keep) -> dict[str, Array]:
-        known = dict(inputs)
-        for step in self.steps:
-            known.update(step(known))
+    def sequence(self, samples: Iterable[Mapping[str, Array]], keep: Keep = ()) -> Iterator[dict[str, Array]]:
+        """The same for one sample after the other, from a reset on, each with the state that the last one left."""
+        return self._run(map(self._typed, samples), keep)
+
+    def _run(self, samples: Iterable[Mapping[str, Array]], keep: Keep) -> Iterator[dict[str, Array]]:
+        states = {state.name: self.initial[state.name] for state in self.graph.states}
+        for sample in samples:
+            known = {**sample, **states}
+            for step in self.steps:
+                known.update(step(known))
+            states = {state.name: known[state.after] for state in self.graph.states}
+            yield self._kept(known, keep)
+
+    def _kept(self, known: dict[str, Array], keep: Keep) -> dict[str, Array]:
         if keep == "all":
             return known
         wanted = dict.fromkeys((*self.graph.outputs, *keep))
@@ -113,7 +125,8 @@ def prepare_int(graph: Graph, numerics: Numerics) -> Program:
     TinycError where an operator cannot be computed in integers, with the node's place.
     """
     steps = tuple(_int_step(graph, node, numerics) for node in graph.nodes)
-    return Program(graph, steps, {name: NUMPY_DTYPE[graph.values[name].dtype] for name in graph.inputs})
+    initial = {state.name: graph.initial(state) for state in graph.states}
+    return Program(graph, steps, {name: NUMPY_DTYPE[graph.values[name].dtype] for name in graph.inputs}, initial)
 
 
 def _int_step(graph: Graph, node: Node, numerics: Numerics) -> Step:
@@ -131,7 +144,8 @@ def prepare_float(graph: Graph) -> Program:
     """The graph in float32; constants of an integer graph become the reals they stand for."""
     consts = {name: _reals(array, graph.values[name].quant) for name, array in graph.consts.items()}
     steps = tuple(Step(node, operator(node).float_ref, node.attrs, consts) for node in graph.nodes)
-    return Program(graph, steps, dict.fromkeys(graph.inputs, np.float32))
+    initial = {state.name: _reals(graph.initial(state), graph.values[state.name].quant) for state in graph.states}
+    return Program(graph, steps, dict.fromkeys(graph.inputs, np.float32), initial)
 
 
 def _reals(array: Array, quant: Quant | None) -> Array:

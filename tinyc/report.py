@@ -60,7 +60,8 @@ class Verify:
 class Accuracy:
     """The integer model against the float model on the same inputs; top1 where labels are known.
 
-    sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max.
+    sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max. integers: widths of
+    weights and activations, in words.
     """
 
     inputs: int
@@ -68,6 +69,7 @@ class Accuracy:
     agreement: float
     top1_float: float | None = None
     top1_int: float | None = None
+    integers: str = "int8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class Report:
     cycle_model: str | None = None
     groups: tuple[Group, ...] = ()  # empty: every step finishes its output before the next one begins
     input_rows: bool = False  # the input is given row by row
+    state_bytes: int = 0  # of the arena, kept from run to run
     calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
 
     @property

@@ -29,15 +29,22 @@ Outputs = Sequence[Sequence[Array]]  # [sample][graph output]
 
 
 def reference_outputs(
-    graph: Graph, program: Program, samples: Samples, on_sample: Callable[[], None] = lambda: None
+    graph: Graph,
+    program: Program,
+    samples: Samples,
+    on_sample: Callable[[], None] = lambda: None,
+    sequence: int = 0,
 ) -> list[list[Array]]:
-    """The integer reference's outputs of every sample."""
+    """The integer reference's outputs of every sample. sequence: a model with state is reset after each `sequence`
+    samples (0: never), as in `run.protocol.requests`."""
     run = prepare_int(graph, program.numerics)
     outputs = []
-    for index in range(len(samples)):
-        result = run(samples.sample(index, graph))
-        outputs.append([result[name] for name in graph.outputs])
-        on_sample()
+    length = sequence or max(len(samples), 1)
+    for start in range(0, len(samples), length):
+        several = range(start, min(start + length, len(samples)))
+        for result in run.sequence(samples.sample(index, graph) for index in several):
+            outputs.append([result[name] for name in graph.outputs])
+            on_sample()
     return outputs
 
 
@@ -75,11 +82,13 @@ def compare(graph: Graph, got: Sequence[Sequence[bytes]], wanted: Outputs) -> Co
 
 
 def first_difference(
-    graph: Graph, program: Program, sample: Mapping[str, Array], dumped: Mapping[int, bytes]
+    graph: Graph, program: Program, samples: Sequence[Mapping[str, Array]], dumped: Mapping[int, bytes]
 ) -> str | None:
-    """Which step's output is the first to differ from the reference, in words; None when all are equal."""
+    """Which step's output is the first to differ from the reference, in words; None when all are equal.
+
+    dumped: of the last of the samples; the others led a model with state to it."""
     run = prepare_int(graph, program.numerics)
-    values = run(dict(sample), keep="all")
+    (*_, values) = run.sequence(samples, keep="all")
     for step in program.steps:
         value = step.outputs[0].value
         expected = np.asarray(values[value.name]).ravel()

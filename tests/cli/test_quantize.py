@@ -71,11 +71,34 @@ def test_what_people_read(tinyc, model: Path) -> None:  # noqa: F811
         assert words in ran.out
 
 
+@pytest.mark.parametrize("ending", ["onnx", "tflite"])
+def test_int16(tinyc, model: Path, tmp_path: Path, ending: str) -> None:  # noqa: F811
+    """Of all layers in one format and of one layer in the other, saved and run in its own runtime."""
+    words = ("--activations", "int16") if ending == "tflite" else ("--int16-layers", "conv")
+    ran: Ran = tinyc("quantize", model, *QUICK, *words, "-o", tmp_path / f"q.{ending}", "--json")
+    assert ran.code == 0
+    found = ran.json
+    layers = {layer["op"]: layer["value_bits"] for layer in found["diagnosis"]["layers"]}
+    if ending == "tflite":
+        assert found["integers"] == "int8 weights, int16 activations"
+        assert set(layers.values()) == {16}
+        assert found["diagnosis"]["sqnr_db"] > 35
+    else:
+        assert found["integers"] == "int8 weights, int8 and int16 activations"
+        assert (layers["conv2d"], layers["softmax"]) == (16, 8)
+        assert found["int16_layers"] == ["conv", "pool"]  # the pool reads what the convolution makes
+    if found["saved"]["runtime"] is not None:
+        assert found["saved"]["largest_step"] <= (4 if ending == "onnx" else 30)  # of 256, of 32768
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("-o", "q.pb"), "end in .onnx or .tflite"),
         (("--max-loss", "2"), "--weights auto"),
+        (("--min-sqnr", "30"), "--activations auto"),
+        (("--int16-layers", "cnv", *QUICK), "no layer is called 'cnv'"),
+        (("--activations", "auto", "--min-sqnr", "150", *QUICK), "out of reach"),
         (("--picture-std", "0"), "it is zero"),
         (("--picture-mean", "red"), "give numbers"),
         (("-e", "absent.npz"), "no such file"),
@@ -182,6 +205,8 @@ def test_the_worst_layer_is_found(tmp_path: Path) -> None:
     assert "more varied, inputs" in advice(made, replace(worst, clipped=0.02))
     assert "--equalize on" in advice(made, replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
     assert "--weights auto" in advice(made, replace(worst, bits=4))
+    assert "--int16-layers '" in advice(made, replace(worst, weights_db=60.0, values_db=20.0))
+    assert "16 bits already" in advice(made, replace(worst, weights_db=60.0, values_db=20.0, value_bits=16))
 
 
 def test_labels_decide_what_is_measured(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def test_only_the_kernels_in_use_are_copied() -> None:
         "tc_conv2d_s8_scalar.h",
         "tc_mean_s8.h",
         "tc_fully_connected_s8.h",
+        "tc_softmax_fixed.h",
         "tc_softmax_s8.h",
     }
 

@@ -44,10 +44,10 @@ TASKS = [
         (*("conv2d",) * 3, "add", *("conv2d", "conv2d", "conv2d", "add") * 2, *CNN_HEAD),
         1e-5,
         21,
-        20,
+        21,
     ),
     Task("sww", "sww_dev", (*("depthwise_conv2d", "conv2d") * 4, *CNN_HEAD[1:]), 1e-5, 35, 40),
-    Task("vww", "vww_synthetic", ("conv2d", *("depthwise_conv2d", "conv2d") * 13, *CNN_HEAD), 1e-5, 35, 30),
+    Task("vww", "vww_synthetic", ("conv2d", *("depthwise_conv2d", "conv2d") * 13, *CNN_HEAD), 1e-5, 35, 42),
 ]
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
@@ -131,7 +131,7 @@ def test_accuracy_on_inputs_not_calibrated_with(models_dir: Path, task: Task) ->
 
 
 def test_keyword_model_in_four_bits(models_dir: Path) -> None:
-    """All weights in 4 bits, learned on one half of the inputs: at least 18 dB and 95 % agreement on the other."""
+    """All weights in 4 bits, learned on one half of the inputs: at least 20 dB and 95 % agreement on the other."""
     task = TASKS[0]
     graph, calibration = prepared(models_dir, task)
     name = graph.inputs[0]
@@ -139,8 +139,29 @@ def test_keyword_model_in_four_bits(models_dir: Path) -> None:
     recipe = Recipe("mse", equalize=False, rounding="learned", weights="int4")
     found = integer_outputs(quantize_model(graph, half, recipe), calibration.inputs[name][1::2])
     expected = outputs(models_dir, task)[1::2]
-    assert sqnr_db(found, expected) >= 18
+    assert sqnr_db(found, expected) >= 20
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.95
+
+
+@pytest.mark.slow
+def test_keywords_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
+    """4 and 8 bits mixed, learned on either half of the inputs: the other half loses less than half a percent of top-1
+    in all."""
+    task = TASKS[0]
+    graph, calibration = prepared(models_dir, task)
+    x, expected = calibration.inputs[graph.inputs[0]], outputs(models_dir, task)
+    full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if node.op in WEIGHTED)
+    found = np.empty_like(expected)
+    for first in (0, 1):
+        half = replace(calibration, inputs={graph.inputs[0]: x[first::2]})
+        made = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
+        assert weight_bytes(made) <= 0.55 * full
+        found[1 - first :: 2] = integer_outputs(made, x[1 - first :: 2])
+        assert sqnr_db(found[1 - first :: 2], expected[1 - first :: 2]) >= 22
+    with np.load(input_file(models_dir, task), allow_pickle=False) as held:
+        labels = held["y"]
+    right, wanted = ((y.argmax(axis=1) == labels).mean() for y in (found, expected))
+    assert right > wanted - 0.005
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ ZOO = [
     "mobilenet96_int8",
     "person_detect_int8",
 ]
-SYNTHETIC = ["elementwise_mix", "gru_unrolled", "tcn_conv1d", "unet_hswish_tconv"]
+SYNTHETIC = ["attention_norm", "elementwise_mix", "gru_unrolled", "tcn_conv1d", "unet_hswish_tconv"]
 # Operators on 16-bit activations, and how many models of each there are; their numbers are even.
 SEANET = {
     "add": 9,
@@ -84,6 +84,20 @@ def test_operator_mixes(models_dir: Path, model: str) -> None:
     graph = normalize(load_model(folder / f"{model}_int8.tflite"))
     io = read(folder / f"{model}_io.npz")
     np.testing.assert_array_equal(run(graph, Numerics.TFLM, io["in0"]), io["out0_tflm"])
+
+
+@pytest.mark.parametrize("model", ["svdf_seeded_int8", "streaming_vad_int8", "lstm_mnist_int8"])
+def test_models_with_state(models_dir: Path, model: str) -> None:
+    """One sequence, or for samples that are independent a reset before each."""
+    path = models_dir / "zoo" / f"{model}.tflite"
+    graph, io = normalize(load_model(path)), read(path.with_name(f"{model}_io.npz"))
+    assert graph.states
+    name = graph.inputs[0]
+    steps = [{name: x.reshape(graph.values[name].shape)} for x in io["in0"]]
+    sequences = [steps] if io["mode"] == "stateful" else [[step] for step in steps]
+    run = prepare_int(graph, Numerics.TFLM)
+    found = [made[graph.outputs[0]] for sequence in sequences for made in run.sequence(sequence)]
+    np.testing.assert_array_equal(np.stack(found), io["out0_tflm"])
 
 
 def test_detector_with_float_ports(models_dir: Path) -> None:

@@ -29,16 +29,17 @@ def one_node(
     zero: int = 0,
     consts: Mapping[str, Array] | None = None,
     dtype: DType | None = None,
+    others: Sequence[Value] = (),
 ) -> Graph:
-    """The graph of one node with output `y`, whose shape and (unless given) dtype `infer` says."""
+    """The graph of one node with output `y`, whose shape and (unless given) dtype `infer` says, and further outputs."""
     fixed = {name: read_only(array) for name, array in (consts or {}).items()}
-    (kind,) = all_ops()[op].infer(attrs, *inputs)
+    (kind, *_) = all_ops()[op].infer(attrs, *inputs)
     y = tensor("y", kind.shape, scale, zero, dtype or kind.dtype)
     names = tuple(value.name for value in inputs)
-    node = Node(f"the_{op}", op, names, ("y",), attrs)
-    values = {value.name: value for value in (*inputs, y)}
+    node = Node(f"the_{op}", op, names, ("y", *(value.name for value in others)), attrs)
+    values = {value.name: value for value in (*inputs, y, *others)}
     free = tuple(dict.fromkeys(name for name in names if name not in fixed))
-    return Graph("one_node", free, ("y",), (node,), values, fixed)
+    return Graph("one_node", free, node.outputs, (node,), values, fixed)
 
 
 def as_tflite(graph: Graph, code: str, options: str = "", fields: Mapping[str, Any] | None = None) -> bytes:

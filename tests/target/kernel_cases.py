@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from machines import target_for
+from product_cases import product_cases
+from state_cases import state_cases
 from wide_cases import other_cases, weighted_cases
 
 from tests.ops.harness import OneStepPlan
@@ -115,7 +117,8 @@ def _others() -> Iterator[Graph]:
 
 def cases() -> list[Graph]:
     """One-node graphs."""
-    return [*_convolutions(), *_elementwise(), *_others(), *weighted_cases(), *other_cases()]
+    many = (_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases)
+    return [case for cases_of in many for case in cases_of()]
 
 
 def samples_of(graph: Graph) -> Mapping[str, Array]:
@@ -169,12 +172,13 @@ def together(isa: frozenset[str], numerics: Numerics) -> Together:
         consts |= {renamed[name]: array for name, array in case.consts.items()}
         inputs |= {renamed[name]: array for name, array in samples_of(case).items()}
         for taker in takers:
-            y = f"c{number}_{taker}_y"
-            values[y] = replace(case.values["y"], name=y)
             name = f"c{number}_{taker}"
-            nodes.append(Node(name, node.op, tuple(renamed[x] for x in node.inputs), (y,), node.attrs))
+            made = tuple(f"{name}_{y}" for y in node.outputs)
+            values |= {new: replace(case.values[y], name=new) for new, y in zip(made, node.outputs, strict=True)}
+            taken = tuple(renamed[x] if x else "" for x in node.inputs)
+            nodes.append(Node(name, node.op, taken, made, node.attrs))
             prefer[name] = taker
-    outputs = tuple(node.outputs[0] for node in nodes)
+    outputs = tuple(y for node in nodes for y in node.outputs)
     return Together(Graph("all", tuple(inputs), outputs, tuple(nodes), values, consts), prefer, inputs)
 
 
@@ -191,10 +195,12 @@ def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Nu
         firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
         ran = target_for(board.name, None).run(firmware, [[made.inputs[x].tobytes() for x in graph.inputs]])
     wanted = run_int(graph, made.inputs, numerics)
+    found = dict(zip(graph.outputs, ran.outputs[0], strict=True))
     differ = [
         f"{node.op}: {made.prefer[node.name]} (case {node.name.split('_')[0]})"
-        for node, found in zip(graph.nodes, ran.outputs[0], strict=True)
-        if found != np.ascontiguousarray(wanted[node.outputs[0]]).tobytes()
+        for node in graph.nodes
+        for y in node.outputs
+        if found[y] != np.ascontiguousarray(wanted[y]).tobytes()
     ]
     assert not differ, f"{board.name}, {compiler}: other bytes than the reference from {differ}"
     assert not ran.damaged_guards

@@ -19,6 +19,7 @@ from tinyc.run.protocol import (
     fault_reason,
     parse_fault,
     parse_result,
+    requests,
 )
 
 
@@ -94,3 +95,17 @@ def test_fault_reason(cfsr: int, reason: str) -> None:
 
 def test_fault_without_registers_is_a_stack_overflow() -> None:
     assert "the stack overflowed" in fault_reason(fault(0x1000, pc=0xFFFFFFFF))
+
+
+@pytest.mark.parametrize(
+    ("sequence", "kinds"),
+    [
+        (None, "RUN RUN RUN END"),
+        (0, "RESET RUN RUN RUN END"),
+        (2, "RESET RUN RUN RESET RUN END"),
+        (1, "RESET RUN RESET RUN RESET RUN END"),
+    ],
+)
+def test_requests_reset_models_with_state(sequence: int | None, kinds: str) -> None:
+    frames = FrameReader().feed(requests([[b"a"], [b"b"], [b"c"]], sequence))
+    assert [Request(frame.type).name for frame in frames] == kinds.split()

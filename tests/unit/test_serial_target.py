@@ -8,7 +8,7 @@ import threading
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class FakeBoard:
     deaf: int = 0
     hello: bytes = b""
     runs: list[bytes] = field(default_factory=list)
+    resets: list[int] = field(default_factory=list)  # how many RUNs came before each
 
     @contextmanager
     def at_port(self) -> Iterator[str]:
@@ -79,6 +80,9 @@ class FakeBoard:
     def _answer(self, kind: int, payload: bytes) -> bytes:
         if kind == Request.INFO:
             return self.info
+        if kind == Request.RESET:
+            self.resets.append(len(self.runs))
+            return encode(Reply.RESET)
         self.runs.append(payload)
         return self.answers[min(len(self.runs), len(self.answers)) - 1] or b""
 
@@ -101,6 +105,27 @@ def test_outputs_stack_and_cycles() -> None:
     assert found.stack_bytes == 96
     assert found.guards_intact
     assert board.runs == [b"\x00\x01\x02ab", b"\x01\x01\x02ab"]
+
+
+def run_with_state(board: FakeBoard, inferences: int, sequence: int) -> Any:
+    made = replace(firmware(), info=replace(INFO, has_state=True), sequence=sequence)
+    with board.at_port() as port:
+        return SerialTarget(port, 115_200, "", 5).run(made, [[bytes(3), b"ab"]] * inferences)
+
+
+@pytest.mark.parametrize(("sequence", "resets"), [(0, [0]), (2, [0, 2, 4]), (1, [0, 1, 2, 3, 4])])
+def test_a_model_with_state_is_reset_where_sequences_begin(sequence: int, resets: list[int]) -> None:
+    board = FakeBoard([RIGHT])
+    assert len(run_with_state(board, 5, sequence).outputs) == 5
+    assert board.resets == resets
+    board = FakeBoard([RIGHT])
+    run(board, 2)
+    assert board.resets == []
+
+
+def test_a_restart_loses_the_state() -> None:
+    with pytest.raises(TinycError, match="in inference 1, and the model's state is lost"):
+        run_with_state(FakeBoard([RIGHT, info_frame(STARTED)]), 3, 0)
 
 
 @pytest.mark.parametrize(

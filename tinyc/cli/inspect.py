@@ -21,7 +21,7 @@ def command(model: Model, json: Json = False, verbose: Verbose = False, color: C
 
 
 def _show(out: Output, found: Inspection, verbose: bool) -> None:
-    for kind, tensors in (("input", found.inputs), ("output", found.outputs)):
+    for kind, tensors in (("input", found.inputs), ("output", found.outputs), ("state", found.states)):
         for tensor in tensors:
             out.result(f"{kind} '{tensor.name}' {_shape(tensor)} {_quant(tensor)}")
     rows = table(

@@ -36,13 +36,16 @@ InputsFile = Annotated[
     Path | None,
     typer.Option("--inputs", help="Test inputs (.npz; `y` may hold labels).", show_default="calibration data"),
 ]
+SequenceLength = Annotated[
+    int, typer.Option("--sequence", min=0, help="Of a model with state: reset it after so many inputs; 0: never.")
+]
 SampleCount = Annotated[int, typer.Option(min=0, help="Run at most this many inputs on the board; 0: all.")]
 ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", show_default="the file's stem")]
 ToolchainName = Annotated[
     str | None, typer.Option(help="Compiler: arm-none-eabi-gcc, zig, gcc, clang.", show_default="first found")
 ]
 Emulator = Annotated[
-    str | None, typer.Option(help="Machine: qemu, unicorn, host; for build also renode.", show_default="first found")
+    str | None, typer.Option(help="Machine: qemu, unicorn, renode, host.", show_default="first found")
 ]
 NumericsName = Annotated[
     Numerics | None,
@@ -126,6 +129,14 @@ class WeightBits(StrEnum):
     AUTO = "auto"
 
 
+class ActivationBits(StrEnum):
+    """How wide activations are."""
+
+    INT8 = "int8"
+    INT16 = "int16"
+    AUTO = "auto"
+
+
 class WeightRounding(StrEnum):
     """How weights become integers."""
 
@@ -160,9 +171,22 @@ MaxLoss = Annotated[
     typer.Option(
         min=0,
         max=100,
-        help="With --weights auto: most decisions that may change against int8, in percent.",
-        show_default="1, without --flash-budget",
+        help="With --weights auto: most decisions that may change against int8, in percent; with --activations auto: "
+        "against int16.",
+        show_default="1, without a budget or --min-sqnr",
     ),
+]
+ActivationsOption = Annotated[
+    ActivationBits,
+    typer.Option("--activations", help="Bits of activations; auto: int16 where --max-loss or --min-sqnr needs it."),
+]
+Int16Layers = Annotated[
+    str | None,
+    typer.Option("--int16-layers", metavar="NAME,...", help="Layers with int16 outputs; * and ? as in file names."),
+]
+MinSqnr = Annotated[
+    float | None,
+    typer.Option("--min-sqnr", min=0, metavar="DB", help="With --activations auto: least SQNR of the output, in dB."),
 ]
 RoundingOption = Annotated[
     WeightRounding, typer.Option("--rounding", help="Weights to nearest, learned, or what measures better.")
@@ -183,6 +207,9 @@ QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "calibration_method": (MethodOption, Method.AUTO),
     "weights": (WeightsOption, WeightBits.INT8),
     "max_loss": (MaxLoss, None),
+    "activations": (ActivationsOption, ActivationBits.INT8),
+    "int16_layers": (Int16Layers, None),
+    "min_sqnr": (MinSqnr, None),
     "rounding": (RoundingOption, WeightRounding.AUTO),
     "equalize": (EqualizeOption, Toggle.AUTO),
     "augment": (AugmentOption, True),
@@ -198,6 +225,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "calibration": (CalibrationFile, None),
     "inputs": (InputsFile, None),
     "samples": (SampleCount, 20),
+    "sequence": (SequenceLength, 0),
     "name": (ModelName, None),
     "numerics": (NumericsName, None),
     "optimize": (OptimizeFor, OptimizeFor.SPEED),
@@ -268,6 +296,7 @@ def make_options(
     hop: int,
     stream_unpadded: bool,
     samples: int,
+    sequence: int,
     **quantization: Any,
 ) -> Options:
     """The pipeline's Options from the command line's words."""
@@ -288,6 +317,7 @@ def make_options(
         hop=hop,
         stream_unpadded=stream_unpadded,
         samples=samples,
+        sequence=sequence,
         recipe=make_recipe(**quantization),
         pictures=make_pictures(**quantization),
     )
@@ -308,6 +338,9 @@ def make_recipe(
     equalize: Toggle,
     augment: bool,
     seed: int,
+    activations: ActivationBits,
+    int16_layers: str | None,
+    min_sqnr: float | None,
     **_: Any,
 ) -> Recipe | None:
     """The recipe that the command line's words describe; None where they are all the defaults."""
@@ -319,9 +352,16 @@ def make_recipe(
         max_loss=max_loss,
         augment=augment,
         seed=seed,
+        activations=activations.value,
+        int16_layers=tuple(name for name in map(str.strip, (int16_layers or "").split(",")) if name),
+        min_sqnr=min_sqnr,
     )
-    if max_loss is not None and weights is not WeightBits.AUTO:
-        raise typer.BadParameter("it chooses bits per layer: give --weights auto with it", param_hint="--max-loss")
+    chosen = activations is ActivationBits.AUTO
+    if max_loss is not None and weights is not WeightBits.AUTO and not chosen:
+        message = "it chooses bits per layer: give --weights auto or --activations auto with it"
+        raise typer.BadParameter(message, param_hint="--max-loss")
+    if min_sqnr is not None and not chosen:
+        raise typer.BadParameter("it chooses bits per layer: give --activations auto with it", param_hint="--min-sqnr")
     return None if asked == Recipe() else asked
 
 

@@ -91,7 +91,7 @@ def _layers(found: Diagnosis) -> Table:
         rows.add_row(
             Text(short(layer.name), style="bold" if layer.name == found.worst else ""),
             layer.op,
-            "-" if layer.bits is None else str(layer.bits),
+            f"w{layer.bits} a{layer.value_bits}" if layer.bits is not None else f"a{layer.value_bits}",
             f"{layer.sqnr_db:.1f}",
             f"{layer.own_db:.1f}",
             "-" if layer.weights_db is None else f"{layer.weights_db:.1f}",
@@ -113,6 +113,9 @@ def _totals(report: QuantizeReport) -> Table:
     rows.add_row("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
     share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
     rows.add_row("weights", f"{report.weight_bytes:,} bytes{share}")
+    rows.add_row("integers", report.integers)
+    if report.int16_layers:
+        rows.add_row("on int16", ", ".join(short(name) for name in report.int16_layers))
     rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(found.samples, 'input')}")
     rows.add_row("output SQNR", f"{found.sqnr_db:.1f} dB")
     if found.agreement is not None:

@@ -74,6 +74,8 @@ def _totals(report: Report) -> Table:
     total = flash.code_bytes + flash.const_bytes
     rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
     rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
+    if report.state_bytes:
+        rows.add_row("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
     if report.calls > 1:
         each = f"{report.macs // report.calls:,} MACs each"
         if report.instructions is not None:
@@ -100,11 +102,11 @@ def _totals(report: Report) -> Table:
 
 
 def _accuracy(found: Accuracy) -> str:
-    text = f"agreement with float {found.agreement:.1%}"
+    text = f"{found.integers}: agreement with float {found.agreement:.1%}"
     if found.sqnr_db is not None:
         text += f", output SQNR {found.sqnr_db:.1f} dB"
     if found.top1_float is not None and found.top1_int is not None:
-        text += f", top-1 float {found.top1_float:.1%} -> int8 {found.top1_int:.1%}"
+        text += f", top-1 float {found.top1_float:.1%} -> integers {found.top1_int:.1%}"
     return f"{text} ({plural(found.inputs, 'input')})"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyc import __version__, paths
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernels import Accumulator, Arg, Const, In, Out, Params, RowIndex, Rows, Scratch
+from tinyc.kernels import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
 from tinyc.lower import LOST, Place, Program, RowStep, RowTable, Step
 
 _CTYPE = {"f32": "float", "s4": "int8_t", "s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "s32": "int32_t"}
@@ -161,12 +161,16 @@ def _row_notes(row: RowStep) -> Iterator[str]:
 
 
 def _row_body(program: Program, step: Step, row: RowStep) -> Iterator[str]:
-    """One row of a streamed layer: pointers to the rows, the call, the hook."""
+    """One row of a streamed layer, or a few: pointers to the rows, the call, the hook."""
     form, rows = row.form, step.call.rows
     assert rows is not None  # of every row form
     made = "0" if form.accumulator_bytes else "r"
     (y,) = step.outputs
-    yield f"{_CTYPE[y.value.dtype]} *y = {cast(_CTYPE[y.value.dtype])}({_row_at(program, row.output, made)});"
+    several = rows.out_rows > 1
+    if several:
+        yield from _several_rows(program, rows, row.output, _CTYPE[y.value.dtype])
+    else:
+        yield f"{_CTYPE[y.value.dtype]} *y = {cast(_CTYPE[y.value.dtype])}({_row_at(program, row.output, made)});"
     names = {}
     for index, table in sorted(row.inputs.items()):
         place = step.inputs[index]
@@ -179,21 +183,57 @@ def _row_body(program: Program, step: Step, row: RowStep) -> Iterator[str]:
             row_number = f"({row_number})" if rows.pad_top and table.table is None else row_number
             yield f"const {ctype} *{local} = {const_cast(ctype)}({_row_at(program, table, row_number)});"
         else:
-            yield f"const int8_t *{local}[{rows.k_h}];"
+            yield f"const int8_t *{local}[{rows.window_rows}];"
     yield ""
     if not form.direct:
         for index, table in sorted(row.inputs.items()):
             yield _find_rows(program, rows, table, names[index])
-    if form.accumulator_bytes == 0 and rows.out_h == 1:
+    if form.accumulator_bytes == 0 and rows.calls == 1 and not several:
         yield "(void)r;"  # there is only one row
-    args = [_row_argument(program, step, row, arg, names) for arg in step.call.args]
-    yield f"{step.function}({', '.join(args)});"
-    if form.accumulator_bytes:
+    yield from _row_call(program, step, row, names)
+    if several:
+        yield f"for (int32_t k = 0; k < {rows.out_rows}; k++) {{"
+        yield "    if (first + k >= 0 && first + k >= made) {"
+        yield f"        {program.name.upper()}_AFTER_ROW({step.index}, y[k], {rows.out_row_bytes});"
+        yield "    }"
+        yield "}"
+    elif form.accumulator_bytes:
         yield f"if (r == {rows.in_h - 1}) {{"
         yield f"    {program.name.upper()}_AFTER_ROW({step.index}, y, {rows.out_row_bytes});"
         yield "}"
     else:
         yield f"{program.name.upper()}_AFTER_ROW({step.index}, y, {rows.out_row_bytes});"
+
+
+def _row_call(program: Program, step: Step, row: RowStep, names: Mapping[int, str]) -> Iterator[str]:
+    """The call of the kernel; in tight turns, of the one with less scratch."""
+
+    def text(function: str, call: Call) -> str:
+        return f"{function}({', '.join(_row_argument(program, step, row, arg, names) for arg in call.args)});"
+
+    if row.spare is None or row.spare.special is None:
+        yield text(step.function, step.call)
+        return
+    first, end = row.tight
+    tests = [f"r >= {first}"] * (first > 0) + [f"r < {end}"]
+    yield f"if ({' && '.join(tests)}) {{  /* where more bytes are alive */"
+    yield f"    {text(row.spare.special.name, row.spare.call)}"
+    yield "} else {"
+    yield f"    {text(step.function, step.call)}"
+    yield "}"
+
+
+def _several_rows(program: Program, rows: Rows, table: RowTable, ctype: str) -> Iterator[str]:
+    """made: the first row that the call makes; first: of its window; y: of all rows of the window."""
+    most = rows.out_h - rows.out_rows
+    yield f"const int32_t made = r * {rows.out_rows}{f' - {rows.phase}' if rows.phase else ''};"
+    yield f"const int32_t first = made < {most} ? made : {most};"
+    yield f"{ctype} *y[{rows.out_rows}];"
+    yield f"for (int32_t k = 0; k < {rows.out_rows}; k++) {{"
+    yield "    const int32_t least = made > 0 ? made : 0;"
+    yield "    const int32_t row = first + k > least ? first + k : least;"
+    yield f"    y[k] = {cast(ctype)}({_row_at(program, table, 'row')});"
+    yield "}"
 
 
 def _row_at(program: Program, table: RowTable, row: str) -> str:
@@ -208,12 +248,13 @@ def _row_at(program: Program, table: RowTable, row: str) -> str:
 def _find_rows(program: Program, rows: Rows, table: RowTable, local: str) -> str:
     """The pointers of a window, or of the one row."""
     pad = program.symbol_of(rows.pad) if rows.pad is not None else "NULL"
-    first = "r" if rows.stride == 1 else f"r * {rows.stride}"
+    number = "r" if rows.out_rows == 1 else "first"
+    first = number if rows.stride == 1 else f"{number} * {rows.stride}"
     first += f" {'-' if rows.pad_top > 0 else '+'} {abs(rows.pad_top)}" if rows.pad_top else ""
     if rows.k_h == 1 and rows.pad_top <= 0 and (rows.out_h - 1) * rows.stride - rows.pad_top < rows.in_h:
         row = first if first == "r" or table.table is not None else f"({first})"
         return f"{local}[0] = (const int8_t *)({_row_at(program, table, row)});"
-    window = f"{first}, {rows.dilation}, {rows.k_h}, {rows.in_h}"
+    window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"
     if table.table is not None:
         symbol = program.symbol_of(table.table)
         return f"tc_row_table({local}, arena, {symbol}, {table.unit}, {window}, {pad});"
@@ -242,7 +283,9 @@ def _body(program: Program, step: Step) -> Iterator[str]:
             place = step.place(arg)
             make = const_cast if isinstance(arg, In) else cast
             const = "const " if isinstance(arg, In) else ""
-            ctype = _CTYPE[place.value.dtype]
+            # Pointers to rows are pointers to bytes, whatever is in them.
+            by_rows = isinstance(arg, In) and step.call.rows is not None
+            ctype = "int8_t" if by_rows else _CTYPE[place.value.dtype]
             yield f"{const}{ctype} *{_local(step, arg)} = {make(ctype)}(arena + {place.offset});"
     if step.call.rows is None:
         yield _kernel_call(program, step)
@@ -268,7 +311,9 @@ def _row_loop(program: Program, step: Step, rows: Rows) -> Iterator[str]:
         f"    tc_rows(rows, x, r * {rows.stride} - {rows.pad_top}, {rows.dilation}, {count}, "
         f"{rows.in_h}, {rows.in_row_bytes}, {pad});"
     )
-    yield f"    {_kernel_call(program, step, rows='rows', advance=f' + r * {rows.out_row_bytes}')}"
+    y = step.outputs[0].value
+    elements = rows.out_row_bytes * y.elements // y.size_bytes
+    yield f"    {_kernel_call(program, step, rows='rows', advance=f' + r * {elements}')}"
     yield "}"
 
 

@@ -99,7 +99,7 @@ def merge_equal(graph: Graph) -> Graph:
     for node in graph.nodes:
         now = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
         types = tuple((graph.values[name].dtype, graph.values[name].quant) for name in now.outputs)
-        if len(now.outputs) == 1 and now.outputs[0] not in graph.outputs:
+        if len(now.outputs) == 1 and now.outputs[0] not in graph.sinks:
             first = seen.setdefault((now.op, now.attrs, now.inputs, types), now.outputs[0])
             if first != now.outputs[0]:
                 same[now.outputs[0]] = first

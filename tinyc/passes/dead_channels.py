@@ -42,9 +42,9 @@ def drop_dead_channels(graph: Graph, numerics: Numerics) -> Graph:
     """The same integer function with fewer channels. Float graphs come back unchanged.
 
     `numerics` decides how accumulators round, hence which channels are constant. Every value keeps at
-    least one channel; inputs and outputs of the model keep all.
+    least one channel; inputs, outputs and states of the model keep all.
     """
-    if any(graph.values[name].dtype != "s8" for name in graph.inputs):
+    if any(graph.values[name].dtype != "s8" for name in graph.sources):
         return graph
     ranges = _Ranges(graph, numerics).find()
     live = _Liveness(graph, numerics, ranges).find()
@@ -133,7 +133,7 @@ class _Ranges:
 
     def find(self) -> dict[str, Range]:
         """The range of every s8 activation."""
-        for name in self._graph.inputs:
+        for name in self._graph.sources:
             self._found[name] = self._full(self._graph.values[name])
         for node in self._graph.nodes:
             for name in node.outputs:
@@ -214,7 +214,7 @@ class _Liveness:
 
     def find(self) -> dict[str, Bools]:
         """By value name, [C]."""
-        for name in (*self._graph.inputs, *self._graph.outputs):
+        for name in (*self._graph.sources, *self._graph.sinks):
             self._live[name][:] = True
         count = -1
         while count != (count := sum(int(mask.sum()) for mask in self._live.values())):
@@ -276,7 +276,7 @@ class _Shrink:
                 self._values[name] = replace(value, shape=(*value.shape[:-1], int(mask.sum())))
         nodes = tuple(self._node(node) for node in self._old.nodes)
         used = {name for node in nodes for name in (*node.inputs, *node.outputs)}
-        keep = used | set(self._old.inputs) | set(self._old.outputs)
+        keep = used | set(self._old.sources) | set(self._old.sinks)
         return replace(
             self._old,
             nodes=nodes,

@@ -30,14 +30,17 @@ from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 
-MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest")
+MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest", "reduce_extremum")
 # Elementwise operators that a table can hold; with two inputs only if one is a number, or both come from one byte.
 _ELEMENTWISE = frozenset(
     {"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "absolute", "add", "sub", "mul", "extremum"}
+    | {"power", "function"}
 )
 _LAYERS = (*WEIGHTED, "transpose_conv2d")
 _BINARY = frozenset({"add", "sub", "mul"})
-_INTEGER = frozenset({*_LAYERS, *_BINARY, "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"})
+_INTEGER = frozenset(
+    {*_LAYERS, *_BINARY, "batch_matmul", "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"}
+)
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _NONE = Act()
 
