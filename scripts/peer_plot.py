@@ -125,14 +125,14 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             label = name if place == 0 else None
             axes.bar(x, min(height, top), width * 0.92, color=COLORS[index], label=label)
             text = f"{own[model] / panel.unit:.3g} {panel.unit_name}" if index == 0 else f"{height:.1f}"
-            if index == 0 or height > top:
-                bold = "bold" if index == 0 else "normal"
-                at, side = (x + width / 2, "right") if index == 0 else (x, "center")
-                axes.text(at, min(height, top) + 0.02 * top, text, ha=side, fontsize=7, fontweight=bold)
+            if index == 0:  # upright: it is wider than the bar
+                axes.text(x, min(height, top) + 0.03 * top, text, ha="center", va="bottom", rotation=90, fontsize=7)
+            elif height > top:
+                axes.text(x, top * 1.02, text, ha="center", fontsize=7)
     axes.axhline(1, color="#555555", linewidth=0.7, linestyle="--", zorder=0)
     axes.set_xticks(range(len(models)), models)
-    axes.set_xlim(-0.8, len(models) - 0.5)
-    axes.set_ylim(0, top * 1.35)
+    axes.set_xlim(-0.55, len(models) - 0.45)
+    axes.set_ylim(0, top * 1.6)
     axes.set_title(panel.title, fontsize=10, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False, loc="upper right", ncols=2)

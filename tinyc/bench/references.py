@@ -88,7 +88,8 @@ def cpu_runner(model: Path, threads: int) -> Runner:
 
 
 def gpu_runner(model: Path) -> Runner:
-    """The first of onnxruntime's CUDA provider, PyTorch and JAX that runs the model on a GPU."""
+    """The first of onnxruntime's CUDA provider, PyTorch and JAX that runs the model on a GPU. All compute in float32:
+    TensorFloat-32, which a GPU may put in its place, is off."""
     if model.suffix == ".tflite":
         raise UnavailableError("a .tflite model runs on the CPU only; give the float .onnx model")
     reasons = []
@@ -113,10 +114,11 @@ def onnxruntime(model: Path, threads: int, provider: str) -> Runner:
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
-    session = runtime.InferenceSession(str(model), options, providers=[provider])
+    gpu = provider == "CUDAExecutionProvider"
+    chosen = (provider, {"use_tf32": "0"}) if gpu else provider
+    session = runtime.InferenceSession(str(model), options, providers=[chosen])
     if session.get_providers()[0] != provider:
         raise UnavailableError(f"onnxruntime {runtime.__version__} could not start its {provider}")
-    gpu = provider == "CUDAExecutionProvider"
     names = [port.name for port in session.get_inputs()]
 
     def once(feed: Feed) -> Once:
@@ -188,7 +190,8 @@ def litert(model: Path, threads: int) -> Runner:
 
 
 def pytorch(model: Path, device: str) -> Runner:
-    """A float .onnx model in PyTorch, converted by onnx2torch. device: `cuda` or `cpu`."""
+    """A float .onnx model in PyTorch, converted by onnx2torch. device: `cuda` or `cpu`. Switches TensorFloat-32 off
+    in this process."""
     torch = _module("torch", "pip install torch")
     if device == "cuda" and not torch.cuda.is_available():
         raise UnavailableError(f"PyTorch {torch.__version__} sees no GPU")
@@ -197,6 +200,7 @@ def pytorch(model: Path, device: str) -> Runner:
         module = converter.convert(str(model)).to(device).eval()
     except Exception as error:  # whatever the converter raises for an operator that it does not know
         raise UnavailableError(f"onnx2torch cannot convert the model: {_first_line(error)}") from error
+    torch.backends.cudnn.allow_tf32 = False  # matrix products have it off by default, convolutions on
 
     def run(feed: Feed) -> list[Array]:
         with torch.inference_mode():
@@ -234,7 +238,7 @@ def jax(model: Path, platform_name: str) -> Runner:
             given = dict(zip(names, feed, strict=True))
             try:
                 call, weights = converter.call_onnx_model(proto, given)
-                jitted = library.jit(call)
+                jitted = library.jit(_in_float32(library, call))
                 weights = library.device_put(weights, device)
                 library.block_until_ready(jitted(weights, library.device_put(given, device)))
             except Exception as error:  # whatever the converter raises for an operator that it does not know
@@ -255,6 +259,16 @@ def jax(model: Path, platform_name: str) -> Runner:
     kind = "gpu" if platform_name == "gpu" else "cpu"
     batch = _batched(once, open_batch=_has_open_batch(model))
     return Runner(kind, f"JAX {platform_name.upper()}", device.device_kind, versions, "float32", run, once, batch)
+
+
+def _in_float32(library: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, for JAX to compile without TensorFloat-32."""
+
+    def precise(*arguments: Any) -> Any:
+        with library.default_matmul_precision("highest"):
+            return call(*arguments)
+
+    return precise
 
 
 def _batched(once: Callable[[Feed], Once], open_batch: bool) -> Callable[[Feed, int], Once | None]:
