@@ -15,7 +15,7 @@
 
 typedef struct {
     const int8_t *features;      /* [ceil(filters / 4)][in_c][4], 0 beyond the last filter */
-    const int16_t *times;             /* [filters][memory] */
+    const int16_t *times;        /* [filters][memory] */
     const int32_t *feature_bias; /* [4 * ceil(filters / 4)] -x_zero * sum of the filter's features */
     const int32_t *bias;         /* [filters / rank] */
     int32_t filters, rank, memory, in_c;
@@ -23,23 +23,6 @@ typedef struct {
     int32_t mult, shift, rounds;
     int32_t y_zero, y_min, y_max;
 } tc_svdf_s8_t;
-
-/* x times four filters. */
-static inline void tc_svdf_s8_features(const int8_t *x, const int8_t *features, int32_t in_c, int32_t newest[4])
-{
-    int32_t sum0 = newest[0], sum1 = newest[1], sum2 = newest[2], sum3 = newest[3];
-    for (int32_t c = 0; c < in_c; c++, features += 4) {
-        const int32_t v = x[c];
-        sum0 += v * features[0];
-        sum1 += v * features[1];
-        sum2 += v * features[2];
-        sum3 += v * features[3];
-    }
-    newest[0] = sum0;
-    newest[1] = sum1;
-    newest[2] = sum2;
-    newest[3] = sum3;
-}
 
 static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *before, int8_t *y, int16_t *after)
 {
@@ -54,7 +37,7 @@ static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *be
             for (int32_t k = 0; k < 4; k++) {
                 newest[k] = p->feature_bias[f + k];
             }
-            tc_svdf_s8_features(x, p->features + f * p->in_c, p->in_c, newest);
+            tc_svdf_features(x, p->features + f * p->in_c, p->in_c, newest);
         }
         if (left == 0) {
             left = p->rank;

@@ -11,11 +11,11 @@
 #ifndef TC_SVDF_S8_S8_H
 #define TC_SVDF_S8_S8_H
 
-#include "tc_math.h"
+#include "tc_svdf.h"
 
 typedef struct {
     const int8_t *features;      /* [ceil(filters / 4)][in_c][4], 0 beyond the last filter */
-    const int8_t *times;              /* [filters][memory] */
+    const int8_t *times;         /* [filters][memory] */
     const int32_t *feature_bias; /* [4 * ceil(filters / 4)] -x_zero * sum of the filter's features */
     const int32_t *bias;         /* [filters / rank] */
     int32_t filters, rank, memory, in_c;
@@ -24,26 +24,9 @@ typedef struct {
     int32_t y_zero, y_min, y_max;
 } tc_svdf_s8_s8_t;
 
-/* x times four filters. */
-static inline void tc_svdf_s8_s8_features(const int8_t *x, const int8_t *features, int32_t in_c, int32_t newest[4])
-{
-    int32_t sum0 = newest[0], sum1 = newest[1], sum2 = newest[2], sum3 = newest[3];
-    for (int32_t c = 0; c < in_c; c++, features += 4) {
-        const int32_t v = x[c];
-        sum0 += v * features[0];
-        sum1 += v * features[1];
-        sum2 += v * features[2];
-        sum3 += v * features[3];
-    }
-    newest[0] = sum0;
-    newest[1] = sum1;
-    newest[2] = sum2;
-    newest[3] = sum3;
-}
-
 /* The filter's state moved by one, with `newest` behind it, and `sum` plus its product with `times`. */
 static inline uint32_t tc_svdf_s8_s8_times(const int8_t *before, const int8_t *times, int32_t memory, int32_t newest,
-                                    int8_t *after, uint32_t sum)
+                                           int8_t *after, uint32_t sum)
 {
     for (int32_t m = 1; m < memory; m++) {
         const int32_t older = *++before;
@@ -67,7 +50,7 @@ static void tc_svdf_s8_s8(const tc_svdf_s8_s8_t *p, const int8_t *x, const int8_
             for (int32_t k = 0; k < 4; k++) {
                 newest[k] = p->feature_bias[f + k];
             }
-            tc_svdf_s8_s8_features(x, p->features + f * p->in_c, p->in_c, newest);
+            tc_svdf_features(x, p->features + f * p->in_c, p->in_c, newest);
         }
         if (left == 0) {
             left = p->rank;
