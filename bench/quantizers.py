@@ -113,11 +113,12 @@ def load(models: Path, name: str, swap: bool) -> Task:
 
 
 def ours(task: Task) -> Iterator[Row]:
-    """int8, int4, and mixed within BUDGET, everything else automatic."""
+    """int8, int16 activations, int4, and mixed within BUDGET, everything else automatic."""
     calibration = Calibration(task.fit, "first half", True, task.path)
     full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
     recipes: dict[str, Recipe | None] = {
         "tinyc int8": None,
+        "tinyc int8, int16 activations": Recipe(activations="int16"),
         "tinyc int4": Recipe(weights="int4"),
         f"tinyc mixed, {BUDGET:.0%}": Recipe(weights="auto", weight_bytes=int(BUDGET * full)),
     }

@@ -20,7 +20,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 from quantizers import Task, load  # noqa: E402  beside the other benchmarks
 
 from tinyc.diagnosis import integer_outputs  # noqa: E402
+from tinyc.passes.weights import WEIGHTED  # noqa: E402
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes  # noqa: E402
+from tinyc.quantize.augment import augmented  # noqa: E402
+from tinyc.quantize.layerwise import Memo  # noqa: E402
+from tinyc.quantize.mixed import within  # noqa: E402
+from tinyc.quantize.recipe import carry_out, draft_of, drafts  # noqa: E402
+from tinyc.quantize.score import Teacher  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "quantize.svg"
 MODELS = {"kws": "keywords (kws)", "ic": "pictures (ic)"}
@@ -30,14 +36,18 @@ _TARGETS = {"agreement": 90, "sqnr_db": 18}
 
 
 def measure(task: Task) -> list[dict[str, Any]]:
-    """A point for every share of bytes."""
+    """A point for every share of bytes: what `quantize` makes, the sensitivities measured once for all."""
     calibration = Calibration(task.fit, "first half", True, task.path)
-    recipe = Recipe("mse", equalize=False, rounding="learned")
-    full = weight_bytes(quantize(task.graph, calibration, recipe).graph)
+    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
+    recipe = Recipe("mse", equalize=False, rounding="learned", weights="auto", weight_bytes=full)
+    first = quantize(task.graph, calibration, recipe)
+    varied, memo = augmented(task.graph, calibration, recipe.seed), Memo()
+    draft = draft_of(drafts(task.graph, varied), first.plan)
+    teacher = Teacher.of(task.graph, calibration.inputs)
     points = []
     for share in SHARES:
-        chosen = Recipe("mse", equalize=False, rounding="learned", weights="auto", weight_bytes=int(share * full))
-        made = quantize(task.graph, calibration, chosen).graph
+        bits = within(first.sensitivities, int(share * full))
+        made = carry_out(first.plan, draft, teacher, calibration, varied, bits, memo=memo)
         quant = made.values[made.outputs[0]].quant
         assert quant is not None  # every output is an integer
         found = quant.dequantize(integer_outputs(made, task.test))

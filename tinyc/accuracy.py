@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
+from tinyc.passes.weights import WEIGHTED
 from tinyc.reference import prepare_float
 from tinyc.report import Accuracy
 from tinyc.samples import Samples
 from tinyc.verify import Outputs
+
+_WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
 
 def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy:
@@ -40,7 +43,18 @@ def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs:
         agreement=float((top_float == top_int).mean()),
         top1_float=None if labels is None else float((top_float == labels).mean()),
         top1_int=None if labels is None else float((top_int == labels).mean()),
+        integers=integers_of(integer_graph),
     )
+
+
+def integers_of(graph: Graph) -> str:
+    """The widths of an integer graph in words: `int8`, `int4 and int8 weights, int8 activations`."""
+    weights = {graph.values[node.inputs[1]].dtype for node in graph.nodes if node.op in WEIGHTED}
+    computed = {value.dtype for name, value in graph.values.items() if name not in graph.consts and value.quant}
+    if weights | computed <= {"s8"}:
+        return "int8"
+    names = [" and ".join(word for kind, word in _WORDS.items() if kind in kinds) for kinds in (weights, computed)]
+    return ", ".join(f"{name} {what}" for name, what in zip(names, ("weights", "activations"), strict=True) if name)
 
 
 def dequantize(array: Array, quant: Quant | None) -> Array:

@@ -17,6 +17,7 @@ from tinyc.quantize.batched import compute
 from tinyc.quantize.score import Teacher, decides
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
+from tinyc.quantize.widths import pattern_of
 from tinyc.reference import prepare_int
 
 _LOOKED_AT = 64  # samples that layers are measured on
@@ -35,10 +36,12 @@ class Quality:
 
 @dataclass(frozen=True, slots=True)
 class LayerError:
-    """A layer. sqnr_db: of its output in the integer model. Of the model's output if only this layer is in integers:
-    own_db, and for its weights or its output values alone: weights_db, values_db. clipped: share of the test's values
-    beyond the range; lo, hi: that range; least, largest: what the test has. uneven: largest channel over the median
-    one."""
+    """A layer. bits: of its weights, value_bits: of its output.
+
+    sqnr_db: of its output in the integer model. Of the model's output if only this layer is in integers: own_db, and
+    for its weights or its output values alone: weights_db, values_db. clipped: share of the test's values beyond the
+    range; lo, hi: that range; least, largest: what the test has. uneven: largest channel over the median one.
+    """
 
     name: str
     op: str
@@ -53,6 +56,7 @@ class LayerError:
     least: float
     largest: float
     uneven: float
+    value_bits: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +212,7 @@ def _layer(
         least=float(real.min()),
         largest=float(real.max()),
         uneven=round(float(rows.max() / max(float(np.median(rows)), 1e-12)), 2),
+        value_bits=16 if value.dtype == "s16" else 8,
     )
 
 
@@ -247,6 +252,11 @@ def advice(quantized: Quantized, layer: LayerError) -> str:
             if not quantized.plan.learned
             else ("its weights lose more than its values; 8 bits per output channel can do no better here")
         )
-    if layer.uneven > _UNEVEN and not quantized.plan.equalize:
+    if layer.uneven > _UNEVEN and not quantized.plan.equalize and layer.value_bits == 8:
         return f"its largest channel is {layer.uneven:.0f} times the median one: --equalize on"
-    return "its values need more than 8 bits; a narrower range may help: --calibration-method percentile or mse"
+    if layer.value_bits == 16:
+        return "its values have 16 bits already: what is lost is lost in the weights"
+    return (
+        f"its values need more than 8 bits: --int16-layers '{pattern_of(quantized.float_graph, layer.name)}', or "
+        "--activations auto; a narrower range may help too: --calibration-method percentile or mse"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from tinyc.accuracy import integers_of
 from tinyc.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.errors import Loc, TinycError
 from tinyc.export import FORMATS, save
@@ -20,6 +21,7 @@ from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.quantize import Quantized, weight_bytes
 from tinyc.quantize.sources import load_source
+from tinyc.quantize.widths import layer_name
 from tinyc.samples import LABELS, load_npz
 
 _COMPARED = 64  # samples that a saved model is run on
@@ -39,7 +41,8 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class QuantizeReport:
-    """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits."""
+    """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
+    integers: widths of weights and activations, in words. int16_layers: layers that run on int16, if not all do."""
 
     model: str
     calibration: str
@@ -52,6 +55,8 @@ class QuantizeReport:
     bits: Mapping[str, int]
     weight_bytes: int
     int8_bytes: int
+    integers: str
+    int16_layers: tuple[str, ...]
     evaluated_on: str
     diagnosis: Diagnosis
     saved: Saved | None
@@ -99,10 +104,19 @@ def quantize_file(
         bits=_by_layer(made),
         weight_bytes=weight_bytes(made.graph),
         int8_bytes=elements,
+        integers=integers_of(made.graph),
+        int16_layers=int16_layers(made.graph),
         evaluated_on=source,
         diagnosis=diagnosis,
         saved=saved,
     )
+
+
+def int16_layers(graph: Graph) -> tuple[str, ...]:
+    """Names of the layers that run on int16, in run order; none where all do. What only moves values is no layer."""
+    computing = [node for node in graph.nodes if node.op not in ("requantize", "reshape", "transpose")]
+    wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
+    return () if len(wide) == len(computing) else tuple(dict.fromkeys(map(layer_name, wide)))
 
 
 def _by_layer(made: Quantized) -> dict[str, int]:

@@ -103,7 +103,7 @@ class _Writer:
         """The float tensor of constant integers, with the output channels on `axis`."""
         quant, kind = self.quant_of(name), _ONNX_TYPE[self.graph.values[name].dtype]
         scale = np.asarray(quant.scale, np.float32)
-        zero = np.asarray(quant.zero, np.int32 if kind == TensorProto.INT32 else np.int8)
+        zero = np.asarray(quant.zero, {"s32": np.int32, "s16": np.int16}.get(self.graph.values[name].dtype, np.int8))
         if len(scale) == 1:
             scale, zero, axis = scale.reshape(()), zero.reshape(()), None
         inputs = [self.constant(array, kind), self.constant(scale), self.constant(zero, kind)]

@@ -23,6 +23,7 @@ TYPES = {
     "bool": tflite.TensorType.BOOL,
     "f16": tflite.TensorType.FLOAT16,
     "string": tflite.TensorType.STRING,
+    "resource": tflite.TensorType.RESOURCE,
 }
 
 
@@ -49,7 +50,7 @@ class Operator:
     """A builtin operator, `code` as in the schema (`FULLY_CONNECTED`).
 
     `options` is the name of its table of options (`FullyConnectedOptions`), `fields` what it holds, in
-    the schema's CamelCase; a list becomes a vector of int32.
+    the schema's CamelCase; a list becomes a vector of int32, a text a string.
     """
 
     code: str
@@ -60,34 +61,40 @@ class Operator:
     version: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """Tensors, operators in run order, and the names of inputs and outputs."""
+
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+
+
 def build_model(
     tensors: Sequence[Tensor],
     operators: Sequence[Operator],
     inputs: Sequence[str],
     outputs: Sequence[str],
     description: str = "made by tinyc",
+    others: Sequence[Subgraph] = (),
 ) -> bytes:
-    """A one-subgraph TFLite file. Equal arguments give equal bytes."""
+    """A TFLite file of a main subgraph, and others that it calls. Equal arguments give equal bytes."""
     b = flatbuffers.Builder(1024)
-    index = {tensor.name: i for i, tensor in enumerate(tensors)} | {"": -1}
-    buffers = [_buffer(b, None)] + [_buffer(b, t.data) for t in tensors if t.data is not None]
-    made, used = [], 0
-    for tensor in tensors:
-        used += tensor.data is not None
-        made.append(_tensor(b, tensor, used if tensor.data is not None else 0))
-    kinds = list(dict.fromkeys((op.code, op.version) for op in operators))
+    graphs = [Subgraph(tensors, operators, inputs, outputs), *others]
+    held = [tensor.data for graph in graphs for tensor in graph.tensors if tensor.data is not None]
+    buffers = [_buffer(b, None)] + [_buffer(b, data) for data in held]
+    made: list[list[int]] = []
+    used = 0
+    for graph in graphs:
+        made.append([])
+        for tensor in graph.tensors:
+            used += tensor.data is not None
+            made[-1].append(_tensor(b, tensor, used if tensor.data is not None else 0))
+    kinds = list(dict.fromkeys((op.code, op.version) for graph in graphs for op in graph.operators))
     codes = [_code(b, code, version) for code, version in kinds]
-    ops = [_operator(b, op, kinds.index((op.code, op.version)), index) for op in operators]
-
-    tensor_list = _tables(b, tflite.SubGraphStartTensorsVector, made)
-    op_list = _tables(b, tflite.SubGraphStartOperatorsVector, ops)
-    input_list, output_list = (_ints(b, [index[n] for n in names]) for names in (inputs, outputs))
-    tflite.SubGraphStart(b)
-    tflite.SubGraphAddTensors(b, tensor_list)
-    tflite.SubGraphAddInputs(b, input_list)
-    tflite.SubGraphAddOutputs(b, output_list)
-    tflite.SubGraphAddOperators(b, op_list)
-    subgraphs = _tables(b, tflite.ModelStartSubgraphsVector, [tflite.SubGraphEnd(b)])
+    written = [_subgraph(b, graph, kinds, indices) for graph, indices in zip(graphs, made, strict=True)]
+    subgraphs = _tables(b, tflite.ModelStartSubgraphsVector, written)
     code_list = _tables(b, tflite.ModelStartOperatorCodesVector, codes)
     buffer_list = _tables(b, tflite.ModelStartBuffersVector, buffers)
     text = b.CreateString(description)
@@ -99,6 +106,20 @@ def build_model(
     tflite.ModelAddBuffers(b, buffer_list)
     b.Finish(tflite.ModelEnd(b), b"TFL3")
     return bytes(b.Output())
+
+
+def _subgraph(b: flatbuffers.Builder, graph: Subgraph, kinds: list[tuple[str, int]], tensors: list[int]) -> int:
+    index = {tensor.name: i for i, tensor in enumerate(graph.tensors)} | {"": -1}
+    ops = [_operator(b, op, kinds.index((op.code, op.version)), index) for op in graph.operators]
+    tensor_list = _tables(b, tflite.SubGraphStartTensorsVector, tensors)
+    op_list = _tables(b, tflite.SubGraphStartOperatorsVector, ops)
+    input_list, output_list = (_ints(b, [index[n] for n in names]) for names in (graph.inputs, graph.outputs))
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensor_list)
+    tflite.SubGraphAddInputs(b, input_list)
+    tflite.SubGraphAddOutputs(b, output_list)
+    tflite.SubGraphAddOperators(b, op_list)
+    return int(tflite.SubGraphEnd(b))
 
 
 def _ints(b: flatbuffers.Builder, values: Sequence[int]) -> int:
@@ -177,8 +198,14 @@ def _operator(b: flatbuffers.Builder, op: Operator, code: int, index: Mapping[st
 
 
 def _options(b: flatbuffers.Builder, op: Operator) -> int:
-    values = {name: _ints(b, v) if isinstance(v, list | tuple) else v for name, v in op.fields.items()}
+    values = {name: _field(b, value) for name, value in op.fields.items()}
     getattr(tflite, f"{op.options}Start")(b)
     for name, value in values.items():
         getattr(tflite, f"{op.options}Add{name}")(b, value)
     return int(getattr(tflite, f"{op.options}End")(b))
+
+
+def _field(b: flatbuffers.Builder, value: Any) -> Any:
+    if isinstance(value, str):
+        return b.CreateString(value)
+    return _ints(b, value) if isinstance(value, list | tuple) else value

@@ -1,11 +1,12 @@
 """An integer graph as an int8 TFLite file, for TensorFlow Lite Micro and LiteRT.
 
-Inputs and outputs are int8. Explicit padding becomes SAME where it is the same, else an operator of its own.
+Inputs and outputs are integers. Layers on int16 are those of TFLite's 16x8 scheme, with int64 biases. Explicit padding
+becomes SAME where it is the same, else an operator of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ from tinyc.export.tflite_file import Operator, Tensor, build_model
 from tinyc.ir.graph import Array, Graph, Node, Value
 from tinyc.ops.base import Act, Padding
 from tinyc.ops.windows import Window
+from tinyc.passes.weights import WEIGHTED
 
 _ACTS: Mapping[str, int] = MappingProxyType({"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3})
 _SAME, _VALID = 0, 1
@@ -42,6 +44,8 @@ class _Writer:
         self.graph = graph
         self.tensors: list[Tensor] = []
         self.operators: list[Operator] = []
+        weighted = [node for node in graph.nodes if node.op in WEIGHTED and graph.values[node.inputs[0]].dtype == "s16"]
+        self._wide_biases = {name for node in weighted for name in node.inputs[2:] if name}
         for name, value in graph.values.items():
             if name not in graph.consts:
                 self.add(value)
@@ -49,12 +53,15 @@ class _Writer:
     def add(self, value: Value, data: Array | None = None, axis: int | None = None) -> str:
         """A tensor for the value; data and axis as TFLite has them."""
         quant = value.quant
-        if value.dtype not in ("s8", "s4", "s32") or quant is None:
+        if value.dtype not in ("s8", "s16", "s4", "s32") or quant is None:
             raise TinycError(f"'{value.name}' is {value.dtype}, which int8 TFLite does not hold here")
         shape = value.shape if data is None else data.shape
         packed = _nibbles(data) if data is not None and value.dtype == "s4" else data
         where = (quant.axis or 0) if axis is None else axis
-        self.tensors.append(Tensor(value.name, shape, value.dtype, quant.scale, quant.zero, where, packed))
+        dtype: str = value.dtype
+        if value.name in self._wide_biases and data is not None:
+            dtype, packed = "s64", data.astype(np.int64)
+        self.tensors.append(Tensor(value.name, shape, dtype, quant.scale, quant.zero, where, packed))
         return value.name
 
     def const(self, name: str, data: Array | None = None, axis: int | None = None) -> str:
@@ -75,8 +82,10 @@ class _Writer:
 
     def emit(self, node: Node, code: str, inputs: list[str], options: str = "", **fields: Any) -> None:
         """The operator that makes the node's outputs."""
-        narrow = any(self.graph.values[n].dtype == "s4" for n in node.inputs if n)
-        self.operators.append(Operator(code, tuple(inputs), node.outputs, options, fields, _version(code, narrow)))
+        kinds = {self.graph.values[n].dtype for n in (*node.inputs, *node.outputs) if n}
+        if {"s4", "s16"} <= kinds:
+            raise TinycError(f"TFLite has no {code} of int16 and int4", hint="save as .onnx instead")
+        self.operators.append(Operator(code, tuple(inputs), node.outputs, options, fields, _version(code, kinds)))
 
     def padded(self, node: Node, k_h: int, k_w: int) -> tuple[str, int]:
         """(the tensor to slide over, SAME or VALID): the node's input, or a padded copy of it."""
@@ -102,12 +111,17 @@ def _nibbles(data: Array) -> Array:
     return np.asarray(flat[0::2] | (flat[1::2] << 4), np.uint8).view(np.int8)
 
 
-def _version(code: str, narrow: bool) -> int:
-    """The operator versions that converters write for int8, and for int4 weights."""
+def _version(code: str, kinds: Collection[str]) -> int:
+    """The operator versions that converters write for int8, for int4 weights, and for int16 activations."""
     versions = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "SOFTMAX": 2, "MEAN": 2, "PAD": 2}
-    wide = {"CONV_2D": 7, "DEPTHWISE_CONV_2D": 7, "FULLY_CONNECTED": 10}
-    usual = versions.get(code, 2 if code in {"ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D"} else 1)
-    return wide[code] if narrow and code in wide else usual
+    narrow = {"CONV_2D": 7, "DEPTHWISE_CONV_2D": 7, "FULLY_CONNECTED": 10}
+    wide = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 7, "SOFTMAX": 3, "ADD": 3, "SUB": 5, "MUL": 4}
+    wide |= {"AVERAGE_POOL_2D": 3, "MAX_POOL_2D": 3, "MEAN": 3, "CONCATENATION": 3, "QUANTIZE": 2, "PAD": 2}
+    if "s16" in kinds and code in wide:
+        return wide[code]
+    if "s4" in kinds and code in narrow:
+        return narrow[code]
+    return versions.get(code, 2 if code in {"ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D"} else 1)
 
 
 def _same_padding(a: Any, k_h: int, k_w: int, x: tuple[int, ...]) -> Padding:

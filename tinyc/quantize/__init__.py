@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tinyc.ir.graph import Graph
+from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate
-from tinyc.quantize.layerwise import layers
-from tinyc.quantize.mixed import Sensitivity, for_loss, sensitivities, within
+from tinyc.quantize.correct import with_biases
+from tinyc.quantize.layerwise import Memo, layers
+from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, sensitivities, within
+from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     AUTO,
     SEARCHED,
+    Draft,
     Plan,
     Recipe,
     Report,
@@ -22,11 +27,13 @@ from tinyc.quantize.recipe import (
     carry_out,
     draft_of,
     drafts,
-    settle,
+    widen,
 )
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
+from tinyc.quantize.settle import settle
 from tinyc.quantize.sources import Pictures
+from tinyc.quantize.widths import every_value, values_of_layers
 
 __all__ = [
     "AUTO",
@@ -80,17 +87,21 @@ def quantize(
     recipe: Recipe | None = None,
     report: Report = lambda what, share: None,
 ) -> Quantized:
-    """The normalized float graph in integers: int8 activations per tensor, weights per output channel, int32 biases.
+    """The normalized float graph in integers: activations per tensor, weights per output channel, int32 biases.
 
-    Inputs and outputs are int8 as well. Without a recipe: everything automatic, but UNPROVEN for
-    synthetic inputs and for fewer than FEW. Numerics of the result: `Numerics.OURS`. TinycError if the calibration
-    does not fit the graph's inputs, an operator has no integer form, or the weights do not fit the recipe's bytes.
+    Inputs and outputs are integers as well: int8, or int16 where the recipe's activations are. Without a recipe:
+    everything automatic, but UNPROVEN for synthetic inputs and for fewer than FEW; that holds for what a recipe of
+    nothing but activations leaves open too. Numerics of the result: `Numerics.OURS`. TinycError if the calibration
+    does not fit the graph's inputs, an operator has no integer form, or what the recipe asks for cannot be met.
     """
-    recipe = recipe or _default(graph, calibration)
+    recipe = _with_default(recipe or Recipe(), graph, calibration)
     report("calibration", 0.0)
-    plan = _plan(graph, calibration, recipe, report)
+    wide = _asked_for(graph, recipe)
+    plan = _plan(graph, calibration, recipe, report, wide)
+    if recipe.activations == "auto":
+        wide = choose_values(graph, plan, calibration, recipe, wide, DEFAULT_LOSS, report)
     varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
-    draft = draft_of(drafts(graph, varied), plan)
+    draft = widen(draft_of(drafts(graph, varied), plan), wide)
     few = {name: array[calibration.few] for name, array in calibration.inputs.items()}
     teacher = Teacher.of(graph, few)
 
@@ -100,41 +111,64 @@ def quantize(
     found: tuple[Sensitivity, ...] = ()
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
     if recipe.weights == "auto":
-        found, bits = _mixed(graph, plan, calibration, recipe, report)
+        found, bits = _mixed(graph, plan, calibration, recipe, wide, report)
     return Quantized(learn(bits), draft.graph, plan, bits, found)
 
 
-def _default(graph: Graph, calibration: Calibration) -> Recipe:
-    """Everything automatic; UNPROVEN for synthetic inputs, and for so few that choosing by them is a lottery."""
+def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
+    """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
+    by them is a lottery."""
+    rest = {
+        name: getattr(recipe, name) for name in ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes")
+    }
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
-    return UNPROVEN if few or not calibration.proven else Recipe()
+    careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)
+    return replace(UNPROVEN, **rest) if careful else recipe
 
 
-def _plan(graph: Graph, calibration: Calibration, recipe: Recipe, report: Report) -> Plan:
-    """The recipe, with what it leaves open settled by measurement."""
+def _asked_for(graph: Graph, recipe: Recipe) -> frozenset[str]:
+    """The values that are int16 whatever is measured. TinycError for what has no int16 form."""
+    prepared = separate_fixed(with_biases(graph))
+    if recipe.activations == "int16":
+        return every_value(prepared)
+    return values_of_layers(prepared, recipe.int16_layers)
+
+
+def _plan(graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str]) -> Plan:
+    """The recipe, with what it leaves open settled by measurement. Ranges of int16 are all that was seen."""
+    if recipe.activations == "int16":
+        equalize = recipe.equalize if recipe.equalize is not None else False
+        recipe = replace(recipe, method="minmax", equalize=equalize)
     learned = recipe.rounding == "learned" or recipe.weights != "int8"
     if recipe.method != AUTO and recipe.equalize is not None and (recipe.rounding is not None or learned):
         return Plan(recipe.method, recipe.equalize, False, learned)
-    return settle(graph, calibration, recipe, report)
+    return settle(graph, calibration, recipe, report, wide)
 
 
 def _mixed(
-    graph: Graph, plan: Plan, calibration: Calibration, recipe: Recipe, report: Report
+    graph: Graph, plan: Plan, calibration: Calibration, recipe: Recipe, wide: Collection[str], report: Report
 ) -> tuple[tuple[Sensitivity, ...], dict[str, int]]:
     """Bits per layer for the recipe's bytes or loss, measured on calibration samples that were not learned from."""
-    fit, unseen = folds(at_most(calibration, SEARCHED))[0]
-    draft = draft_of(drafts(graph, fit), plan)
-    teacher = Teacher.of(graph, unseen)
-    plain = replace(plan, searched=False)
+    plain, splits, many = replace(plan, searched=False), folds(at_most(calibration, SEARCHED)), []
+    for part, (fit, unseen) in enumerate(splits):
+        draft = widen(draft_of(drafts(graph, fit), plan), wide)
+        teacher = Teacher.of(graph, unseen)
+        learn = partial(_narrowed, plain, draft, teacher, fit, memo=Memo())
 
-    def learn(bits: Mapping[str, int]) -> Graph:
-        return carry_out(plain, draft, teacher, fit, fit, bits)
+        def on_layer(done: int, of: int, part: int = part) -> None:
+            report("sensitivity of each layer", (part + done / of) / len(splits))
 
-    found = sensitivities(
-        draft.graph, learn, teacher.score, lambda done, of: report("sensitivity of each layer", done / of)
-    )
+        many.append(sensitivities(draft.graph, learn, teacher.score, on_layer))
+    found = averaged(many)
     if recipe.weight_bytes is not None:
         return tuple(found), within(found, recipe.weight_bytes)
     most = (recipe.max_loss if recipe.max_loss is not None else DEFAULT_LOSS) / 100
     allowed = most + teacher.changed(learn({}))  # what int8 costs already is not for the weights to save
     return tuple(found), for_loss(found, learn, teacher.changed, allowed)
+
+
+def _narrowed(
+    plan: Plan, draft: Draft, teacher: Teacher, fit: Calibration, bits: Mapping[str, int], memo: Memo
+) -> Graph:
+    """The integer graph with these bits, learned from `fit`."""
+    return carry_out(plan, draft, teacher, fit, fit, bits, memo=memo)

@@ -6,7 +6,7 @@ one quantization. A group is fixed by an operator (softmax) or takes the range t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,10 @@ from tinyc.ops import all_ops
 from tinyc.ops.base import Fixed, Kept, QuantRule, SameAs
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.observe import Stats
-from tinyc.quantize.ranges import Method, affine, merged, minmax
+from tinyc.quantize.ranges import Method, Range, affine, merged, minmax
+
+_HEADROOM = 2.0  # of int16 ranges: clipping unseen values costs more than one bit of sixteen
+_LEAST_WIDE = 2.0**-31  # scale of a tensor that is always zero
 
 
 def input_rule(node: Node, index: int) -> QuantRule:
@@ -80,14 +83,15 @@ def separate_fixed(graph: Graph) -> Graph:
         inputs = list(node.inputs)
         for index, name in enumerate(node.inputs):
             if name in fixed and name in tied:
-                inputs[index] = _fresh(f"{name}:rescaled", values)
+                inputs[index] = fresh(f"{name}:rescaled", values)
                 values[inputs[index]] = replace(values[name], name=inputs[index])
                 nodes.append(Node(inputs[index], "requantize", (name,), (inputs[index],), Requantize(), node.origin))
         nodes.append(replace(node, inputs=tuple(inputs)))
     return replace(graph, nodes=tuple(nodes), values=values)
 
 
-def _fresh(name: str, taken: Mapping[str, object]) -> str:
+def fresh(name: str, taken: Mapping[str, object]) -> str:
+    """`name`, with a number behind it if it is taken."""
     candidate, n = name, 1
     while candidate in taken:
         n += 1
@@ -110,11 +114,15 @@ def _fixed_values(graph: Graph) -> dict[str, Fixed]:
     return found
 
 
-def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method) -> dict[str, Quant]:
-    """A per-tensor int8 quantization for every computed float value, and for constants tied to one.
+def assign_activations(
+    graph: Graph, stats: Mapping[str, Stats], method: Method, wide: Collection[str] = ()
+) -> dict[str, Quant]:
+    """A per-tensor quantization for every computed float value, and for constants tied to one: int8, or symmetric int16
+    for those in `wide`.
 
     `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
-    keyword model's features by the least squared error loses 15 dB at its output).
+    keyword model's features by the least squared error loses 15 dB at its output). int16 takes all that was seen, and
+    has a bit to spare for what was not.
     TinycError if an operator without an integer form is in the graph.
     """
     groups, fixed = Groups(graph), _fixed_values(graph)
@@ -130,22 +138,33 @@ def assign_activations(graph: Graph, stats: Mapping[str, Stats], method: Method)
         if not any(is_activation(graph, name) for name in names):
             continue
         rule = next((fixed[name] for name in names if name in fixed), None)
-        quant = (
-            Quant((rule.scale,), (rule.zero,))
-            if rule is not None
-            else _observed(graph, names, stats, minmax if set(names) & set(graph.inputs) else method)
-        )
+        if any(name in wide for name in names):
+            quant = _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax))
+        elif rule is not None:
+            quant = Quant((rule.scale,), (rule.zero,))
+        else:
+            quant = affine(*_range(graph, names, stats, minmax if set(names) & set(graph.inputs) else method))
         quants.update(dict.fromkeys(names, quant))
     return quants
 
 
-def _observed(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method) -> Quant:
+def _fixed_wide(rule: Fixed) -> Quant:
+    """What an operator dictates, in int16: zero point 0, the same largest value (softmax: 1)."""
+    return Quant((rule.scale * (128 - rule.zero) / 32768,), (0,))
+
+
+def symmetric_wide(lo: float, hi: float) -> Quant:
+    """int16 with zero point 0 for values in [lo, hi], and as much again beyond."""
+    return Quant((float(np.float32(max(-lo, hi, 32767 * _LEAST_WIDE) * _HEADROOM / 32767)),), (0,))
+
+
+def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method) -> Range:
     seen = [stats[name] for name in names if name in stats]
     lo, hi = method(merged(seen), "s8")
     for name in names:
         if name in graph.consts:  # a constant among them has to fit as well
             lo, hi = min(lo, float(graph.consts[name].min())), max(hi, float(graph.consts[name].max()))
-    return affine(lo, hi)
+    return lo, hi
 
 
 def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float, bits: int = 8) -> Quant:

@@ -29,13 +29,13 @@ def pictures(graph: Graph) -> tuple[str, tuple[int, int, int]] | None:
     return None
 
 
-def augmented(graph: Graph, calibration: Calibration, seed: int = 0) -> Calibration:
-    """The calibration with its pictures first and variants of them after, about _ENOUGH in all.
+def augmented(graph: Graph, calibration: Calibration, seed: int = 0, about: int = _ENOUGH) -> Calibration:
+    """The calibration with its pictures first and variants of them after, `about` so many in all.
 
     As it was, where the model takes no pictures.
     """
     found = pictures(graph)
-    copies = _ENOUGH // calibration.samples - 1
+    copies = about // calibration.samples - 1
     if found is None or copies < 1:
         return calibration
     name, axes = found

@@ -1,8 +1,8 @@
-"""The float graph in integers: int8 values, int8 constants, int32 biases."""
+"""The float graph in integers: int8 or int16 values, int8 weights, int32 biases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Value, read_only
 from tinyc.ops.base import Bias, Observed
-from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights
+from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide
 from tinyc.quantize.ranges import affine
 
 
@@ -45,20 +45,21 @@ class _Constants:
         return candidate
 
 
-def to_integers(graph: Graph, quants: Mapping[str, Quant]) -> Graph:
-    """The integer graph: computed values are int8 in `quants`; constants follow their operators' rules."""
+def to_integers(graph: Graph, quants: Mapping[str, Quant], wide: Collection[str] = ()) -> Graph:
+    """The integer graph: computed values are in `quants`, int16 those in `wide` and int8 the others; constants follow
+    their operators' rules."""
     made = _Constants(graph)
-    nodes = tuple(_node(graph, node, quants, made) for node in graph.nodes)
+    nodes = tuple(_node(graph, node, quants, made, wide) for node in graph.nodes)
     values: dict[str, Value] = {}
     for name, value in graph.values.items():
         if is_activation(graph, name):
-            values[name] = replace(value, dtype="s8", quant=quants[name])
+            values[name] = replace(value, dtype="s16" if name in wide else "s8", quant=quants[name])
         elif name not in graph.consts:
             values[name] = value
     return replace(graph, nodes=nodes, values=values | made.values, consts=made.consts)
 
 
-def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constants) -> Node:
+def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constants, wide: Collection[str]) -> Node:
     inputs = list(node.inputs)
     w_quant: Quant | None = None
     for index, name in enumerate(node.inputs):
@@ -75,10 +76,12 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
             scale = tuple(_x_scale(node, quants) * s for s in w_quant.scale)
             inputs[index] = made.add(name, Quant(scale, w_quant.zero, 0), "s32")
         elif name in quants:
-            inputs[index] = made.add(name, quants[name], "s8")
+            inputs[index] = made.add(name, quants[name], "s16" if name in wide else "s8")
         else:
-            array = graph.consts[name]
-            inputs[index] = made.add(name, affine(float(array.min()), float(array.max())), "s8")
+            lo, hi = float(graph.consts[name].min()), float(graph.consts[name].max())
+            is_wide = node.outputs[0] in wide
+            quant = symmetric_wide(lo, hi) if is_wide else affine(lo, hi)
+            inputs[index] = made.add(name, quant, "s16" if is_wide else "s8")
     return replace(node, inputs=tuple(inputs))
 
 

@@ -8,7 +8,7 @@ rounding.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.influence import Influence, influence
 from tinyc.quantize.rounding import (
     Moments,
     groups_of,
@@ -44,6 +45,17 @@ class Weights:
     bits: int
 
 
+@dataclass
+class Memo:
+    """What is the same whenever one pair of graphs is learned from the same samples: the influence of layers, and
+    weights by the bits of their own layer (the last of the tuple) and of all layers before. felt: whether the
+    influence counts; it takes longer than all the rest, and pays for narrow weights."""
+
+    felt: bool = True
+    influence: Influence | None = None
+    weights: dict[tuple[int, ...], Weights] = field(default_factory=dict)
+
+
 def layers(graph: Graph) -> list[Node]:
     """The nodes whose weights and bias are constants, in run order."""
     return [
@@ -59,11 +71,18 @@ def round_layers(
     calibration: Calibration,
     bits: Mapping[str, int],
     on_layer: Callable[[int, int], None] = lambda done, of: None,
+    memo: Memo | None = None,
 ) -> Graph:
     """`integer` with learned weights, scales and biases; bits by node name, 8 where it is silent.
 
-    graph: the float graph that it was made from; nodes correspond by name. on_layer(done, of) hears of progress.
+    graph: the float graph that it was made from; nodes correspond by name. on_layer(done, of) hears of progress. memo:
+    what was learned with the same graphs and calibration before; without one, the influence of layers on the outputs
+    counts if any weights are narrow.
     """
+    memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo
+    if memo.felt and memo.influence is None:
+        memo.influence = influence(graph, calibration.inputs)
+    widths: tuple[int, ...] = ()
     plain, made = Batch(graph), Batch(integer)
     floats, known = plain.start(calibration.inputs), made.start(calibration.inputs)
     partner = {node.name: node for node in graph.nodes}
@@ -75,9 +94,11 @@ def round_layers(
         if node.name in wanted:
             other = partner[node.name]
             position = _advance(plain, floats, position, other)
-            x, x_float = known[node.inputs[0]], floats[other.inputs[0]]
-            found = learned(graph, other, x, x_float, bits.get(node.name, 8))
-            integer = with_weights(integer, node, found)
+            widths = (*widths, bits.get(node.name, 8))
+            if widths not in memo.weights:
+                x, x_float = known[node.inputs[0]], floats[other.inputs[0]]
+                memo.weights[widths] = learned(graph, other, x, x_float, widths[-1], memo.influence)
+            integer = with_weights(integer, node, memo.weights[widths])
             node = integer.nodes[index]  # noqa: PLW2901  its constants may have new names
             made = Batch(integer)
             done += 1
@@ -106,20 +127,31 @@ def _forget(known: dict[str, Array], node: Node, last: Mapping[str, int], index:
             known.pop(name, None)
 
 
-def learned(graph: Graph, node: Node, x: Array, x_float: Array, bits: int) -> Weights:
-    """The best weights of a float layer for quantized inputs x, beside what it gets in float."""
+def learned(
+    graph: Graph, node: Node, x: Array, x_float: Array, bits: int, influences: Influence | None = None
+) -> Weights:
+    """The best weights of a float layer for quantized inputs x, beside what it gets in float.
+
+    influences: what counts is the error at the outputs, too.
+    """
     w, bias = (graph.consts[name].astype(np.float64) for name in node.inputs[1:3])
     groups = groups_of(node, x)
     found = moments(node, w, x, x_float)
+    felt = influences.moments(node, w, x, x_float, found) if influences is not None else None
+    if felt is not None:
+        found = felt
     half = _TOWARDS_FLOAT * found.cross + (1 - _TOWARDS_FLOAT) * found.h
     blended = Moments(found.h, half, found.x_mean, found.f_mean)
+    each = len(found.h)  # a quadratic form per group, or per channel
     rows = weights_as_rows(node, w, groups)
+    rows = rows.reshape(each, -1, rows.shape[2])
     least = None
     if bits == 8:  # 127 levels each way leave nothing to be gained by clipping
         plain = symmetric_weights(graph.consts[node.inputs[1]], OUT_AXIS[node.op], None, 1.0)
-        least = np.asarray(plain.scale).reshape(groups, -1)
-    made = learn(rows, bias.reshape(groups, -1), blended, LEVELS[bits], fixed=least)
-    return Weights(rows_as_weights(node, made.q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
+        least = np.asarray(plain.scale).reshape(each, -1)
+    made = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
+    q = made.q.reshape(groups, -1, rows.shape[2])
+    return Weights(rows_as_weights(node, q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
 
 
 def with_weights(integer: Graph, node: Node, found: Weights) -> Graph:

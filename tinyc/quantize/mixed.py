@@ -38,15 +38,26 @@ class Sensitivity:
 def sensitivities(
     graph: Graph, learn: Learn, score: Callable[[Graph], float], report: Callable[[int, int], None]
 ) -> list[Sensitivity]:
-    """What 4-bit weights cost in each layer: the rise of noise at the output over weights of 8 bits everywhere."""
+    """What 4-bit weights cost in each layer: the rise of noise at the output over weights of 8 bits everywhere.
+
+    As measured: by chance it may be below zero.
+    """
     nodes = layers(graph)
     least = _noise(score(learn({})))
     found = []
     for done, node in enumerate(nodes):
         rise = _noise(score(learn({node.name: 4}))) - least
-        found.append(Sensitivity(node.name, _elements(graph, node), max(rise, 0.0)))
+        found.append(Sensitivity(node.name, _elements(graph, node), rise))
         report(done + 1, len(nodes))
     return found
+
+
+def averaged(many: Sequence[Sequence[Sensitivity]]) -> list[Sensitivity]:
+    """The mean of several measurements, at least zero."""
+    return [
+        Sensitivity(each[0].layer, each[0].elements, max(sum(one.noise for one in each) / len(each), 0.0))
+        for each in zip(*many, strict=True)
+    ]
 
 
 def _elements(graph: Graph, node: Node) -> int:

@@ -24,12 +24,13 @@ class Teacher:
 
     inputs: Mapping[str, Array]
     wanted: Mapping[str, Array]
+    decides: bool
 
     @classmethod
     def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
         names = (*graph.outputs, *before_softmax(graph))
         run = Batch(graph).run(inputs, names)
-        return cls(inputs, {name: run[name] for name in names})
+        return cls(inputs, {name: run[name] for name in names}, decides(graph))
 
     def __len__(self) -> int:
         return min(len(array) for array in self.inputs.values())
@@ -54,12 +55,20 @@ class Teacher:
         centre = wanted.mean(axis=0) if len(wanted) > 1 else np.zeros_like(wanted[0])
         return sqnr_db(wanted[samples] - centre, found[samples] - centre)
 
+    def sqnr_of(self, found: Mapping[str, Array]) -> float:
+        """SQNR in dB of the first output, as reports state it."""
+        name = next(iter(self.wanted))
+        return sqnr_db(self.wanted[name], found[name])
+
     def changed(self, integer: Graph) -> float:
         """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
-        found = Batch(integer).run(self.inputs)
-        name = integer.outputs[0]
+        return self.changed_of(Batch(integer).run(self.inputs))
+
+    def changed_of(self, found: Mapping[str, Array]) -> float:
+        """`changed` of values at hand."""
+        name = next(iter(self.wanted))
         wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], found[name]))
-        if decides(integer):
+        if self.decides:
             return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
         return float(10 ** (-sqnr_db(wanted, made) / 20))
 

@@ -1,0 +1,206 @@
+"""Which values have to be int16: measured one by one, chosen together, exactly.
+
+The noise that a value's rounding to int8 adds at the output is measured with everything else in float. Noises add up,
+to a good approximation. A layer runs on int16 as soon as one of its values is, which takes more time; so the choice is
+a knapsack whose items share their weight. It is solved exactly in run order: what was chosen before matters only
+through the values that later layers still read, so that for each choice of those the undominated sums are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph, Node
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
+from tinyc.quantize.assign import Groups, is_activation
+from tinyc.quantize.score import Teacher
+from tinyc.quantize.search import with_float_weights
+from tinyc.quantize.simulate import Batch
+from tinyc.quantize.widths import WIDE_OPS, activations_of
+
+_GRAINS = 512  # steps of cost that are told apart
+_PER_MAC, _PER_ELEMENT = 0.5, 2.0  # what int16 adds in instructions, about, on a Cortex-M4
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Values of one quantization. noise: what int8 adds at the output (a power beside the signal's, which is 1). first,
+    last: nodes between which they matter. choices: whether they may be int8 (False), int16 (True)."""
+
+    names: tuple[str, ...]
+    noise: float
+    first: int
+    last: int
+    choices: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An undominated choice: values that are int16, what that costs, and the noise of the others."""
+
+    wide: frozenset[str]
+    cost: int
+    noise: float
+
+
+def value_sets(
+    graph: Graph,
+    integer: Graph,
+    teacher: Teacher,
+    forced: Collection[str],
+    report: Callable[[int, int], None],
+) -> list[Set]:
+    """The activations of the float graph by quantization, each with the noise that int8 adds. `integer`: the same in
+    int8; nodes correspond by name. forced: values that have to be int16."""
+    groups = Groups(graph)
+    members: dict[str, list[str]] = {}
+    for name in graph.values:
+        if is_activation(graph, name):
+            members.setdefault(groups.of(name), []).append(name)
+    plain = Batch(graph)
+    floats = plain.resume(plain.start(teacher.inputs), 0)
+    found = []
+    for done, names in enumerate(members.values()):
+        touching = [i for i, node in enumerate(graph.nodes) if set(names) & set(activations_of(graph, node))]
+        first = 0 if set(names) & set(graph.inputs) else touching[0]
+        last = len(graph.nodes) - 1 if set(names) & set(graph.outputs) else touching[-1]
+        narrow = any(graph.nodes[i].op not in WIDE_OPS and set(names) & set(graph.nodes[i].outputs) for i in touching)
+        noise = _noise_of(graph, integer, names, teacher, floats)
+        choices = (True,) if set(names) & set(forced) else (False,) if narrow else (False, True)
+        found.append(Set(tuple(names), noise, first, last, choices))
+        report(done + 1, len(members))
+    return sorted(found, key=lambda entry: entry.first)
+
+
+def _noise_of(
+    graph: Graph, integer: Graph, names: Sequence[str], teacher: Teacher, floats: Mapping[str, Array]
+) -> float:
+    """Noise at the output when these values alone are int8."""
+    batch = with_float_weights(graph, integer)
+    batch.quants = {name: batch.quants[name] for name in names if name in batch.quants}
+    known = dict(floats) | {name: batch.rounded(name, teacher.inputs[name]) for name in graph.inputs if name in names}
+    made = [i for i, node in enumerate(integer.nodes) if set(node.outputs) & set(names)]
+    first = 0 if set(names) & set(graph.inputs) else min(made, default=len(integer.nodes))
+    return float(10 ** (-teacher.score_of(batch.resume(known, first)) / 10))
+
+
+def extra_cost(graph: Graph, node: Node) -> int:
+    """Instructions that the node takes more on int16, about."""
+    elements = sum(graph.values[name].elements for name in activations_of(graph, node))
+    if all_ops()[node.op].view or node.op == "requantize":
+        return 0
+    return int(_PER_MAC * all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)) + _PER_ELEMENT * elements)
+
+
+def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> list[Option]:
+    """All undominated choices, cheapest (int8 everywhere) first. ram_bytes: what the values that live at once may take.
+
+    TinycError if not even int8 fits.
+    """
+    costs = [extra_cost(graph, node) for node in graph.nodes]
+    grain = max(sum(costs) // _GRAINS, 1)
+    of = {name: index for index, entry in enumerate(sets) for name in entry.names}
+    states: dict[int, list[_Sum]] = {0: [_Sum(0, 0.0, 0)]}
+    for at, node in enumerate(graph.nodes):
+        opened = [i for i, entry in enumerate(sets) if entry.first == at]
+        for i in opened:
+            states = _opened(states, i, sets[i].choices)
+        touched = sum({1 << of[name] for name in activations_of(graph, node)}) if node.op in WIDE_OPS else 0
+        live = _live(graph, at, of)
+        more = -(-costs[at] // grain)
+        states = {
+            key: [entry.plus(more) for entry in entries] if key & touched else entries
+            for key, entries in states.items()
+            if ram_bytes is None or sum(b * (2 if key >> i & 1 else 1) for i, b in live) <= ram_bytes
+        }
+        closed = [i for i, entry in enumerate(sets) if entry.last == at]
+        for i in closed:
+            states = _closed(states, i, sets[i].noise)
+    if not states:
+        raise TinycError(
+            f"the values of the model do not fit {ram_bytes:,} bytes even in int8",
+            hint="give a larger budget, or leave out --activations auto: layers that run row by row need less",
+            exit_code=1,
+        )
+    return [
+        Option(
+            frozenset(name for i, one in enumerate(sets) if entry.taken >> i & 1 for name in one.names),
+            entry.cost * grain,
+            entry.noise,
+        )
+        for entry in states[0]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A choice so far: its cost, the noise of sets that are done with, and a bit for each set that is int16."""
+
+    cost: int
+    noise: float
+    taken: int
+
+    def plus(self, cost: int) -> _Sum:
+        return _Sum(self.cost + cost, self.noise, self.taken)
+
+
+def _opened(states: dict[int, list[_Sum]], index: int, choices: tuple[bool, ...]) -> dict[int, list[_Sum]]:
+    """With set `index` in each way; keys have a bit for each open set that is int16."""
+    made = dict(states) if False in choices else {}
+    if True in choices:
+        bit = 1 << index
+        for key, entries in states.items():
+            made[key | bit] = [_Sum(e.cost, e.noise, e.taken | bit) for e in entries]
+    return made
+
+
+def _closed(states: dict[int, list[_Sum]], index: int, noise: float) -> dict[int, list[_Sum]]:
+    """With set `index` done with: its noise counted, its bit gone."""
+    bit = 1 << index
+    made: dict[int, list[_Sum]] = {}
+    for key, entries in states.items():
+        counted = entries if key & bit else [_Sum(e.cost, e.noise + noise, e.taken) for e in entries]
+        made.setdefault(key & ~bit, []).extend(counted)
+    return {key: _undominated(entries) for key, entries in made.items()}
+
+
+def _undominated(entries: list[_Sum]) -> list[_Sum]:
+    kept: list[_Sum] = []
+    for entry in sorted(entries, key=lambda e: (e.cost, e.noise, e.taken)):
+        if not kept or entry.noise < kept[-1].noise:
+            kept.append(entry)
+    return kept
+
+
+def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]:
+    """(set, bytes in int8) of the values that are there while node `at` runs; a view is its input's bytes."""
+    made = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
+    needed = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
+    needed |= dict.fromkeys(graph.outputs, len(graph.nodes))
+    for node in reversed(graph.nodes):
+        if all_ops()[node.op].view:
+            needed[node.inputs[0]] = max(needed[node.inputs[0]], needed.get(node.outputs[0], -1))
+    views = {node.outputs[0] for node in graph.nodes if all_ops()[node.op].view}
+    return [
+        (index, graph.values[name].elements)
+        for name, index in of.items()
+        if name not in views and made.get(name, -1) <= at <= needed.get(name, -1)
+    ]
+
+
+def first_good(found: Sequence[Option], is_good: Callable[[Option], bool]) -> Option | None:
+    """The cheapest option that is good, found by halving: more int16 hardly ever makes it worse. None if none is."""
+    if not is_good(found[-1]):
+        return None
+    low, high = -1, len(found) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_good(found[middle]):
+            high = middle
+        else:
+            low = middle
+    return found[high]

@@ -1,0 +1,167 @@
+"""How an error in a layer's sums moves the model's outputs, so that rounding spends its freedom where it is felt.
+
+Around the float model, a change E of the weights of output channel o moves the outputs of a sample by E . J, where
+J = sum over windows p of d(output) / d(sum of o at p) times the window x_p. The rows J take the place of windows in
+rounding.py: the quadratic form then is the squared error of the *outputs* (the Gauss-Newton approximation; see Nagel
+et al., 2020, section 3, and Li et al., "BRECQ", 2021, who use the squared gradients instead), in which windows behind
+a closed relu do not count and those that add up do. Errors of different channels are taken as independent: that they
+could cancel holds for the calibration samples only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node
+from tinyc.passes.weights import WEIGHTED
+from tinyc.quantize.calibration import spread
+from tinyc.quantize.gradients import active, backward, differentiable
+from tinyc.quantize.rounding import Doubles, Moments, groups_of, weights_as_rows, windows
+from tinyc.quantize.simulate import Batch
+
+_SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest is that of the layer's own sums
+_MOST_ELEMENTS = 2**26  # of all derivatives together: 256 MiB
+_MOST_WORK = 2**30  # channels x taps^3, above which a layer has one quadratic form for all channels
+_ROWS_PER_TAP = 8  # fewer say more about the samples than about the layer
+_PROBES = 16  # directions in the space of outputs that are followed, per sample
+_SEED = 0  # of directions drawn where there are more outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """slopes[layer] [samples, directions, positions, channels]: derivatives of the outputs, in units of their
+    variation, by the layer's sums. samples: indices of the calibration samples they were taken at."""
+
+    samples: list[int]
+    slopes: Mapping[str, Array]
+
+    def moments(self, node: Node, w: Array, x: Array, x_float: Array, plain: Moments) -> Moments | None:
+        """Moments with a group per output channel, of the error at the outputs; None: the plain ones have to do.
+
+        plain: of the layer's windows, over all samples x.
+        """
+        slopes = self.slopes.get(node.name)
+        groups = groups_of(node, x)
+        rows = weights_as_rows(node, w, groups)
+        channels, taps = rows.shape[0] * rows.shape[1], rows.shape[2]
+        if slopes is None or channels * taps**3 > _MOST_WORK or (groups > 1 and node.op == "conv2d"):
+            return None
+        if slopes.shape[0] * slopes.shape[1] < _ROWS_PER_TAP * taps:
+            return None
+        bias = slopes.sum(axis=2, dtype=np.float64).transpose(2, 0, 1).reshape(channels, -1)
+        a, f = (summed(slopes, windows(node, w, values[self.samples]), groups) for values in (x, x_float))
+        weight = np.square(bias).sum(axis=1)[:, None]
+        safe = np.maximum(weight, 1e-30)
+        x_mean, f_mean = (np.einsum("or,ork->ok", bias, m) / safe for m in (a, f))
+        h = a.transpose(0, 2, 1) @ a - (weight * x_mean)[:, :, None] * x_mean[:, None, :]
+        cross = a.transpose(0, 2, 1) @ f - (weight * x_mean)[:, :, None] * f_mean[:, None, :]
+        return _blended(h, cross, plain, channels // groups)
+
+
+def _blended(h: Doubles, cross: Doubles, plain: Moments, per_group: int) -> Moments:
+    """Both errors, in the units of the layer's own, whose means the bias keeps."""
+    own, own_cross, x_mean, f_mean = (
+        np.repeat(m, per_group, axis=0) if len(m) * per_group == len(h) else np.broadcast_to(m, (len(h), *m.shape[1:]))
+        for m in (plain.h, plain.cross, plain.x_mean, plain.f_mean)
+    )
+    size, own_size = (np.einsum("gkk->g", m)[:, None, None] for m in (h, own))
+    unit = np.where(size > 1e-30, own_size / np.maximum(size, 1e-30), 0.0)
+    share = np.where(unit > 0, _SHARE, 0.0)
+    return Moments(share * unit * h + (1 - share) * own, share * unit * cross + (1 - share) * own_cross, x_mean, f_mean)
+
+
+def summed(slopes: Array, taps: Array, groups: int) -> Doubles:
+    """Rows J [channels, samples * directions, K] of windows [G, samples * positions, K]."""
+    samples, directions, positions, channels = slopes.shape
+    k = taps.shape[2]
+    by_sample = taps.reshape(groups, samples, positions, k)
+    left: Array
+    made: Array
+    if groups == 1:
+        left = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2)).reshape(samples, directions * channels, positions)
+        made = np.matmul(left, by_sample[0]).reshape(samples, directions, channels, k).transpose(2, 0, 1, 3)
+    else:
+        by_group = slopes.reshape(samples, directions, positions, groups, -1).transpose(3, 0, 1, 4, 2)
+        left = np.ascontiguousarray(by_group).reshape(groups, samples, -1, positions)
+        made = np.matmul(left, by_sample).reshape(groups, samples, directions, -1, k).transpose(0, 3, 1, 2, 4)
+    return np.asarray(made.reshape(channels, samples * directions, k), np.float64)
+
+
+def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
+    """Of every layer of the float graph, at as many of the inputs as memory allows; None without derivatives."""
+    if not differentiable(graph):
+        return None
+    names = _followed(graph)
+    wide = [node for node in graph.nodes if node.op in WEIGHTED]
+    directions = sum(min(graph.values[name].elements, _PROBES) for name in names)
+    per_sample = directions * sum(graph.values[node.outputs[0]].elements for node in wide)
+    count = min(len(array) for array in inputs.values())
+    samples = spread(count, max(1, _MOST_ELEMENTS // max(per_sample, 1)))
+    batch = Batch(graph)
+    known, found = batch.start({name: array[samples] for name, array in inputs.items()}), {}
+    for node in graph.nodes:
+        known |= batch.step(node, known)
+    rng = np.random.default_rng(_SEED)
+    parts: dict[str, list[Array]] = {node.name: [] for node in wide}
+    for name, output in names.items():
+        for direction in np.moveaxis(_directions(known[name], known[output], name != output, rng), 1, 0):
+            seeds = {name: direction.astype(np.float32).reshape(known[name].shape)}
+            for layer, slopes in _backwards(batch, known, seeds, wide):
+                parts[layer].append(slopes)
+    found = {layer: np.stack(some, axis=1) for layer, some in parts.items() if some}
+    return Influence(samples, found)
+
+
+def _followed(graph: Graph) -> dict[str, str]:
+    """Values whose errors count: what a softmax at an output gets, or the output; each with the output."""
+    made = graph.producer()
+    followed = {}
+    for name in graph.outputs:
+        node = made.get(name)
+        followed[node.inputs[0] if node is not None and node.op == "softmax" else name] = name
+    return followed
+
+
+def _directions(z: Array, y: Array, softmax: bool, rng: np.random.Generator) -> Doubles:
+    """[samples, directions, elements of z]: the squares of their products with an error of z add up to its squared
+    error beside the variation of z, plus that of the softmax y beside the variation of y."""
+    count = len(z)
+    z, y = z.reshape(count, -1).astype(np.float64), y.reshape(count, -1).astype(np.float64)
+    width = z.shape[1]
+    if width > _PROBES:  # random signs: right in the mean
+        signs = rng.choice([-1.0, 1.0], (count, _PROBES, width))
+        return np.asarray(signs / np.sqrt(_PROBES * _variation(z)))
+    metric = np.broadcast_to(np.eye(width) / _variation(z), (count, width, width))
+    if softmax:
+        slope = y[:, :, None] * np.eye(width) - y[:, :, None] * y[:, None, :]
+        metric = metric + slope @ slope / _variation(y)
+    values, vectors = np.linalg.eigh(metric)
+    return np.asarray(np.sqrt(np.maximum(values, 0))[:, :, None] * vectors.transpose(0, 2, 1))
+
+
+def _variation(z: Doubles) -> float:
+    return max(float(np.square(z - z.mean(axis=0)).sum(axis=1).mean()), 1e-30)
+
+
+def _backwards(
+    batch: Batch, known: Mapping[str, Array], seeds: Mapping[str, Array], wide: Sequence[Node]
+) -> list[tuple[str, Array]]:
+    """(layer, gradients [samples, positions, channels] with respect to its sums)."""
+    graph, gradients, found = batch.graph, dict(seeds), []
+    layers = {node.name for node in wide}
+    for node in reversed(graph.nodes):
+        (output,) = node.outputs
+        if output not in gradients:
+            continue
+        y, dy = known[output], gradients.pop(output)
+        if node.name in layers:
+            sums = active(node.attrs, y, dy)
+            found.append((node.name, sums.reshape(len(y), -1, y.shape[-1])))
+        inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
+        for name, gradient in zip(node.inputs, backward(node, inputs, y, dy), strict=True):
+            if gradient is not None and name in known and name not in graph.inputs:
+                gradients[name] = gradients[name] + gradient if name in gradients else gradient
+    return found

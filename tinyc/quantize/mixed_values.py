@@ -1,0 +1,110 @@
+"""`--activations auto`: the cheapest int16 values with which the model is as good as asked for.
+
+Activations are measured with float weights, the noise of the weights once, with int16 everywhere: they add up. All is
+measured on calibration samples that were not learned from; an aim has to be met on each part of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Graph
+from tinyc.quantize.activations import Option, first_good, options, value_sets
+from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.layerwise import layers
+from tinyc.quantize.recipe import (
+    SEARCHED,
+    Draft,
+    Plan,
+    Recipe,
+    Report,
+    at_most,
+    carry_out,
+    draft_of,
+    drafts,
+    rounded_to_nearest,
+    widen,
+)
+from tinyc.quantize.score import Teacher
+from tinyc.quantize.search import folds, with_float_weights
+from tinyc.quantize.simulate import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Samples to make an integer graph of, and others to measure it on."""
+
+    fit: Calibration
+    draft: Draft
+    unseen: Teacher
+
+    def values(self, option: Option, method: str) -> Batch:
+        """The option with float weights."""
+        draft = widen(self.draft, option.wide)
+        return with_float_weights(draft.graph, rounded_to_nearest(draft, method))
+
+
+def choose_values(
+    graph: Graph,
+    plan: Plan,
+    calibration: Calibration,
+    recipe: Recipe,
+    forced: Collection[str],
+    default_loss: float,
+    report: Report,
+) -> frozenset[str]:
+    """The values that have to be int16 for the recipe's SQNR or loss, `forced` ones among them. With a budget for RAM
+    and nothing else: those that do most good. TinycError if nothing will do."""
+    parts = folds(at_most(calibration, SEARCHED))
+    trials = [_Trial(fit, draft_of(drafts(graph, fit), plan), Teacher.of(graph, unseen)) for fit, unseen in parts]
+    draft, teacher = trials[0].draft, trials[0].unseen
+    integer = rounded_to_nearest(draft, plan.method)
+    sets = value_sets(
+        draft.graph, integer, teacher, forced, lambda done, of: report("sensitivity of each value", done / of)
+    )
+    found = options(draft.graph, sets, recipe.ram_bytes)
+
+    def measured(option: Option, figure: Callable[[Teacher, Mapping[str, Array]], float]) -> list[float]:
+        """The figure of each part of the samples, by what was made of the others."""
+        runs = ((trial.values(option, plan.method), trial.unseen) for trial in trials)
+        return [figure(unseen, batch.run(unseen.inputs)) for batch, unseen in runs]
+
+    aim = recipe.min_sqnr
+    if aim is not None:
+        weights = _weight_noise(trials[0], found[-1], plan, recipe, report)
+
+        def reached(option: Option) -> float:
+            return float(-10 * np.log10(10 ** (-min(measured(option, Teacher.sqnr_of)) / 10) + weights))
+
+        chosen = first_good(found, lambda option: reached(option) >= aim)
+        if chosen is None:
+            raise TinycError(
+                f"an SQNR of {aim:g} dB is out of reach: with int16 wherever it may be there are "
+                f"{reached(found[-1]):.1f} dB",
+                hint="a smaller --min-sqnr, --weights int8, --rounding learned, or a larger --ram-budget",
+                exit_code=1,
+            )
+        return chosen.wide
+    if recipe.max_loss is None and recipe.ram_bytes is not None:
+        return found[-1].wide
+    most = (recipe.max_loss if recipe.max_loss is not None else default_loss) / 100
+
+    def lost(option: Option) -> float:
+        return float(np.mean(measured(option, Teacher.changed_of)))
+
+    allowed = most + lost(found[-1])
+    return (first_good(found, lambda option: lost(option) <= allowed) or found[-1]).wide
+
+
+def _weight_noise(trial: _Trial, widest: Option, plan: Plan, recipe: Recipe, report: Report) -> float:
+    """What the weights add at the output, a power beside the signal's."""
+    draft = widen(trial.draft, widest.wide)
+    bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
+    made = carry_out(plan, draft, trial.unseen, trial.fit, trial.fit, bits, biases=recipe.correct_biases, report=report)
+    whole = trial.unseen.sqnr_of(Batch(made).run(trial.unseen.inputs))
+    values = trial.unseen.sqnr_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
+    return float(max(10 ** (-whole / 10) - 10 ** (-values / 10), 0.0))

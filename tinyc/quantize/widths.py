@@ -1,0 +1,201 @@
+"""int16 activations: which values have 16 bits, and the requantize nodes where they meet those of 8.
+
+A node runs on int16 if a value that it reads or makes has 16 bits: the kernels of a node take one width. Its other
+values are requantized for it. Operators without an int16 form always run on int8.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import DType, Graph, Node, Value
+from tinyc.ops.requantize import Requantize
+from tinyc.quantize.assign import Groups, fresh, is_activation
+from tinyc.quantize.observe import Stats
+
+WIDE_OPS = frozenset(
+    {
+        *("conv2d", "depthwise_conv2d", "fully_connected", "transpose_conv2d"),
+        *("add", "sub", "mul", "avg_pool2d", "max_pool2d", "mean", "softmax", "clip", "leaky_relu"),
+        *("reshape", "transpose", "concat", "slice", "pad", "resize_nearest", "requantize"),
+    }
+)  # operators with an int16 form
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A float graph with requantize nodes at the borders, statistics of the values that they make too, and the
+    values (constants tied to them included) that are int16."""
+
+    graph: Graph
+    stats: Mapping[str, Stats]
+    wide: frozenset[str]
+
+
+def activations_of(graph: Graph, node: Node) -> list[str]:
+    """Computed values that the node reads and makes."""
+    return [name for name in (*node.inputs, *node.outputs) if is_activation(graph, name)]
+
+
+def every_value(graph: Graph) -> frozenset[str]:
+    """All activations, for `int16` everywhere. TinycError naming the layers without an int16 form."""
+    without = [node for node in graph.nodes if node.op not in WIDE_OPS and is_activation(graph, node.outputs[0])]
+    if without:
+        kinds = ", ".join(sorted({node.op for node in without}))
+        layers = ", ".join(f"'{layer_name(node)}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
+        raise TinycError(
+            f"{kinds} have no int16 form here: {layers}",
+            without[0].where,
+            "--activations auto, or --int16-layers with the layers that matter: these stay int8 then",
+        )
+    return frozenset(name for name in graph.values if is_activation(graph, name))
+
+
+def layer_name(node: Node) -> str:
+    """The user's own name of the layer."""
+    return node.where.name if node.where is not None and node.where.name else node.name
+
+
+def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
+    """What the layers make whose names match one of the patterns (`*` and `?` as in file names).
+
+    TinycError for a pattern that matches no layer, or one without an int16 form.
+    """
+    found: set[str] = set()
+    for pattern in patterns:
+        nodes = [n for n in graph.nodes if _matches(n, pattern) and is_activation(graph, n.outputs[0])]
+        if not nodes:
+            near = difflib.get_close_matches(pattern, [layer_name(node) for node in graph.nodes], 3, 0.3)
+            hint = "`tinyc quantize` prints their names" + (f"; near: {', '.join(near)}" if near else "")
+            raise TinycError(f"--int16-layers: no layer is called '{pattern}'", hint=hint)
+        narrow = [node for node in nodes if node.op not in WIDE_OPS]
+        if narrow:
+            raise TinycError(
+                f"--int16-layers: {narrow[0].op} has no int16 form", narrow[0].where, "leave this layer out"
+            )
+        found |= {name for node in nodes for name in node.outputs}
+    return frozenset(found)
+
+
+def _matches(node: Node, pattern: str) -> bool:
+    return any(name == pattern or fnmatchcase(name, pattern) for name in (layer_name(node), node.name))
+
+
+def pattern_of(graph: Graph, layer: str) -> str:
+    """The shortest pattern `*end of the name` for a layer that no other layer matches, else its name."""
+    ends = [at + 1 for at, letter in enumerate(layer) if letter in "/;"]
+    for at in reversed(ends):
+        found = {layer_name(node) for node in graph.nodes if _matches(node, f"*{layer[at:]}")}
+        if found == {layer}:
+            return f"*{layer[at:]}"
+    return layer
+
+
+def runs_wide(graph: Graph, node: Node, wide: Collection[str]) -> bool:
+    """Whether the node runs on int16."""
+    return node.op in WIDE_OPS and any(name in wide for name in activations_of(graph, node))
+
+
+def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> Widened:
+    """The float graph in which the values `wide`, and those tied to them, are int16.
+
+    Values between layers that run on int16 anyway join them. TinycError if a layer without an int16 form makes one.
+    """
+    chosen = _with_free(graph, _tied(graph, wide))
+    for node in graph.nodes:
+        if node.op not in WIDE_OPS and any(name in chosen for name in node.outputs):
+            raise TinycError(f"{node.op} has no int16 form", node.where, "keep this layer int8")
+    writer = _Writer(graph, stats, chosen)
+    for node in graph.nodes:
+        writer.add(node)
+    made = replace(graph, nodes=tuple(writer.nodes), values=writer.values)
+    return Widened(made, writer.stats, _tied(made, writer.wide))
+
+
+def _tied(graph: Graph, wide: Collection[str]) -> frozenset[str]:
+    """With everything that shares a quantization with one of them."""
+    groups = Groups(graph)
+    chosen = {groups.of(name) for name in wide}
+    return frozenset(name for name in graph.values if groups.of(name) in chosen)
+
+
+def _with_free(graph: Graph, wide: frozenset[str]) -> frozenset[str]:
+    """With the values that only layers on int16 touch: there 16 bits save requantizing. The model's inputs and outputs
+    keep their width."""
+    groups = Groups(graph)
+    narrow = {groups.of(name) for name in (*graph.inputs, *graph.outputs)}
+    touched: set[str] = set()
+    for node in graph.nodes:
+        reps = {groups.of(name) for name in activations_of(graph, node)}
+        if node.op == "requantize":
+            continue  # takes any width and makes any
+        if runs_wide(graph, node, wide):
+            touched |= reps
+        else:
+            narrow |= reps
+    return wide | {name for name in graph.values if groups.of(name) in touched - narrow}
+
+
+class _Writer:
+    """The graph in the making; `copies[value, wide]`: a value in the other width."""
+
+    def __init__(self, graph: Graph, stats: Mapping[str, Stats], wide: frozenset[str]) -> None:
+        self._graph = graph
+        self.nodes: list[Node] = []
+        self.values: dict[str, Value] = dict(graph.values)
+        self.stats: dict[str, Stats] = dict(stats)
+        self.wide: set[str] = {name for name in wide if is_activation(graph, name)}
+        self._copies: dict[tuple[str, bool], str] = {}
+        self._origin = {name: node.origin for node in graph.nodes for name in node.outputs}
+
+    def add(self, node: Node) -> None:
+        """The node, with requantize nodes before and behind where its values have another width."""
+        if node.op == "requantize":  # takes any width and makes any
+            self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
+            return
+        wide = runs_wide(self._graph, node, self.wide)
+        inputs = tuple(self._as_wide(name, wide, node) for name in node.inputs)
+        outputs, behind = [], []
+        for name in node.outputs:
+            if not is_activation(self._graph, name) or (name in self.wide) == wide:
+                outputs.append(name)
+                continue
+            outputs.append(self._copy(name, wide))
+            self._origin[outputs[-1]] = node.origin
+            behind.append(self._requantize(outputs[-1], name, node))
+        self.nodes += [replace(node, inputs=inputs, outputs=tuple(outputs)), *behind]
+
+    def _as_wide(self, name: str, wide: bool, node: Node) -> str:
+        if not is_activation(self._graph, name) or (name in self.wide) == wide:
+            return name
+        if (name, wide) not in self._copies:
+            self.nodes.append(self._requantize(name, self._copy(name, wide), node))
+        return self._copies[name, wide]
+
+    def _copy(self, name: str, wide: bool) -> str:
+        """A value like `name` in the width asked for."""
+        made = fresh(f"{name}:{self._dtype(wide)}", self.values)
+        self.values[made] = replace(self.values[name], name=made)
+        if name in self.stats:
+            self.stats[made] = self.stats[name]
+        if wide:
+            self.wide.add(made)
+        self._copies[name, wide] = made
+        return made
+
+    def _requantize(self, source: str, target: str, node: Node) -> Node:
+        name = fresh(f"{source}->{self._dtype(target in self.wide)}", {n.name: n for n in self._named()})
+        attrs = Requantize(self._dtype(target in self.wide))
+        return Node(name, "requantize", (source,), (target,), attrs, self._origin.get(source, node.origin))
+
+    def _named(self) -> Iterator[Node]:
+        yield from self.nodes
+        yield from self._graph.nodes
+
+    @staticmethod
+    def _dtype(wide: bool) -> DType:
+        return "s16" if wide else "s8"
