@@ -107,7 +107,7 @@ def _no_overlap() -> Iterator[None]:
 LEVERS = (
     Lever("assembly for each layer", _kernels(lambda choice: choice.kernel.specialize is not None)),
     Lever("exact fast convolutions", _named("_tiles")),
-    Lever("code for every product", _named("_inline_")),
+    Lever("code for products in a row", _named("_inline_")),
     Lever("requantization as proved", _general_requantization),
     Lever("dead channels", _all_channels),
     Lever("int16 weights", _named("_w16_")),
