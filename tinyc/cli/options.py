@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -44,9 +45,7 @@ ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", sh
 ToolchainName = Annotated[
     str | None, typer.Option(help="Compiler: arm-none-eabi-gcc, zig, gcc, clang.", show_default="first found")
 ]
-Emulator = Annotated[
-    str | None, typer.Option(help="Machine: qemu, unicorn, renode, host.", show_default="first found")
-]
+Emulator = Annotated[str | None, typer.Option(help="Machine: qemu, unicorn, renode, host.", show_default="first found")]
 NumericsName = Annotated[
     Numerics | None,
     typer.Option(
@@ -70,16 +69,14 @@ RamBudget = Annotated[
 
 
 class MemoryFor(StrEnum):
-    """How much time a smaller arena may cost: nothing, 5 % or 20 % more instructions."""
+    """How much time a smaller arena may cost: 1, 5 or 20 % more."""
 
     SPEED = "speed"
     BALANCED = "balanced"
     MIN = "min"
 
 
-MemoryOption = Annotated[
-    MemoryFor, typer.Option("--memory", help="Spend no, 5 % or 20 % more time on a smaller arena.")
-]
+MemoryOption = Annotated[MemoryFor, typer.Option("--memory", help="Spend 1, 5 or 20 % more time on a smaller arena.")]
 
 
 InputRows = Annotated[
@@ -109,6 +106,9 @@ class OptimizeFor(StrEnum):
     SPEED = "speed"
     BALANCED = "balanced"
     SIZE = "size"
+
+
+OptimizeOption = Annotated[OptimizeFor, typer.Option("--optimize", help="What kernels are chosen by, time or flash.")]
 
 
 class Method(StrEnum):
@@ -222,24 +222,45 @@ QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
 # The options of every command that compiles a model, in the order of --help, with their defaults.
 _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "board": (BoardName, "cortex-m4"),
-    "calibration": (CalibrationFile, None),
-    "inputs": (InputsFile, None),
-    "samples": (SampleCount, 20),
-    "sequence": (SequenceLength, 0),
     "name": (ModelName, None),
     "numerics": (NumericsName, None),
-    "optimize": (OptimizeFor, OptimizeFor.SPEED),
+    "optimize": (OptimizeOption, OptimizeFor.SPEED),
     "flash_budget": (FlashBudget, None),
-    "ram_budget": (RamBudget, None),
     "memory": (MemoryOption, MemoryFor.BALANCED),
+    "ram_budget": (RamBudget, None),
     "input_rows": (InputRows, False),
     "incremental": (Incremental, None),
     "hop": (Hop, 1),
     "stream_unpadded": (StreamUnpadded, False),
+    "calibration": (CalibrationFile, None),
+    **QUANTIZE_OPTIONS,
+    "inputs": (InputsFile, None),
+    "samples": (SampleCount, 20),
+    "sequence": (SequenceLength, 0),
     "toolchain": (ToolchainName, None),
     "emulator": (Emulator, None),
-    **QUANTIZE_OPTIONS,
 }
+
+# Headings of --help. What is under none of them stands first.
+_PANELS: dict[str, tuple[str, ...]] = {
+    "Kernels and memory": (
+        *("optimize", "flash_budget", "memory", "ram_budget"),
+        *("input_rows", "incremental", "hop", "stream_unpadded"),
+    ),
+    "Quantizing a float model": ("calibration", *QUANTIZE_OPTIONS),
+    "Proof": ("inputs", "samples", "sequence", "toolchain", "emulator"),
+}
+
+
+def _under_heading(name: str, kind: Any) -> Any:
+    """The annotation of an option with the heading that it stands under in --help."""
+    heading = next((heading for heading, names in _PANELS.items() if name in names), None)
+    if heading is None:
+        return kind
+    base, info = get_args(kind)
+    info = copy.copy(info)
+    info.rich_help_panel = heading
+    return Annotated[base, info]
 
 
 def with_model_options(
@@ -253,7 +274,10 @@ def with_model_options(
         own = inspect.signature(command, eval_str=True)
         shared = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default), annotation=kind
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults.get(name, default),
+                annotation=_under_heading(name, kind),
             )
             for name, (kind, default) in _MODEL_OPTIONS.items()
             if name not in without
