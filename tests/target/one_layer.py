@@ -51,5 +51,7 @@ def check_on_core(
     for sample, outputs in zip(samples, ran.outputs, strict=True):
         wanted = run_int(graph, sample, numerics)
         for output, found in zip(graph.outputs, outputs, strict=True):
-            np.testing.assert_array_equal(np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output])
+            np.testing.assert_array_equal(
+                np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output]
+            )
     return ran

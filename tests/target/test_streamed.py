@@ -109,7 +109,10 @@ def test_incremental_library_on_the_board(tmp_path: Path) -> None:
         (Options(board="cortex-m4", incremental=2, hop=0), "a hop of 0 rows"),
         (Options(board="cortex-m4", incremental=2, input_rows=True), "takes rows anyway"),
         (Options(board="cortex-m4", incremental=2), "pads in time"),
-        (Options(board="cortex-m4", incremental=2, stream_unpadded=True), "takes every 2th row, but a call gives it 1 new"),
+        (
+            Options(board="cortex-m4", incremental=2, stream_unpadded=True),
+            "takes one row of 2, but a call gives it 1 new",
+        ),
     ],
     ids=["hop", "unpadded", "axis", "zero", "rows", "padding", "strides"],
 )

@@ -192,7 +192,7 @@ def test_a_call_computes_only_what_is_new() -> None:
     ("graph", "hop", "word"),
     [
         (network(False, padded=True), 1, "pads in time, 1 rows before and 1 after"),
-        (network(True), 3, "takes every 2th row, but a call gives it 3 new ones"),
+        (network(True), 3, "takes one row of 2, but a call gives it 3 new ones"),
         (network(False), 12, "looks at 11 rows, but a call gives it 12 new ones"),
     ],
     ids=["padding", "stride", "hop"],

@@ -84,7 +84,7 @@ def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int)
             raise _stopped(node, "joins tensors that do not advance together")
         before = new[layer.reads[0]]
         if before % rows.stride:
-            raise _stopped(node, f"takes every {rows.stride}th row, but a call gives it {before} new ones")
+            raise _stopped(node, f"takes one row of {rows.stride}, but a call gives it {before} new ones")
         new |= dict.fromkeys(layer.writes, before // rows.stride)
     return new
 
