@@ -26,7 +26,7 @@ from tinyc.stream.live import loads_of, uses_of
 from tinyc.stream.pool import plan_of
 from tinyc.stream.problem import Form, Group, Problem, StreamPlan, Walk
 from tinyc.stream.schedule import group_turns
-from tinyc.stream.slot_forms import cuts_in_slots
+from tinyc.stream.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.stream.slots import place_in_slots
 from tinyc.stream.wider import with_wider
 
@@ -143,6 +143,9 @@ def test_the_search_never_loses_and_finds_rows_in_slots() -> None:
     assert any(other < one for one, other in times)
     for cut in cuts_in_slots(whole, wider, ram, lambda cut: True)[:3]:
         check(plan_of(whole, cut, room=ram))
+        for other in others_in_slots(whole, cut, ram, lambda cut: True, 3):
+            assert other.groups == cut.groups
+            check(plan_of(whole, other, room=ram))
     plan = plan_problem(whole, "speed", ANY)
     assert plan is not None
     check(plan)
@@ -152,7 +155,7 @@ def test_the_search_never_loses_and_finds_rows_in_slots() -> None:
 def test_rows_in_slots_do_not_overlap(seed: int) -> None:
     layout, scratch = streamed(seed)
     bound = bound_of(layout)
-    starts = place_in_slots(layout, scratch, bound, 2 * bound)
+    starts = place_in_slots(layout, scratch, 2 * bound)
     assert starts is not None
     blocks = layout.blocks
     assert max(at + block.size for at, block in zip(starts, blocks, strict=True)) <= 2 * bound
@@ -162,4 +165,4 @@ def test_rows_in_slots_do_not_overlap(seed: int) -> None:
         for j, b in enumerate(blocks[:i]):
             if a.born < b.dies and b.born < a.dies:
                 assert starts[i] + a.size <= starts[j] or starts[j] + b.size <= starts[i]
-    assert place_in_slots(layout, scratch, bound, bound // 2) is None
+    assert place_in_slots(layout, scratch, bound // 2) is None

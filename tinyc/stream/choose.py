@@ -10,9 +10,10 @@ from tinyc.select import PRICE, Optimize
 from tinyc.stream.cuts import Candidate, Cut, Weigh, cheapest, measure, smallest, weigh_all
 from tinyc.stream.forms import Found, problem_of
 from tinyc.stream.incremental import incremental_problem
-from tinyc.stream.pool import FULL_WORK, plan_of
+from tinyc.stream.live import round_up
+from tinyc.stream.pool import FULL_WORK, WORK, plan_of
 from tinyc.stream.problem import Problem, StreamPlan
-from tinyc.stream.slot_forms import cuts_in_slots
+from tinyc.stream.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.stream.validate import validate
 from tinyc.stream.wider import with_wider
 
@@ -23,7 +24,11 @@ _TRIES = 24  # placements that miss the limit
 _HARDER = ((8, FULL_WORK), (40, 4 * FULL_WORK))  # (share, work): a placement that misses it by less is tried again
 _SCRATCH_PRICE = 100  # instructions per byte
 _ROOMS, _ROOM_STEPS = 8, 128  # forms are chosen for that many arenas, each smaller by such a part of the RAM
-_BEST = 3  # of them, how many are placed
+_BEST = 3  # of the cuts for an arena,
+_OTHERS = 12  # how many others are made like each
+_PLACED = 30  # of all of them, how many are placed
+_LITTLE_WORK = 1000  # of `place`, for those
+_NARROW = 32  # bytes between arenas that are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +104,44 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
     if best is not None:
         if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
             best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=_rank)
+        fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
+        if fits and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
+            best = _smaller_in_slots(problem, ranked[0], limits, best)
         validate(best)
     return best
 
 
-def _in_slots(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> StreamPlan | None:
-    """The fastest plan found whose rows have slots in an arena of `ram` bytes; None if none is found."""
-    for step in range(_ROOMS):
-        for cut in cuts_in_slots(problem, candidates, ram - step * ram // _ROOM_STEPS, limits.fit_flash)[:_BEST]:
-            plan = plan_of(problem, cut, room=ram)
+def _in_slots(
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int, room: int, any_time: bool
+) -> StreamPlan | None:
+    """The fastest plan found whose rows have slots in an arena of `ram` bytes, of forms chosen for `room` bytes; None
+    if none is found. any_time: also beyond the limits of time."""
+    fits = limits.fit_flash
+    cuts = [cut for cut in cuts_in_slots(problem, candidates, room, fits) if any_time or limits.allow(cut)]
+    ranked = [(cut, WORK) for cut in cuts[:_BEST]]
+    for cut in cuts[:_BEST]:
+        ranked += [(other, _LITTLE_WORK) for other in others_in_slots(problem, cut, room, fits, _OTHERS)]
+    for cut, work in sorted(ranked, key=lambda one: one[0].time)[:_PLACED]:
+        if any_time or limits.allow(cut):
+            plan = plan_of(problem, cut, work, room=ram)
             if plan.arena_bytes <= ram:
                 return plan
     return None
+
+
+def _smaller_in_slots(
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan
+) -> StreamPlan:
+    """The plan, or one of a smaller arena whose rows have slots in it: by bisection of the gap that it has."""
+    low, high = best.lower_bound_bytes, best.arena_bytes
+    while high - low > _NARROW:
+        middle = round_up((low + high) // 2, problem.scratch_unit)
+        found = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
+        if found is None:
+            low = middle
+        else:
+            best, high = found, found.arena_bytes
+    return best
 
 
 def _rank(plan: StreamPlan) -> tuple[int, int]:
@@ -131,9 +162,10 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
 
     How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
     """
-    found = _in_slots(problem, candidates, limits, ram)
-    if found is not None:
-        return [found]
+    for step in range(_ROOMS):
+        found = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
+        if found is not None:
+            return [found]
     limit = ram
     plans: list[StreamPlan] = []
     for _ in range(_TRIES):

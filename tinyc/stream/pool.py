@@ -62,7 +62,7 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0) -> Stre
     layout = Layout(blocks, conflicts(blocks, {}))
     bound = _lower_bound(blocks, len(turns), problem.unit)
     scratch = [number for number, i in enumerate(used) if i in pool.scratch]
-    starts = (place_in_slots(layout, scratch, bound, room) if room else None) or _starts(layout, scratch, bound, work)
+    starts = (place_in_slots(layout, scratch, room) if room else None) or _starts(layout, scratch, bound, work)
     offsets = dict.fromkeys(range(len(pool.members)), 0) | dict(zip(used, starts, strict=True))
     at = {key: offsets[block] + inside for key, (block, inside) in pool.where.items()}
     return StreamPlan(

@@ -1,107 +1,85 @@
 """Placement in slots: where most rows have one size, they lie on a grid and never leave a gap that is no row.
 
-The resident input lies at the end of the arena, its first rows die first; scratch lies right below what is left of it.
-Rows take slots from below, each the highest that it may have all its life: the lower ones are for rows that live while
-more scratch is taken. What is smaller than a row lies below the slots.
+The resident input lies at the end of the arena, its first rows die first; what is smaller than a row lies below the
+slots. A row may have any slot; scratch starts at one too, or ends right below what is left of the input. To choose is
+to colour a graph with few colours to spare: a tabu search moves what overlaps something, one block at a time.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from tinyc.plan.lifetimes import Interval, Layout
 
-_TRIES = 30  # orders of a kind
-_ANYWHERE = 0.3  # how often a block moves before any of those that it met, not the first
-_STEP = 64  # bytes from height to height
+_MOVES = 600  # what is found at all is mostly found in fewer
+_TENURE = (5, 10)  # moves for which a block does not go back: at least, and at random above it
 _MEMBERS = 4  # more of them: a tensor whose rows die one by one
+_NEVER = 10**6  # overlaps
+_NOWHERE = 2**40  # offset of a place that a block has not
+Ints = npt.NDArray[np.int64]
 
 
-def place_in_slots(layout: Layout, scratch: Collection[int], low: int, high: int) -> tuple[int, ...] | None:
-    """An offset for every block, with a height of `high` or, by trials from `low` on, less; None if none is found.
-    Deterministic. scratch: blocks no two of which are alive together."""
-    search = _Search(layout, scratch)
-    best = search.within(high)
-    if best is None:
+def place_in_slots(layout: Layout, scratch: Collection[int], height: int) -> tuple[int, ...] | None:
+    """An offset for every block of an arena of so many bytes; None if none are found. Deterministic.
+
+    scratch: blocks no two of which are alive together.
+    """
+    grid = _Grid(layout, frozenset(scratch), height)
+    if not all(grid.places.values()):
         return None
-    for height in range(low, high, _STEP):
-        found = search.within(height)
-        if found is not None:
-            return tuple(found)
-    return tuple(best)
+    return _Tabu(grid).search() if grid.places else tuple(grid.offsets)
 
 
-class _Search:
-    def __init__(self, layout: Layout, scratch: Collection[int]) -> None:
-        self.layout, self.blocks = layout, layout.blocks
-        chosen = set(scratch)
-        rest = [i for i in range(len(self.blocks)) if i not in chosen]
-        tall = [i for i in rest if len(self.blocks[i].members) > _MEMBERS]
-        self.top = [*tall, *scratch]
-        self.rest = [i for i in rest if i not in set(tall)]
-        sizes = Counter(self.blocks[i].size for i in self.rest)
+class _Grid:
+    """What has one place, in `offsets`, and the places that every other block may have."""
+
+    def __init__(self, layout: Layout, scratch: frozenset[int], height: int) -> None:
+        self.layout, self.scratch, self.height = layout, scratch, height
+        blocks = layout.blocks
+        rest = [i for i in range(len(blocks)) if i not in scratch]
+        tall = [i for i in rest if len(blocks[i].members) > _MEMBERS]
+        rows = [i for i in rest if len(blocks[i].members) <= _MEMBERS]
+        sizes = Counter(blocks[i].size for i in rows)
         self.unit = sizes.most_common(1)[0][0] if sizes else 1
-        self.base = self._small_bytes()
+        small = sorted((i for i in rows if blocks[i].size < self.unit), key=lambda i: (blocks[i].born, -blocks[i].dies))
+        self.offsets = [-1] * len(blocks)
+        self.places: dict[int, list[int]] = {}
+        for i in tall:
+            self.offsets[i] = _highest(self._taken(i), height - blocks[i].size, blocks[i].align)
+            if self.offsets[i] < 0:
+                self.places[i] = []
+        for i in small:
+            self.offsets[i] = _lowest(self._taken(i), blocks[i].align)
+            if self.offsets[i] + blocks[i].size > height:
+                self.places[i] = []
+        align = max((blocks[i].align for i in rows), default=1)
+        above = max((self.offsets[i] + blocks[i].size for i in small), default=0)
+        self.base = -(-above // align) * align
+        for i in range(len(blocks)):
+            if self.offsets[i] < 0 and i not in self.places:
+                self.places[i] = self._places(i)
 
-    def _small_bytes(self) -> int:
-        """The most bytes of what is smaller than a row."""
-        live: Counter[int] = Counter()
-        for i in self.rest:
-            block = self.blocks[i]
-            if block.size < self.unit:
-                live.update(dict.fromkeys(range(block.born, block.dies), -(-block.size // block.align) * block.align))
-        return max(live.values(), default=0)
+    def _places(self, i: int) -> list[int]:
+        """Where a block may be beside what has one place, highest first."""
+        block, taken = self.layout.blocks[i], self._taken(i)
+        most = self.height - block.size
+        found = {-(-at // block.align) * block.align for at in range(self.base, most + 1, self.unit)}
+        if i in self.scratch:
+            found.add(_highest(taken, most, block.align))
+        free = (at for at in found if 0 <= at <= most and not any(low < at < high for low, high in taken))
+        return sorted(free, reverse=True)
 
-    def within(self, height: int) -> list[int] | None:
-        """Offsets for an arena of that height; None if none are found."""
-        for order in self._orders():
-            rng = random.Random(0)
-            for _ in range(_TRIES):
-                offsets, stuck = self._fit(order, height)
-                if stuck is None:
-                    return offsets
-                if stuck in self.top:
-                    return None
-                forbidden = self.layout.forbidden[stuck]
-                rivals = [at for at, j in enumerate(order[: order.index(stuck)]) if j in forbidden]
-                if not rivals:
-                    break
-                order.remove(stuck)
-                order.insert(rng.choice(rivals) if rng.random() < _ANYWHERE else rivals[0], stuck)
-        return None
-
-    def _orders(self) -> Iterator[list[int]]:
-        blocks = self.blocks
-        yield sorted(self.rest, key=lambda i: (blocks[i].size >= self.unit, blocks[i].born, -blocks[i].dies))
-        yield sorted(self.rest, key=lambda i: (blocks[i].size >= self.unit, blocks[i].born - blocks[i].dies))
-
-    def _fit(self, order: Sequence[int], height: int) -> tuple[list[int], int | None]:
-        """Offsets, and the first block that does not fit."""
-        offsets = [-1] * len(self.blocks)
-        for i in self.top:
-            at = _highest(self._taken(i, offsets), height - self.blocks[i].size, self.blocks[i].align, 0)
-            if at < 0:
-                return offsets, i
-            offsets[i] = at
-        for i in order:
-            block, taken = self.blocks[i], self._taken(i, offsets)
-            if block.size == self.unit:
-                at = _highest(taken, height - block.size, self.unit, self.base)
-            else:
-                at = _lowest(taken, self.unit if block.size > self.unit else block.align)
-            if not 0 <= at <= height - block.size:
-                return offsets, i
-            offsets[i] = at
-        return offsets, None
-
-    def _taken(self, i: int, offsets: Sequence[int]) -> list[Interval]:
+    def _taken(self, i: int) -> list[Interval]:
         """The offsets that the blocks placed so far forbid, as open intervals that do not overlap, ascending."""
         found = sorted(
-            (offsets[j] + low, offsets[j] + high)
+            (self.offsets[j] + low, self.offsets[j] + high)
             for j, ways in self.layout.forbidden[i].items()
-            if offsets[j] >= 0
+            if self.offsets[j] >= 0
             for low, high in ways
         )
         joined: list[Interval] = []
@@ -113,13 +91,83 @@ class _Search:
         return joined
 
 
-def _highest(taken: Sequence[Interval], most: int, step: int, base: int) -> int:
-    """The largest multiple of step, counted from base, up to `most` that is not taken; negative: there is none."""
-    at = (most - base) // step * step + base
+class _Tabu:
+    """A place for every block that has several, and how many others it would overlap at each of them."""
+
+    def __init__(self, grid: _Grid) -> None:
+        self.grid = grid
+        self.names = sorted(grid.places)
+        number = {i: k for k, i in enumerate(self.names)}
+        most = max(map(len, grid.places.values()))
+        self.places = np.full((len(self.names), most), _NOWHERE, np.int64)
+        for k, i in enumerate(self.names):
+            self.places[k, : len(grid.places[i])] = grid.places[i]
+        self.overlaps = np.where(self.places == _NOWHERE, _NEVER, 0).astype(np.int64)
+        self.rivals: list[tuple[Ints, Ints, Ints]] = []  # of each block: others, their distances from it: low, high
+        for i in self.names:
+            found = [
+                (number[j], low, high)
+                for j in grid.layout.forbidden[i]
+                if j in number
+                for low, high in grid.layout.forbidden[j][i]
+            ]
+            others, low, high = np.array(found, np.int64).reshape(-1, 3).T
+            self.rivals.append((others, low[:, None], high[:, None]))
+        self.chosen = np.zeros(len(self.names), np.int64)
+
+    def search(self) -> tuple[int, ...] | None:
+        """Offsets of all blocks; None if some still overlap after all moves."""
+        self._begin()
+        rng, every = random.Random(0), np.arange(len(self.names))
+        until = np.zeros(self.places.shape, np.int64)
+        least = _NEVER
+        for move in range(_MOVES):
+            own = self.overlaps[every, self.chosen]
+            bad = np.flatnonzero(own)
+            if not bad.size:
+                return self._offsets()
+            total = int(own.sum()) // 2
+            least = min(least, total)
+            change = self.overlaps[bad] - own[bad][:, None]
+            change[(until[bad] > move) & (total + change >= least)] += _NEVER
+            change[np.arange(len(bad)), self.chosen[bad]] = 3 * _NEVER
+            ways = np.argwhere(change == change.min())
+            which, place = ways[rng.randrange(len(ways))]
+            block = int(bad[which])
+            until[block, self.chosen[block]] = move + _TENURE[0] + rng.randrange(_TENURE[1]) + len(bad) // 2
+            self._count(block, -1)
+            self.chosen[block] = place
+            self._count(block, 1)
+        return None
+
+    def _begin(self) -> None:
+        """Scratch first, then rows as they are born, each where it overlaps the fewest, as high as it can."""
+        blocks, scratch = self.grid.layout.blocks, self.grid.scratch
+        keys = [(i not in scratch, blocks[i].born, -blocks[i].dies) for i in self.names]
+        for block in sorted(range(len(self.names)), key=lambda k: keys[k]):
+            self.chosen[block] = self.overlaps[block].argmin()
+            self._count(block, 1)
+
+    def _count(self, block: int, by: int) -> None:
+        """Adds to the overlaps of all others those with a block where it is."""
+        others, low, high = self.rivals[block]
+        away = self.places[others] - self.places[block, self.chosen[block]]
+        np.add.at(self.overlaps, others, by * ((away > low) & (away < high)))
+
+    def _offsets(self) -> tuple[int, ...]:
+        offsets = list(self.grid.offsets)
+        for k, i in enumerate(self.names):
+            offsets[i] = int(self.places[k, self.chosen[k]])
+        return tuple(offsets)
+
+
+def _highest(taken: Sequence[Interval], most: int, step: int) -> int:
+    """The largest multiple of step up to `most` that is not taken; negative: there is none."""
+    at = most // step * step
     for low, high in reversed(taken):
         if low < at < high:
-            at = (low - base) // step * step + base
-    return at if at >= base else -1
+            at = low // step * step
+    return at
 
 
 def _lowest(taken: Sequence[Interval], step: int) -> int:
