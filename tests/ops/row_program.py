@@ -129,7 +129,7 @@ class RowProgram:
                 includes.update(dict.fromkeys((*case.kernel.includes, f"{case.kernel.name}.h")))
             elif case.form.special is not None:
                 includes.update(dict.fromkeys(case.form.special.includes))
-                texts[case.form.special.text] = None
+                texts.update(dict.fromkeys(part.text for part in (*case.form.special.parts, case.form.special)))
         copied = {name: (paths.runtime_dir() / name).read_text() for name in _closure(includes)}
         head = "\n".join(f'#include "{name}"' for name in includes)
         body = "\n\n".join(

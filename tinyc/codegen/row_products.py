@@ -4,26 +4,35 @@
 Four accumulators, r1 ... r4, are what registers feed with the fewest loads: of one tile and four output channels, or of
 two tiles and two channels each (ten instructions for sixteen multiplications, and half of the weights). r14 walks
 through the factors, r0 through the stream.
+
+Products are a run of the same instructions, as many as there are input channels. Where these are many, that code is
+there once: for a column of products of two rows, else for the longest run of products, which is entered where as many
+are left as are wanted. Such code returns to an address in the frame: lr is in use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tinyc.codegen.bilinear import F2
 from tinyc.codegen.groups import Weights
 from tinyc.codegen.row_tiles import RowTiles
-from tinyc.codegen.row_walks import SLOTS, Step
+from tinyc.codegen.row_walks import SLOTS, SPLIT, Step
 from tinyc.codegen.thumb import Asm, Work, naked_function
 
 THIRD = 2863311531  # 1/3 modulo 2^32
 _TURN = 48  # steps of a product without a loop
+_LONGEST = 4  # run of products that is code of its own
+_COLUMN = ("product", "copy", "product", "copy", "product")  # of two rows: what each of their columns begins with
+_REST = ("turn", "product")
 _ACC = ("r1", "r2", "r3", "r4")
 _OTHER = ("r5", "r6", "r7", "r8")
 _LAST = ("r9", "r10", "r11", "r12")
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10")  # of one tile
 _ONE_ROW_SLOTS = 3  # vectors of four sums on the stack
-_FRAME = ("y0", "end", "factors", "stop", "third", "y1")
+_FRAME = ("y0", "end", "factors", "stop", "third", "back", "y1")
 
 
 def products_function(name: str, tiles: RowTiles) -> tuple[str, Work]:
@@ -43,6 +52,7 @@ class _Products:
         self.asm = Asm()
         self._loops = Work()  # what turns beyond the first execute
         self._count = 0
+        self._entered: Counter[str] = Counter()  # subroutines, in a group
         self._slots = _ONE_ROW_SLOTS if tiles.rows == 1 else SLOTS
 
     def _at(self, slot: str) -> str:
@@ -85,11 +95,17 @@ class _Products:
         start = asm.size
         asm.op("add", "sp", "sp", f"#{size}")
         asm.op("pop", "{r4-r11, pc}")
-        return executed + (asm.size - start)
+        executed += asm.size - start
+        return executed + tiles.groups * self._subroutines()
 
     def _walk(self) -> None:
-        fresh = False
-        for step in self.tiles.walk:
+        fresh, walk = False, self.tiles.walk
+        while walk:
+            step, taken = walk[0], 0 if self.tiles.inline else self._enter(walk, fresh)
+            walk = walk[taken or 1 :]
+            if taken:
+                fresh = False
+                continue
             if step.kind == "product":
                 self._product(len(step.rows), fresh)
             elif step.kind == "output":
@@ -100,53 +116,161 @@ class _Products:
                 self._combine(step)
             fresh = step.kind in ("keep", "output")
 
+    # ---- products ----
+
     def _product(self, rows: int, fresh: bool) -> None:
         """Adds the next products to the accumulators; fresh: they hold nothing."""
-        asm, steps = self.asm, rows * self.tiles.steps
-        turn = max(n for n in range(2, _TURN + 1, 2) if steps % n == 0)
-        turns = steps // turn
-        if turns == 1:
-            self._steps(turn, fresh)
-            return
-        if fresh:
+        self._end(self._begin(rows, fresh), rows)
+
+    def _begin(self, rows: int, fresh: bool) -> Iterator[None]:
+        """What differs with `fresh`; for `_end`: the steps that are left, of one turn of the loop if there is one."""
+        turn = self._turn(rows)
+        looped = turn < rows * self.tiles.steps
+        steps = self._steps(turn, fresh and not looped)
+        if not looped:
+            next(steps)
+        elif fresh:
             for register in _ACC:
-                asm.op("mov", register, "#0")
+                self.asm.op("mov", register, "#0")
+        return steps
+
+    def _end(self, left: Iterator[None], rows: int) -> None:
+        asm, steps = self.asm, rows * self.tiles.steps
+        turns = steps // self._turn(rows)
+        if turns == 1:
+            _all(left)
+            return
         asm.add("r11", "r14", 4 * steps * self.tiles.together)
         asm.op("str", "r11", self._at("stop"))
         label = f"steps{self._count}"
         self._count += 1
         asm.label(label, aligned=True)
         start = asm.size
-        self._steps(turn, fresh=False)
+        _all(left)
         asm.op("ldr", "r11", self._at("stop"))
         asm.op("cmp", "r14", "r11")
         asm.branch("bne.w", label)
         self._loops += (turns - 1) * (asm.size - start)
 
-    def _steps(self, count: int, fresh: bool) -> None:
-        if self.tiles.together == 2:
-            self._steps_of_two(count, fresh)
-            return
-        asm = self.asm
+    def _turn(self, rows: int) -> int:
+        """Steps of products that are written one after the other."""
+        return max(n for n in range(2, _TURN + 1, 2) if rows * self.tiles.steps % n == 0)
+
+    def _steps(self, count: int, fresh: bool) -> Iterator[None]:
+        """Writes a step each time that it is asked for the next."""
+        asm, two = self.asm, self.tiles.together == 2
         weights = Weights(asm, _WEIGHTS, count * len(_ACC))
-        for i in range(count // 2):
-            asm.op("ldrd", "r11", "r12", "[r14], #8")
-            for step, x in enumerate(("r11", "r12")):
+        for step in range(count):
+            op = "smuad" if fresh and step == 0 else "smlad"
+            if two:
+                if step % 2 == 0:
+                    asm.load_multiple("r14", _LAST)
+                    asm.load_multiple("r0", _OTHER)
+                half = 2 * (step % 2)
+                operands = [(_LAST[half + tile], _OTHER[half + channel]) for tile in range(2) for channel in range(2)]
+                for acc, (x, w) in zip(_ACC, operands, strict=True):
+                    self._mac(op, acc, x, w)
+            else:
+                if step % 2 == 0:
+                    asm.op("ldrd", "r11", "r12", "[r14], #8")
                 for acc in _ACC:
-                    self._mac(acc, x, weights.next(), fresh and i + step == 0)
+                    self._mac(op, acc, ("r11", "r12")[step % 2], weights.next())
+            yield
 
-    def _steps_of_two(self, count: int, fresh: bool) -> None:
-        for i in range(count // 2):
-            self.asm.load_multiple("r14", _LAST)
-            self.asm.load_multiple("r0", _OTHER)
-            for step in range(2):
-                for tile in range(2):
-                    for channel in range(2):
-                        x, w = _LAST[2 * step + tile], _OTHER[2 * step + channel]
-                        self._mac(_ACC[2 * tile + channel], x, w, fresh and i + step == 0)
+    def _mac(self, op: str, acc: str, x: str, w: str) -> None:
+        self.asm.op(op, acc, x, w, *(() if op == "smuad" else (acc,)))
 
-    def _mac(self, acc: str, x: str, w: str, fresh: bool) -> None:
-        self.asm.op("smuad" if fresh else "smlad", acc, x, w, *(() if fresh else (acc,)))
+    # ---- products as subroutines ----
+
+    def _enter(self, walk: tuple[Step, ...], fresh: bool) -> int:
+        """Goes into a subroutine for the first steps of the walk; how many steps those are, 0 for none."""
+        kinds = tuple(step.kind for step in walk)
+        before = "fresh" if fresh else "onto"
+        if self._in_columns and kinds[: len(_COLUMN)] == _COLUMN:
+            self._go(f"{before}_column")
+            return len(_COLUMN)
+        if self._in_columns and kinds[: len(_REST)] == _REST:
+            self._go("rest")
+            return len(_REST)
+        length = next((i for i, kind in enumerate(kinds) if kind != "product"), len(kinds))
+        products = sum(len(step.rows) for step in walk[:length])
+        calls = -(-products // _LONGEST)
+        for call in range(calls):
+            count = products * (call + 1) // calls - products * call // calls
+            self._go(f"{before if call == 0 else 'onto'}{count}")
+        return length
+
+    @property
+    def _in_columns(self) -> bool:
+        return self.tiles.vertical is F2
+
+    def _go(self, label: str) -> None:
+        back = f"back{self._entered.total()}"
+        self._entered[label] += 1
+        self.asm.address("r5", back)
+        self.asm.branch("b.w", label)
+        self.asm.label(back)
+
+    def _subroutines(self) -> Work:
+        """Writes those that are entered; what they execute in a group."""
+        if not self._entered:
+            return Work()
+        work = self._column() if self._in_columns else self._runs()
+        return sum((times * work[label] for label, times in self._entered.items()), Work())
+
+    def _entry(self, label: str, to: str, fresh: bool) -> tuple[Work, Iterator[None]]:
+        """A way into products: what it executes, and the steps that are left of the first. to: where they are; "" for
+        here."""
+        start = self.asm.size
+        self.asm.label(label, aligned=True)
+        self.asm.op("str", "r5", self._at("back"))
+        left = self._begin(1, fresh)
+        if to:
+            self.asm.branch("b.w", to)
+        return self.asm.size - start, left
+
+    def _column(self) -> dict[str, Work]:
+        asm = self.asm
+        fresh, _ = self._entry("fresh_column", "column_after", fresh=True)
+        start = asm.size
+        asm.label("rest", aligned=True)
+        asm.op("str", "r5", self._at("back"))
+        self._combine(Step("turn", SPLIT))
+        asm.branch("b.w", "last")
+        rest = asm.size - start
+        onto, left = self._entry("onto_column", "", fresh=False)
+        asm.label("column_after")
+        start, loops = asm.size, self._loops
+        self._end(left, 1)
+        self._vector("stm", SPLIT, _ACC)
+        self._product(1, fresh=False)
+        self._vector("stm", SPLIT + 1, _ACC)
+        two = asm.size - start + (self._loops - loops)
+        asm.label("last", aligned=True)
+        start, loops = asm.size, self._loops
+        self._product(1, fresh=False)
+        asm.op("ldr", "pc", self._at("back"))
+        last = asm.size - start + (self._loops - loops)
+        return {"fresh_column": fresh + two + last, "onto_column": onto + two + last, "rest": rest + last}
+
+    def _runs(self) -> dict[str, Work]:
+        """The longest run, and ways to enter it where as many products are left as are wanted."""
+        asm = self.asm
+        entries = {}
+        for label in sorted(self._entered):
+            entries[label], _ = self._entry(label, f"last{label[-1]}_after", label.startswith("fresh"))
+        left: dict[str, Work] = {}
+        start, loops = asm.size, self._loops
+        for count in range(max(int(label[-1]) for label in entries), 0, -1):
+            steps = self._begin(1, fresh=False)
+            asm.label(f"last{count}_after")
+            left[str(count)] = asm.size - start + (self._loops - loops)
+            self._end(steps, 1)
+        asm.op("ldr", "pc", self._at("back"))
+        whole = asm.size - start + (self._loops - loops)
+        return {label: entry + (whole - left[label[-1]]) for label, entry in entries.items()}
+
+    # ---- sums ----
 
     def _vector(self, op: str, slot: int, registers: Sequence[str], pointer: str = "r12") -> None:
         """Four sums to or from the stack."""
@@ -160,15 +284,18 @@ class _Products:
         if step.kind == "take":
             self._vector("ldm", step.a, _ACC)
             return
+        if step.kind == "turn":
+            self._vector("ldm", step.a, (*_ACC, *_OTHER))
+            for a, b in zip(_ACC, _OTHER, strict=True):
+                asm.op("rsb", a, b, a, "lsl #1")
+            return
+        if step.kind == "fold":
+            self._fold(step.a, step.b)
+            return
         self._vector("ldm", step.a + (step.kind == "odd"), _OTHER)
         if step.kind == "add":
             for a, b in zip(_ACC, _OTHER, strict=True):
                 asm.op("add", a, a, b)
-        elif step.kind == "fold":
-            for a, b in zip(_OTHER, _ACC, strict=True):
-                asm.op("sub", a, a, b)
-                asm.op("add", b, a, b, "lsl #1")
-            self._vector("stm", step.b, _OTHER)
         elif step.kind == "even":
             # accumulators: S = m3 + m4. The slot: s = m1 + m2. The slot becomes 4s + S, the accumulators s + S.
             for total, s, low in zip(_ACC, _OTHER, _LAST, strict=True):
@@ -182,6 +309,16 @@ class _Products:
                 asm.op("add", low, d, big, "lsl #1")
                 asm.op("add", big, big, d, "lsl #1")
             self._vector("stm", step.a + 1, _LAST, pointer="r5")
+
+    def _fold(self, a: int, b: int) -> None:
+        """Slot b is slot a or the next."""
+        asm = self.asm
+        asm.add("r12", "sp", 16 * a)
+        asm.load_multiple("r12", _OTHER, advance=b != a)
+        for difference, total in zip(_OTHER, _ACC, strict=True):
+            asm.op("sub", difference, difference, total)
+            asm.op("add", total, difference, total, "lsl #1")
+        asm.op("stm", "r12", "{" + ", ".join(_OTHER) + "}")
 
     def _output(self, row: int, number: int) -> None:
         """Scales and stores output `number` of every tile in an output row."""
@@ -208,3 +345,8 @@ class _Products:
                 way.emit(asm, channel, acc, "", own, "r5")
                 at = (tile * tiles.form.m + number) * tiles.out_c + channel
                 asm.op("strb", acc, f"[r7, #{at}]" if at else "[r7]")
+
+
+def _all(steps: Iterator[None]) -> None:
+    for _ in steps:
+        pass

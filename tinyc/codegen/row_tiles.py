@@ -24,6 +24,7 @@ from tinyc.codegen.transforms import toom
 
 ROWS = 3  # of the kernel
 _REACH = 4095  # of LDR, STR, STRB
+_INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longer code of `row_products.py`
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,20 @@ class RowTiles:
     @property
     def factor_bytes(self) -> int:
         return 4 * self.steps * self.products * self.together
+
+    def scratch_bytes(self, held: bool) -> int:
+        """Factors and, with `held`, the outputs of a call."""
+        return self.factor_bytes + held * self.rows * self.outputs * self.out_c
+
+    @property
+    def name(self) -> str:
+        """Of the forms, and how many tiles a call makes."""
+        return f"{self.form.name if self.rows == 1 else self.vertical.name + self.form.name}x{self.together}"
+
+    @property
+    def inline(self) -> bool:
+        """Whether every product is code of its own: a few kilobytes for a few percent."""
+        return self.in_c <= _INLINE_CHANNELS[self.form.name]
 
     @property
     def lowers(self) -> bool:

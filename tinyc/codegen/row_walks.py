@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple
 
 from tinyc.codegen.bilinear import F2, F4, ROW, S2, Form
 
-Kind = Literal["product", "keep", "copy", "take", "add", "fold", "even", "odd", "output"]
+Kind = Literal["product", "keep", "copy", "take", "turn", "add", "fold", "even", "odd", "output"]
 
 
 class Step(NamedTuple):
     """product: adds products (i, column) for i in rows to the accumulators, which begin at 0 where they are free. keep:
-    to slot a, the accumulators are free. copy: to slot a. take: from slot a. add: slot a to the accumulators. fold:
-    accumulators and slot a become their sum, which stays, and the difference slot a - accumulators, in slot b.
+    to slot a, the accumulators are free. copy: to slot a. take: from slot a. turn: 2 * slot a - slot a + 1. add: slot
+    a to the accumulators. fold: accumulators and slot a become their sum, which stays, and the difference slot a -
+    accumulators, in slot b (a or the next).
     even, odd: steps of F4 on slots a, a + 1, a + 2. output: row a, column b of the tile is complete; the accumulators
     are free.
     """
@@ -29,8 +30,8 @@ class Step(NamedTuple):
     rows: tuple[int, ...] = ()
 
 
-SLOTS = 7  # at most
-_SPLIT = 6  # the slot of what two rows have in common
+SLOTS = 8  # at most
+SPLIT = 6  # the slot of what two rows have in common, and (F2) the next
 
 
 def walk_of(vertical: Form, form: Form) -> tuple[Step, ...]:
@@ -74,10 +75,11 @@ _ONE_ROW: dict[str, tuple[Step, ...]] = {
 def _two_rows(form: Form) -> Iterator[Step]:
     """Columns of products become columns of both rows, those then outputs."""
     for column in (1, 2, 3, 4, 0, 5) if form is F4 else (1, 2, 0, 3):
-        yield from (_product(column, 1), Step("keep", _SPLIT), _product(column, 2), Step("fold", _SPLIT, _SPLIT))
+        # Products m1, m1 + m2, and all of row 0; row 1 begins with m1 - m2 = 2 m1 - (m1 + m2).
+        yield from (_product(column, 1), Step("copy", SPLIT), _product(column, 2), Step("copy", SPLIT + 1))
         yield _product(column, 0)
         yield from _column(form, 0, column)
-        yield from (Step("take", _SPLIT), _product(column, 3))
+        yield from (Step("turn", SPLIT), _product(column, 3))
         yield from _column(form, 1, column)
 
 
@@ -98,11 +100,11 @@ def _column(form: Form, row: int, column: int) -> Iterator[Step]:
 
 def _two_rows_s2() -> Iterator[Step]:
     """Both rows and both columns share products 2."""
-    yield from (_product(2, 2), Step("copy", _SPLIT), _product(2, 0, 1), Step("keep", 0))
-    yield from (Step("take", _SPLIT), _product(2, 3, 4), Step("keep", 1))
+    yield from (_product(2, 2), Step("copy", SPLIT), _product(2, 0, 1), Step("keep", 0))
+    yield from (Step("take", SPLIT), _product(2, 3, 4), Step("keep", 1))
     for output, (first, second) in enumerate(((0, 1), (3, 4))):
-        yield from (_product(first, 2), _product(second, 2), Step("copy", _SPLIT))
+        yield from (_product(first, 2), _product(second, 2), Step("copy", SPLIT))
         for row, rows in enumerate(((0, 1), (3, 4))):
             if row:
-                yield Step("take", _SPLIT)
+                yield Step("take", SPLIT)
             yield from (_product(first, *rows), _product(second, *rows), Step("add", row), Step("output", row, output))

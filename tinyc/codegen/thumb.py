@@ -112,6 +112,10 @@ class Asm:
         self._count(op, taken=name in self._seen or not op.conditional)
         self._lines.append(f"{mnemonic:<{_MNEMONIC}}<{self._number(name)}>")
 
+    def address(self, target: str, name: str) -> None:
+        """target = the address of a label as jumps take it (bit 0: Thumb)."""
+        self.op("adr.w", target, f"<{self._number(name)}>+1")
+
     def add(self, target: str, source: str, value: int, temp: str = "") -> None:
         """target = source + value; a large value goes through `temp` (target itself when that is not source)."""
         temp = temp or target
