@@ -24,11 +24,11 @@ from unittest.mock import patch
 from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
-from tinyc import pipeline, shrink
+from tinyc import shrink
 from tinyc.codegen import finish, stream, winograd
 from tinyc.cycles import LayerCost, Profile
 from tinyc.errors import TinycError
-from tinyc.pipeline import Options, Progress, build, profile_model
+from tinyc.pipeline import Options, Progress, build, compiling, profile_model
 from tinyc.report import Report
 from tinyc.select import Choice
 
@@ -48,13 +48,13 @@ def _kernels(refused: Callable[[Choice], bool]) -> Callable[[], Any]:
 
     @contextmanager
     def off() -> Iterator[None]:
-        candidates = pipeline.candidates
+        candidates = compiling.candidates
 
         def fewer(*args: Any, **more: Any) -> Found:
             found = candidates(*args, **more)
             return {node: [c for c in choices if not refused(c)] or choices for node, choices in found.items()}
 
-        with patch.object(pipeline, "candidates", fewer):
+        with patch.object(compiling, "candidates", fewer):
             yield
 
     return off
@@ -93,14 +93,14 @@ def _general_requantization() -> Iterator[None]:
 
 @contextmanager
 def _all_channels() -> Iterator[None]:
-    with patch.object(pipeline, "drop_dead_channels", lambda graph, numerics: graph):
+    with patch.object(compiling, "drop_dead_channels", lambda graph, numerics: graph):
         yield
 
 
 @contextmanager
 def _no_overlap() -> Iterator[None]:
     plan_graph = shrink.plan_graph
-    with patch.object(shrink, "plan_graph", lambda graph, choices, slide: plan_graph(graph, choices, slide=False)):
+    with patch.object(shrink, "plan_graph", lambda *given, **more: plan_graph(*given, **{**more, "slide": False})):
         yield
 
 

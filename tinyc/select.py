@@ -26,6 +26,8 @@ Optimize = Literal["speed", "balanced", "size"]
 FLASH_GRAIN = 128  # bytes; sums are compared in these
 # Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
 PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
+# Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
+FLASH_PER_RAM = 32
 # Estimates for kernels without a cost of their own, which are all shared between layers.
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20

@@ -12,15 +12,13 @@ from typing import Literal
 
 from tinyc.ir.graph import Graph
 from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Needs, Plan, plan_graph
-from tinyc.select import Choice
+from tinyc.select import FLASH_PER_RAM, Choice
 
 Memory = Literal["speed", "balanced", "min"]
 # How much longer an inference may take, in estimated time (`Cost.time`), for a smaller arena.
 MEMORY_PRICE: Mapping[str, float] = {"speed": 0.01, "balanced": 0.05, "min": 0.2}
 # Instructions alone may grow by this where cycles do not.
 _INSTRUCTIONS = 0.05
-# Flash bytes that a byte of arena is worth, where layers outside the peak are made faster to pay for those in it.
-_FLASH_PRICE = 32
 
 LARGE = 64  # nodes; of larger graphs fewer plans are tried, and each with less effort
 PLANS = 12
@@ -133,7 +131,7 @@ class _Search:
                 return None
             picked[node] = min(fits, key=lambda other: other.cost.time + other.cost.flash_bytes)
         saved = max(self.plan.arena_bytes - limit, 0)
-        room = min(self.room, _flash(picked) + _FLASH_PRICE * saved)
+        room = min(self.room, _flash(picked) + FLASH_PER_RAM * saved)
         return self._repaired(picked, limit, Ceilings(ceilings.time, ceilings.instructions, max(room, 1)))
 
     def _repaired(self, picked: Picked, limit: int, ceilings: Ceilings) -> Picked | None:

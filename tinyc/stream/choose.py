@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyc.ir.graph import Graph
-from tinyc.select import PRICE, Optimize
+from tinyc.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.stream.cuts import Candidate, Cut, Weigh, cheapest, measure, smallest, weigh_all
 from tinyc.stream.forms import Found, problem_of
 from tinyc.stream.incremental import incremental_problem
@@ -132,12 +132,13 @@ def _in_slots(
 def _smaller_in_slots(
     problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan
 ) -> StreamPlan:
-    """The plan, or one of a smaller arena whose rows have slots in it: by bisection of the gap that it has."""
+    """The plan, or one of a smaller arena, worth its flash, whose rows have slots in it: by bisection of the gap."""
     low, high = best.lower_bound_bytes, best.arena_bytes
+    worth = best.flash_bytes + FLASH_PER_RAM * best.arena_bytes
     while high - low > _NARROW:
         middle = round_up((low + high) // 2, problem.scratch_unit)
         found = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
-        if found is None:
+        if found is None or found.flash_bytes + FLASH_PER_RAM * found.arena_bytes > worth:
             low = middle
         else:
             best, high = found, found.arena_bytes
