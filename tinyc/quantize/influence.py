@@ -26,6 +26,7 @@ _SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest
 _MOST_ELEMENTS = 2**26  # of all derivatives together: 256 MiB
 _MOST_WORK = 2**30  # channels x taps^3, above which a layer has one quadratic form for all channels
 _ROWS_PER_TAP = 8  # fewer say more about the samples than about the layer
+_RESOLVED = 1e-9  # of the squares, below which their variance is noise
 _PROBES = 16  # directions in the space of outputs that are followed, per sample
 _SEED = 0  # of directions drawn where there are more outputs
 
@@ -56,9 +57,16 @@ class Influence:
         weight = np.square(bias).sum(axis=1)[:, None]
         safe = np.maximum(weight, 1e-30)
         x_mean, f_mean = (np.einsum("or,ork->ok", bias, m) / safe for m in (a, f))
-        h = a.transpose(0, 2, 1) @ a - (weight * x_mean)[:, :, None] * x_mean[:, None, :]
+        squares = a.transpose(0, 2, 1) @ a
+        h = squares - (weight * x_mean)[:, :, None] * x_mean[:, None, :]
         cross = a.transpose(0, 2, 1) @ f - (weight * x_mean)[:, :, None] * f_mean[:, None, :]
+        # Of a channel that is felt in one sample only, the bias takes all error: what is left is what subtraction lost.
+        h = np.where(_trace(h) > _RESOLVED * _trace(squares), h, 0.0)
         return _blended(h, cross, plain, channels // groups)
+
+
+def _trace(m: Doubles) -> Doubles:
+    return np.einsum("gkk->g", m)[:, None, None]
 
 
 def _blended(h: Doubles, cross: Doubles, plain: Moments, per_group: int) -> Moments:
@@ -67,7 +75,7 @@ def _blended(h: Doubles, cross: Doubles, plain: Moments, per_group: int) -> Mome
         np.repeat(m, per_group, axis=0) if len(m) * per_group == len(h) else np.broadcast_to(m, (len(h), *m.shape[1:]))
         for m in (plain.h, plain.cross, plain.x_mean, plain.f_mean)
     )
-    size, own_size = (np.einsum("gkk->g", m)[:, None, None] for m in (h, own))
+    size, own_size = _trace(h), _trace(own)
     unit = np.where(size > 1e-30, own_size / np.maximum(size, 1e-30), 0.0)
     share = np.where(unit > 0, _SHARE, 0.0)
     return Moments(share * unit * h + (1 - share) * own, share * unit * cross + (1 - share) * own_cross, x_mean, f_mean)
