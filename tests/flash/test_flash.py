@@ -238,13 +238,15 @@ def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: T
             reader = protocol.FrameReader(skip_noise=True)
             frames: list[protocol.Frame] = []
             hello: list[protocol.Frame] = []  # behind the answer to END
-            for _ in range(40):  # what is sent before the other side listens is lost
-                line.write(protocol.encode(protocol.Request.END))
-                frames += reader.feed(line.read(4096, 0.5))
+            silent = 0
+            while not hello and silent < 40:  # what is sent before the other side listens is lost
+                data = line.read(4096, 0.5)
+                if not data:
+                    silent += 1
+                    line.write(protocol.encode(protocol.Request.END))
+                frames += reader.feed(data)
                 ends = [index for index, frame in enumerate(frames) if frame.type == protocol.Reply.END]
                 hello = frames[ends[0] + 1 :] if ends else []
-                if hello:
-                    break
             assert protocol.parse_info(hello[0].payload).started
         code, out, err = tinyc("run", model, "--board", "riscv32imc", "--port", port, "--json")
     assert code == 0, err
