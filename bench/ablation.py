@@ -25,7 +25,8 @@ from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
 from tinyc import shrink
-from tinyc.codegen import finish, stream, winograd
+from tinyc.codegen import finish, stream
+from tinyc.codegen.fast import winograd
 from tinyc.cycles import LayerCost, Profile
 from tinyc.errors import TinycError
 from tinyc.pipeline import Options, Progress, build, compiling, profile_model

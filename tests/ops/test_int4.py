@@ -9,7 +9,7 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.nibbles import pack_nibbles
+from tinyc.codegen.nibbles.portable import pack_nibbles
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.numerics import Numerics

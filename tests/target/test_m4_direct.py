@@ -8,7 +8,7 @@ import pytest
 from one_layer import check_on_core
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen import direct
+from tinyc.codegen.depthwise import direct
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare

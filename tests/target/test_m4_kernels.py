@@ -15,7 +15,7 @@ from one_layer import check_on_core
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.board import load_board
-from tinyc.codegen import conv, fully_connected, held_dense
+from tinyc.codegen.weighted import conv, fully_connected, held_dense
 from tinyc.ir.graph import Array, Graph, Quant, read_only
 from tinyc.kernels import Kernel
 from tinyc.numerics import Numerics

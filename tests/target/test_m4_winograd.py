@@ -10,9 +10,9 @@ from one_layer import check_on_core
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen import winograd
-from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.winograd import NAMES, kernel_name
+from tinyc.codegen.fast import winograd
+from tinyc.codegen.fast.bilinear import F2, F4, S2, Form
+from tinyc.codegen.fast.winograd import NAMES, kernel_name
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D, prepare

@@ -14,7 +14,9 @@ from test_m4_kernels import check_all
 
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen import mve_conv, mve_depthwise, mve_linear
+from tinyc.codegen.mve import conv as mve_conv
+from tinyc.codegen.mve import depthwise as mve_depthwise
+from tinyc.codegen.mve import linear as mve_linear
 from tinyc.kernels import Kernel
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops

@@ -9,7 +9,7 @@ import pytest
 from one_layer import check_on_core
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.scalar import segment_of
+from tinyc.codegen.scalar.conv import segment_of
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.conv2d import Conv2D

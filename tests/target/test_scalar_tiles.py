@@ -16,10 +16,10 @@ from machines import target_for
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.codegen.bilinear import F2, F4, S2, Form
-from tinyc.codegen.scalar_pairs import best_fit, fitted
-from tinyc.codegen.scalar_strided import segment_channels
-from tinyc.codegen.scalar_tiles import factors
+from tinyc.codegen.fast.bilinear import F2, F4, S2, Form
+from tinyc.codegen.scalar.pairs import best_fit, fitted
+from tinyc.codegen.scalar.strided import segment_channels
+from tinyc.codegen.scalar.tiles import factors
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.numerics import Numerics

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc.codegen.bilinear import FORMS, Form
-from tinyc.codegen.tiles import NINTH
+from tinyc.codegen.fast.bilinear import FORMS, Form
+from tinyc.codegen.fast.tiles import NINTH
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)

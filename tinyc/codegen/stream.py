@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import fours as digits
 from tinyc.codegen.finish import GROUP, Finish, finish_packed, finish_wide
 from tinyc.codegen.requantize import Int64s
+from tinyc.codegen.weighted import fours as digits
 from tinyc.ops.windows import ConvParams
 
 

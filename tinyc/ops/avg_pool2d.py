@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool, row_sums
-from tinyc.codegen.row_pool import global_pool_rows
+from tinyc.codegen import pool
+from tinyc.codegen.rows import sums as row_sums
+from tinyc.codegen.rows.pool import global_pool_rows
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Cost, Kernel, RowForm, Special
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type

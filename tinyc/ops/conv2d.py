@@ -8,20 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import (
-    conv,
-    mve_conv,
-    nibbles,
-    nibbles_dsp,
-    nibbles_scalar,
-    rows_conv,
-    rv32,
-    s16_dsp,
-    scalar,
-    scalar_strided,
-    scalar_tiles,
-    winograd,
-)
+from tinyc.codegen.fast import winograd
+from tinyc.codegen.mve import conv as mve_conv
+from tinyc.codegen.nibbles import dsp as nibbles_dsp
+from tinyc.codegen.nibbles import portable as nibbles
+from tinyc.codegen.nibbles import scalar as nibbles_scalar
+from tinyc.codegen.rows import conv as rows_conv
+from tinyc.codegen.rv32 import conv as rv32
+from tinyc.codegen.scalar import conv as scalar
+from tinyc.codegen.scalar import strided as scalar_strided
+from tinyc.codegen.scalar import tiles as scalar_tiles
+from tinyc.codegen.weighted import conv
+from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import (
-    depthwise_taps,
-    direct,
-    mve_depthwise,
-    nibbles,
-    nibbles_dsp,
-    nibbles_scalar,
-    row_sums,
-    rows_depthwise,
-    rv32_depthwise,
-    rv32_taps,
-    s16_dsp,
-    scalar_depthwise,
-)
+from tinyc.codegen.depthwise import direct
+from tinyc.codegen.mve import depthwise as mve_depthwise
+from tinyc.codegen.nibbles import dsp as nibbles_dsp
+from tinyc.codegen.nibbles import portable as nibbles
+from tinyc.codegen.nibbles import scalar as nibbles_scalar
+from tinyc.codegen.rows import depthwise as rows_depthwise
+from tinyc.codegen.rows import sums as row_sums
+from tinyc.codegen.rv32 import depthwise as rv32_depthwise
+from tinyc.codegen.rv32 import taps as rv32_taps
+from tinyc.codegen.scalar import depthwise as scalar_depthwise
+from tinyc.codegen.scalar import taps as depthwise_taps
+from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch

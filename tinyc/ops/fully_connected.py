@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import fully_connected as asm
-from tinyc.codegen import (
-    held_dense,
-    mve_conv,
-    nibbles,
-    nibbles_dsp,
-    nibbles_scalar,
-    rv32,
-    s16_dsp,
-    scalar_dense,
-    scalar_pairs,
-)
+from tinyc.codegen.mve import conv as mve_conv
+from tinyc.codegen.nibbles import dsp as nibbles_dsp
+from tinyc.codegen.nibbles import portable as nibbles
+from tinyc.codegen.nibbles import scalar as nibbles_scalar
+from tinyc.codegen.rv32 import conv as rv32
+from tinyc.codegen.scalar import dense as scalar_dense
+from tinyc.codegen.scalar import pairs as scalar_pairs
+from tinyc.codegen.weighted import fully_connected as asm
+from tinyc.codegen.weighted import held_dense
+from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow

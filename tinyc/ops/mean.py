@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool, row_sums
-from tinyc.codegen.row_pool import global_pool_rows
+from tinyc.codegen import pool
+from tinyc.codegen.rows import sums as row_sums
+from tinyc.codegen.rows.pool import global_pool_rows
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct

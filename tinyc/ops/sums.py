@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import linear, mve_linear
+from tinyc.codegen import linear
+from tinyc.codegen.mve import linear as mve_linear
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Const, Kernel, Struct

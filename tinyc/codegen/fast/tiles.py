@@ -1,0 +1,95 @@
+"""What the assembly of exact fast convolutions (`bilinear.py`) depends on.
+
+It works on two neighbouring tiles by four output channels at a time. Three functions per layer; runtime_c/tc_tiles.h
+calls them tile pair by tile pair and has their portable twins. `transforms.py` writes the first two, `products.py` the
+third:
+
+* vertical: columns of int8 input, all channels, to sums over rows: strip [step][product row][column], a step
+  being two channels of one word, channels (0, 2) and (1, 3) of each four;
+* horizontal: a strip to factors [product][step][tile], products in the order of use; it also moves the strip's
+  last columns to its front, where the next pair needs them;
+* products: factors times weights, sums of products, and the way to int8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.codegen.fast.bilinear import Form
+from tinyc.codegen.finish import GROUP, Way
+from tinyc.codegen.thumb import Asm
+
+NINTH = 954437177  # 1/9 modulo 2^32
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """What the code depends on. way: from sums to int8, for outputs that are raised least. ninth: sums are divided
+    by 9 first. inline: every product has its own code, not a subroutine."""
+
+    form: Form
+    in_c: int
+    out_c: int
+    way: Way
+    ninth: bool
+    inline: bool
+
+    @property
+    def quads(self) -> int:
+        return -(-self.in_c // 4)
+
+    @property
+    def steps(self) -> int:
+        """Words of two channels per product, tile and output channel."""
+        return 2 * self.quads
+
+    @property
+    def columns(self) -> int:
+        """Input columns of a pair of tiles."""
+        return self.form.n + self.form.m * self.form.stride
+
+    @property
+    def carried(self) -> int:
+        """Columns that the next pair of tiles uses again."""
+        return self.columns - 2 * self.form.m * self.form.stride
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // GROUP
+
+    @property
+    def strip_words(self) -> int:
+        return self.steps * self.form.products * self.columns
+
+    @property
+    def factor_words(self) -> int:
+        return self.form.products**2 * self.steps * 2
+
+    @property
+    def lowers(self) -> bool:
+        """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
+        return (self.way.sign and not self.way.drops) or self.way.shifts is None
+
+    @property
+    def raises(self) -> tuple[int, ...]:
+        """The raises for which there are constants."""
+        raised = self.form.raised
+        return (0,) if self.lowers else tuple(sorted({a + b for a in raised for b in raised}))
+
+    @property
+    def group_words(self) -> int:
+        """Words of the stream for four output channels: start values and weights."""
+        return GROUP + self.form.products**2 * self.steps * GROUP
+
+    @property
+    def finish_words(self) -> int:
+        """Words of constants for four output channels."""
+        return len(self.raises) * GROUP * self.way.constants
+
+
+def count_down(asm: Asm, temp: str, place: str, label: str) -> None:
+    """Back to the label until the counter in memory is 0."""
+    asm.op("ldr", temp, place)
+    asm.op("subs", temp, temp, "#1")
+    asm.op("str", temp, place)
+    asm.branch("bne.w", label)

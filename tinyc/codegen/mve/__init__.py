@@ -1,0 +1,1 @@
+"""Layers with Helium (MVE) on Cortex-M55."""

@@ -1,0 +1,1 @@
+"""Layers with int4 weights, two per byte."""

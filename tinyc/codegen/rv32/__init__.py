@@ -1,0 +1,1 @@
+"""Weighted layers on RV32IM."""

@@ -1,0 +1,1 @@
+"""Layers on cores without DSP instructions: several exact products from one multiplication."""
