@@ -13,7 +13,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.plan import Plan
 from tinyc.plan.persistent import place_states, state_bytes
-from tinyc.select import Choice, Optimize
+from tinyc.select import FLASH_PER_RAM, Choice, Optimize
 from tinyc.shrink import MEMORY_PRICE, Memory, shrink
 from tinyc.stream import Limits, StreamPlan, plan_incremental, plan_streamed
 
@@ -42,16 +42,21 @@ def plan_memory(
     TinycError if it cannot.
     """
     if graph.states:
-        return _with_states(graph, found, choices, memory, ram_bytes, flash_bytes, by_rows)
+        return _with_states(graph, found, choices, optimize, memory, ram_bytes, flash_bytes, by_rows)
     if by_rows:
         return _by_rows(graph, found, choices, optimize, memory, ram_bytes, flash_bytes)
-    limits = _limits(choices, memory, ram_bytes, flash_bytes)
-    changed, plan = shrink(graph, found, choices, MEMORY_PRICE[memory], ram_bytes, flash_bytes)
+    changed, plan = shrink(
+        graph, found, choices, MEMORY_PRICE[memory], ram_bytes, flash_bytes, _flash_per_ram(optimize, memory)
+    )
     fits = ram_bytes is None or plan.arena_bytes <= ram_bytes
+    limits = _limits(choices, memory, ram_bytes, flash_bytes)
+    if fits:
+        limits = _worth(limits, choices, optimize, memory, plan.arena_bytes)
     if fits and (memory == "speed" or (memory == "balanced" and len(choices) > STREAMED_UP_TO)):
         return changed, plan
     streamed = plan_streamed(graph, found, optimize, limits)
-    if streamed is None or not _is_better(streamed, plan, _time(changed), memory, limits):
+    per_ram = None if optimize == "speed" else _flash_per_ram(optimize, memory)
+    if streamed is None or not _is_better(streamed, changed, plan, memory, limits, per_ram):
         return changed, plan
     return _choices(streamed), streamed
 
@@ -60,6 +65,7 @@ def _with_states(
     graph: Graph,
     found: Mapping[str, Sequence[Choice]],
     choices: Mapping[str, Choice],
+    optimize: Optimize,
     memory: Memory,
     ram_bytes: int | None,
     flash_bytes: int | None,
@@ -69,7 +75,9 @@ def _with_states(
     if by_rows:
         raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
     left = None if ram_bytes is None else max(ram_bytes - state_bytes(graph), 0)
-    changed, plan = shrink(graph, found, choices, MEMORY_PRICE[memory], left, flash_bytes)
+    changed, plan = shrink(
+        graph, found, choices, MEMORY_PRICE[memory], left, flash_bytes, _flash_per_ram(optimize, memory)
+    )
     return changed, place_states(graph, plan)
 
 
@@ -134,17 +142,40 @@ def _limits(choices: Mapping[str, Choice], memory: Memory, ram_bytes: int | None
     return Limits(instructions * (1 + price), _time(choices) * (1 + 2 * price), flash, ram_bytes)
 
 
+def _worth(limits: Limits, choices: Mapping[str, Choice], optimize: Optimize, memory: Memory, arena: int) -> Limits:
+    """The limits, with no more flash than a plan is worth that could save at most `arena` bytes."""
+    worth = sum(choice.cost.flash_bytes for choice in choices.values()) + _flash_per_ram(optimize, memory) * arena
+    return replace(limits, flash_bytes=min(worth, limits.flash_bytes or worth))
+
+
+def _flash_per_ram(optimize: Optimize, memory: Memory) -> int:
+    """Bytes of flash for a byte of arena: of equal worth where both are asked to be small."""
+    return FLASH_PER_RAM[optimize] or int(memory == "min")
+
+
 def _time(choices: Mapping[str, Choice]) -> int:
     return sum(choice.cost.time for choice in choices.values())
 
 
-def _is_better(streamed: StreamPlan, plan: Plan, time: int, memory: Memory, limits: Limits) -> bool:
-    """Whether to stream rather than take `plan`, which takes `time`."""
+def _is_better(
+    streamed: StreamPlan,
+    chosen: Mapping[str, Choice],
+    plan: Plan,
+    memory: Memory,
+    limits: Limits,
+    flash_per_ram: int | None,
+) -> bool:
+    """Whether to stream rather than take `plan` with the kernels `chosen`. flash_per_ram: bytes of flash that may be
+    spent for each byte of arena saved; None: any."""
     new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
     if ram is not None and (new > ram) != (old > ram):
         return new <= ram
     if ram is not None and old > ram:
         return new < old
+    spent = streamed.flash_bytes - sum(choice.cost.flash_bytes for choice in chosen.values())
+    if flash_per_ram is not None and spent > flash_per_ram * (old - new):
+        return False
+    time = _time(chosen)
     if time > limits.time:
         return streamed.time < time
     return streamed.time <= limits.time and new < WORTHWHILE[memory] * old

@@ -27,7 +27,7 @@ FLASH_GRAIN = 128  # bytes; sums are compared in these
 # Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
 PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
-FLASH_PER_RAM = 32
+FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 # Estimates for kernels without a cost of their own, which are all shared between layers.
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
@@ -155,7 +155,7 @@ def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
             f"the smallest kernels and constants take about {_flash(least):,} bytes of flash, "
             f"the budget is {goal.flash_bytes:,}: {_flash(least) - goal.flash_bytes:,} too few",
             heaviest.site.node.where,
-            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes",
+            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: make it smaller, or the budget larger",
             exit_code=1,
         )
     return _knapsack(classes, weight, goal.flash_bytes) or least

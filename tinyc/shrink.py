@@ -49,17 +49,19 @@ def shrink(
     price: float,
     ram_bytes: int | None,
     flash_bytes: int | None = None,
+    flash_per_ram: int = FLASH_PER_RAM["speed"],
 ) -> tuple[Picked, Plan]:
     """Choices and their plan, with an arena as small as `price` (a share of all time) buys.
 
     Above `ram_bytes` any price in time is paid. Constants and code stay within `flash_bytes`, None: within
-    what `choices` take. found: all candidates of each node.
+    what `choices` take. found: all candidates of each node. flash_per_ram: what a byte of arena is worth.
     """
     base = dict(choices)
-    search = _Search(graph, found, base, max(_flash(base), flash_bytes or 0))
+    search = _Search(graph, found, base, max(_flash(base), flash_bytes or 0), flash_per_ram)
     instructions = sum(choice.cost.instructions for choice in base.values())
     room = search.room
-    paid = Ceilings(time_of(base) * (1 + price), instructions * (1 + max(price, _INSTRUCTIONS)), room)
+    worth = min(room, _flash(base) + flash_per_ram * search.plan.arena_bytes)
+    paid = Ceilings(time_of(base) * (1 + price), instructions * (1 + max(price, _INSTRUCTIONS)), worth)
     best = search.smallest(paid)
     if ram_bytes is not None and best[1].arena_bytes > ram_bytes:
         best = search.within(ram_bytes, Ceilings(float("inf"), float("inf"), room), best)
@@ -69,8 +71,10 @@ def shrink(
 class _Search:
     """The kernels that fit a number of bytes, and the plans that they lead to."""
 
-    def __init__(self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, room: int) -> None:
-        self.graph, self.found, self.base, self.room = graph, found, base, room
+    def __init__(
+        self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, room: int, flash_per_ram: int
+    ) -> None:
+        self.graph, self.found, self.base, self.room, self.flash_per_ram = graph, found, base, room, flash_per_ram
         self.plan = plan_graph(graph, base, slide=True)
         self.needs = Needs(graph, base, [step.node for step in self.plan.steps], self.plan.fused)
         large = len(base) > LARGE
@@ -131,7 +135,7 @@ class _Search:
                 return None
             picked[node] = min(fits, key=lambda other: other.cost.time + other.cost.flash_bytes)
         saved = max(self.plan.arena_bytes - limit, 0)
-        room = min(self.room, _flash(picked) + FLASH_PER_RAM * saved)
+        room = min(self.room, _flash(picked) + self.flash_per_ram * saved)
         return self._repaired(picked, limit, Ceilings(ceilings.time, ceilings.instructions, max(room, 1)))
 
     def _repaired(self, picked: Picked, limit: int, ceilings: Ceilings) -> Picked | None:

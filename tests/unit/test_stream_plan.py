@@ -11,11 +11,13 @@ import pytest
 from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
+from tinyc.memory import plan_memory
 from tinyc.numerics import Numerics
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError
-from tinyc.select import candidates
+from tinyc.select import FLASH_PER_RAM, Goal, candidates, choose
+from tinyc.shrink import Memory
 from tinyc.stream import StreamPlan, validate
 from tinyc.stream.cuts import cheapest, measure, weigh_all
 from tinyc.stream.forms import problem_of
@@ -115,3 +117,20 @@ def test_published_models(name: str, by_rows: bool, models_dir: Path) -> None:
         return
     assert plan.arena_bytes <= PUBLISHED[name][by_rows]
     assert Machine(graph, plan, Numerics.TFLM, random_sample(graph, 5)).run() == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
+    """With `--optimize balanced` a smaller arena never takes more flash than its bytes are worth."""
+    graph = integer_graph(seed)
+    found = candidates(graph, frozenset({"dsp"}), NUMERICS)
+    chosen = choose(found, Goal("balanced"))
+
+    def worth(memory: Memory) -> int:
+        choices, plan = plan_memory(graph, found, chosen, "balanced", memory, None, 1 << 20)
+        flash = sum(choice.cost.flash_bytes for choice in choices.values())
+        return (plan.flash_bytes if isinstance(plan, StreamPlan) else flash) + FLASH_PER_RAM[
+            "balanced"
+        ] * plan.arena_bytes
+
+    assert worth("balanced") <= worth("speed")

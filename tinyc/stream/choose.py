@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tinyc.ir.graph import Graph
 from tinyc.select import FLASH_PER_RAM, PRICE, Optimize
@@ -87,26 +88,28 @@ def plan_incremental(
 
 
 def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:
-    """The smallest plan of those that several ways to choose among forms lead to."""
+    """The best plan of those that several ways to choose among forms lead to: the smallest arena for `speed`, else the
+    least flash and arena together, as `FLASH_PER_RAM` weighs them."""
+    rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
     measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
     plans: list[StreamPlan] = []
     ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
     for candidates in ranked:
         found = smallest(candidates, limits.allow)
-        if found is not None and all(found[0] < plan.arena_bytes for plan in plans):
+        if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
             plans.append(plan_of(problem, found[1]))
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
-    best = min(plans, key=_rank, default=None)
-    for plan in sorted(plans, key=_rank):
+    best = min(plans, key=rank, default=None)
+    for plan in sorted(plans, key=rank):
         if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
-            best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=_rank)
+            best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=rank)
     if best is not None:
         if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
-            best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=_rank)
+            best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=rank)
         fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
         if fits and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
-            best = _smaller_in_slots(problem, ranked[0], limits, best)
+            best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
         validate(best)
     return best
 
@@ -130,32 +133,39 @@ def _in_slots(
 
 
 def _smaller_in_slots(
-    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan, flash_per_ram: int
 ) -> StreamPlan:
     """The plan, or one of a smaller arena, worth its flash, whose rows have slots in it: by bisection of the gap."""
     low, high = best.lower_bound_bytes, best.arena_bytes
-    worth = best.flash_bytes + FLASH_PER_RAM * best.arena_bytes
+    worth = best.flash_bytes + flash_per_ram * best.arena_bytes
     while high - low > _NARROW:
         middle = round_up((low + high) // 2, problem.scratch_unit)
         found = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
-        if found is None or found.flash_bytes + FLASH_PER_RAM * found.arena_bytes > worth:
+        if found is None or found.flash_bytes + flash_per_ram * found.arena_bytes > worth:
             low = middle
         else:
             best, high = found, found.arena_bytes
     return best
 
 
-def _rank(plan: StreamPlan) -> tuple[int, int]:
-    return plan.arena_bytes, plan.time
+def _ranked(plan: StreamPlan, limits: Limits, flash_per_ram: int | None) -> tuple[int, int, int]:
+    over = 0 if limits.ram_bytes is None else max(plan.arena_bytes - limits.ram_bytes, 0)
+    if flash_per_ram is None or over:
+        return over, plan.arena_bytes, plan.time
+    return 0, plan.flash_bytes + flash_per_ram * plan.arena_bytes, plan.time
 
 
 def _weights(optimize: Optimize) -> Iterator[Weigh]:
-    """What may be minimized within a number of bytes: as `select` does; time alone; and time with little scratch, which
-    is easier to place."""
+    """What may be minimized within a number of bytes: as `select` does; time, and less flash; and with little scratch,
+    which is easier to place."""
     price = PRICE[optimize]
-    yield lambda form: form.flash_bytes if price is None else form.time + price * form.flash_bytes
-    yield lambda form: form.time
-    yield lambda form: form.time + _SCRATCH_PRICE * form.scratch_bytes
+    if price is None:
+        yield lambda form: form.flash_bytes
+        return
+    yield lambda form: form.time + price * form.flash_bytes
+    less = price // 4
+    yield lambda form: form.time + less * form.flash_bytes
+    yield lambda form: form.time + less * form.flash_bytes + _SCRATCH_PRICE * form.scratch_bytes
 
 
 def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[StreamPlan]:
@@ -178,7 +188,7 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
         plan = plan_of(problem, cut)
         for share, work in _HARDER:
             if ram < plan.arena_bytes <= ram + ram // share:
-                plan = min(plan, plan_of(problem, cut, work), key=_rank)
+                plan = min(plan, plan_of(problem, cut, work), key=lambda one: one.arena_bytes)
         if plan.arena_bytes <= ram:
             return [plan]
         plans.append(plan)

@@ -1,0 +1,101 @@
+"""Writes a section of docs/benchmarks.md: what a user's options trade, model by model, on one board.
+
+    python bench/choices.py [--board cortex-m4] [--model kws ...]
+
+Every row is a build of an int8 MLPerf Tiny model, proved byte for byte against TensorFlow Lite Micro's outputs. With
+--model the text is printed, not written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from peers import MODELS
+from tables import INPUTS, PAGE, ROOT, TITLES, as_table, write_section
+
+from tinyc.errors import TinycError
+from tinyc.pipeline import Options, Progress, build
+from tinyc.report import Report
+
+SAMPLES = 8  # instructions are those of one inference, whatever the number
+
+CHOICES = {
+    "default": {},
+    "--memory speed": {"memory": "speed"},
+    "--memory min": {"memory": "min"},
+    "--memory min --input-rows": {"memory": "min", "input_rows": True},
+    "--optimize balanced": {"optimize": "balanced"},
+    "--optimize size": {"optimize": "size"},
+    "--optimize size --memory min": {"optimize": "size", "memory": "min"},
+}
+HEAD = ("options", "instructions", "modelled cycles", "arena", "stack", "code", "constants", "flash", "different bytes")
+
+
+def main() -> int:
+    args = _arguments()
+    parts = ["Every model's first row is the default, `--optimize speed --memory balanced`."]
+    good = True
+    for model in args.model or MODELS:
+        found = [(name, _measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]
+        rows = [_row(name, report) for name, report in found if report is not None]
+        good &= all(report.passed for _, report in found if report is not None)
+        parts += [f"### {model}, {TITLES[model]} ({args.board}, options)", as_table(HEAD, rows)]
+    text = "\n\n".join(parts) + "\n"
+    if args.model:
+        print(text)
+    else:
+        part = f"options on {args.board}"
+        write_section(PAGE, part, text, "bench/choices.py", f"What the options trade on {args.board}")
+    return 0 if good else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Write the section of docs/benchmarks.md about options")
+    parser.add_argument("--board", default="cortex-m4")
+    parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
+    return parser.parse_args()
+
+
+def _measure(model: str, options: Options) -> Report | None:
+    """The report of one build; None where a model cannot be built so (ad has no rows to give one by one)."""
+    folder = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
+    expected = folder / f"{INPUTS[model].replace('_inputs_', '_')}_ref_outputs.npz"
+    asked = replace(options, inputs=folder / f"{INPUTS[model]}.npz", expect=f"{expected}:int8_tflm", samples=SAMPLES)
+    print(f"{model}: {options}", file=sys.stderr)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tinyc-choices-") as out:
+            return build(folder / f"{model}_int8.tflite", Path(out) / model, asked, Progress())[0]
+    except TinycError as error:
+        if not options.input_rows:
+            raise
+        print(error, file=sys.stderr)
+        return None
+
+
+def _row(name: str, report: Report) -> Sequence[str]:
+    flash = report.flash
+    numbers = (
+        report.instructions,
+        report.cycles,
+        report.arena_bytes,
+        report.stack_bytes,
+        flash.code_bytes,
+        flash.const_bytes,
+        flash.code_bytes + flash.const_bytes,
+        report.verify.mismatches,
+    )
+    return [f"`{name}`" if name.startswith("-") else name, *("-" if n is None else f"{n:,}" for n in numbers)]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except TinycError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
