@@ -26,10 +26,13 @@ def graph_of(factor: float, x_dtype: str = "s8", y_dtype: str = "s8", x_zero: in
 
 
 def inputs_of(dtype: str) -> Array:
-    if dtype != "s16":
+    if dtype in ("s8", "u8"):
         return every_byte().view(np.uint8 if dtype == "u8" else np.int8)
-    x = np.random.default_rng(1).integers(-32768, 32768, (1, 256)).astype(np.int16)
-    x[0, :5] = -32768, 32767, 0, -1, 1
+    limits = np.iinfo(np.int16 if dtype == "s16" else np.int32)
+    x = np.random.default_rng(1).integers(limits.min, limits.max, (1, 256)).astype(limits.dtype)
+    x[0, :5] = limits.min, limits.max, 0, -1, 1
+    if dtype == "s32":  # most of such numbers saturate
+        x[0, 5:] >>= np.arange(251) % 24
     return x
 
 
@@ -54,6 +57,13 @@ def test_wide_equals_litert(factor, x_dtype, y_dtype):
     assert_equals_litert(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": inputs_of(x_dtype)})
 
 
+@pytest.mark.parametrize("factor", [f for f in [*FACTORS, 1e-5, 1e-7] if f < 1])
+@pytest.mark.parametrize("y_dtype", ["s8", "s16"])
+def test_int32_equals_tflm(factor, y_dtype):
+    graph = graph_of(factor, "s32", y_dtype)
+    assert_equals_tflm(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": inputs_of("s32")})
+
+
 @pytest.mark.parametrize(("x_dtype", "y_dtype"), [("u8", "s8"), ("s8", "u8")])
 def test_signedness_moves_by_128(x_dtype, y_dtype):
     zeros = (128, 0) if x_dtype == "u8" else (0, 128)
@@ -65,7 +75,7 @@ def test_signedness_moves_by_128(x_dtype, y_dtype):
 
 
 @pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(("x_dtype", "y_dtype"), [*WIDTHS, ("s8", "s8"), ("u8", "s8")])
+@pytest.mark.parametrize(("x_dtype", "y_dtype"), [*WIDTHS, ("s32", "s8"), ("s32", "s16"), ("s8", "s8"), ("u8", "s8")])
 def test_kernels(x_dtype, y_dtype, numerics):
     graph = graph_of(0.731, x_dtype, y_dtype)
     names = check_kernels(graph, [{"x": inputs_of(x_dtype)}], numerics)

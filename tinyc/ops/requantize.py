@@ -107,9 +107,12 @@ def cost_flip(site: Site, p: Table | Wide) -> Cost:
 
 
 def is_wide(site: Site) -> bool:
-    """int8 or int16 input, int8, int16 or int32 output, one of them wider than a byte"""
-    pair = site.x(0).dtype, site.y().dtype
-    return pair != ("s8", "s8") and pair[0] in ("s8", "s16") and pair[1] in ("s8", "s16", "s32")
+    """int8, int16 or int32, one of them wider than a byte; from int32 only to int8 and int16 of a larger scale"""
+    x, y = site.x(0), site.y()
+    if x.dtype == "s32":
+        (x_scale, x_zero), (y_scale, _) = site.scale_zero(x), site.scale_zero(y)
+        return y.dtype in ("s8", "s16") and x_zero == 0 and x_scale < y_scale
+    return (x.dtype, y.dtype) != ("s8", "s8") and x.dtype in ("s8", "s16") and y.dtype in ("s8", "s16", "s32")
 
 
 def lower_wide(site: Site, p: Wide) -> Call:
