@@ -99,6 +99,7 @@ class Board:
 STARTUPS = ("cortex-m", "riscv", "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
+ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m")
 BOOT2S = ("rp2040",)
 
 
@@ -134,11 +135,13 @@ def _read(file: Path) -> Board:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise TinycError(f"cannot read the board file: {reason}", Loc(str(file))) from error
+        hint = "`tinyc boards` lists the boards that tinyc knows; docs/boards.md describes a file of your own"
+        raise TinycError(f"cannot read the board file: {reason}", Loc(str(file)), hint) from error
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file))) from error
+        hint = "docs/boards.md has an example"
+        raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
     return _board(Table(table, "", text, str(file)))
 
 
@@ -155,7 +158,7 @@ def _board(table: Table) -> Board:
         name=table.string("name"),
         description=table.string("description"),
         core=table.string("core"),
-        isa=frozenset(table.strings("isa")),
+        isa=_isa(table),
         clock_hz=clock_hz,
         memory=_memory(table, startup),
         startup=startup,
@@ -171,6 +174,14 @@ def _board(table: Table) -> Board:
     )
     table.finish()
     return board
+
+
+def _isa(table: Table) -> frozenset[str]:
+    words = table.strings("isa")
+    for word in words:
+        if word not in ISA:
+            raise table.error("isa", f"has '{word}'; the words are: {', '.join(ISA)}")
+    return frozenset(words)
 
 
 def _memory(table: Table, startup: str) -> Memory | None:

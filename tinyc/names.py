@@ -12,15 +12,22 @@ _CPP = (  # a user of the header would trip over these
     "bool catch class delete explicit export false friend mutable namespace new operator private protected public "
     "template this throw true try typename using virtual and or not xor"
 )
-_KEYWORDS = frozenset(f"{_C} {_CPP}".split())
+_HEADERS = (  # <name>.h would stand in front of the standard library's, where -I finds it first
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg "
+    "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype"
+)
+_TAKEN = frozenset(f"{_C} {_CPP} {_HEADERS}".split())
 
 
 def identifier(text: str) -> str:
-    """A lower-case C identifier near `text`: `My-Model.v2` -> `my_model_v2`, `3x3` -> `m_3x3`."""
+    """A lower-case C identifier near `text`: `My-Model.v2` -> `my_model_v2`, `3x3` -> `m_3x3`.
+
+    Never a keyword, a standard header, or a name of the kernels (`tc_...`): those become `math_model`, `m_tc_x`.
+    """
     name = re.sub(r"_+", "_", re.sub(r"[^0-9a-z]", "_", text.lower())).strip("_")
-    if not name or name[0].isdigit():
+    if not name or name[0].isdigit() or name == "tc" or name.startswith("tc_"):
         name = f"m_{name}".rstrip("_")
-    return f"{name}_model" if name in _KEYWORDS else name
+    return f"{name}_model" if name in _TAKEN else name
 
 
 class Names:

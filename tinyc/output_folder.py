@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,16 +14,17 @@ from pathlib import Path
 from tinyc.errors import Loc, TinycError
 
 REPORT_FILE = "report.json"
+_PARTS = (re.escape(REPORT_FILE), "firmware", "device", "renode")  # beside the library
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A fresh folder beside `target` that takes its place when the block ends well.
 
-    When the block raises, `target` is as it was and the fresh folder is gone. Raises TinycError when
-    `target` is a file, a folder with something else in it, or in a place that cannot be written.
+    When the block raises, `target` is as it was and the fresh folder is gone. Raises TinycError as
+    `check_replaceable` does, and when the place cannot be written.
     """
-    _check_ours(target)
+    check_replaceable(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -36,19 +39,32 @@ def replacing(target: Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _check_ours(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
+    """Raises TinycError when `target` is a file, a link, or a folder with anything in it that tinyc did not write."""
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise TinycError("the output is not a folder", Loc(str(target)), "choose another with -o")
     try:
-        foreign = target.is_dir() and any(target.iterdir()) and not (target / REPORT_FILE).is_file()
+        foreign = _foreign(target) if target.is_dir() else None
     except OSError as error:
         raise _cannot_write(target, error) from error
-    if foreign:
+    if foreign is not None:
         raise TinycError(
-            "the output folder holds files that tinyc did not write",
+            f"the output folder holds what tinyc did not write: {foreign}",
             Loc(str(target)),
-            "choose another with -o, or empty it",
+            "it would be deleted: move it away, or choose another folder with -o",
         )
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first name in the folder that is not of a library as its report names it; None where all are."""
+    try:
+        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        name = report["name"] if "tinyc" in report else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError):  # no report, or that of something else
+        name = None
+    ours = re.compile(rf"{re.escape(str(name))}(_weights|_kernels)?\.[ch]|tc_\w+\.h|{'|'.join(_PARTS)}")
+    names = sorted(path.name for path in folder.iterdir())
+    return next((found for found in names if name is None or not ours.fullmatch(found)), None)
 
 
 def _swap(fresh: Path, target: Path) -> None:

@@ -74,9 +74,13 @@ def quantize_file(
     TinycError if the model is quantized already, data do not fit, or the format cannot express the model.
     """
     if out is not None and out.suffix.lower() not in FORMATS:
-        raise TinycError("the file's name has to end in .onnx or .tflite", Loc(str(out)))
+        raise TinycError(f"there is no format for '{out.suffix}'", Loc(str(out)), f"there are: {', '.join(FORMATS)}")
     with progress.stage("load"):
         graph = normalize(load_model(path))
+    if out is not None and out.exists() and out.samefile(path):
+        raise TinycError(
+            "the quantized model would replace the float one", Loc(str(out)), "choose another file with -o"
+        )
     if not is_float(graph):
         raise TinycError("the model is quantized already", Loc(str(path)), "give the float model")
     with progress.stage("quantize"):

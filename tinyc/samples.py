@@ -14,6 +14,7 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
 from tinyc.numerics import quantize_array
 
 LABELS = "y"  # the key of class labels in an .npz file
+_FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
 
 
@@ -48,7 +49,7 @@ def load_npz(path: Path) -> dict[str, Array]:
         with loaded:
             return {key: loaded[key] for key in loaded.files}
     except FileNotFoundError as error:
-        raise TinycError("there is no such file", Loc(str(path))) from error
+        raise TinycError("there is no such file", Loc(str(path)), "give an .npz or .npy file") from error
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
         raise TinycError(
             "this is not a readable .npz file of numbers", Loc(str(path)), "write it with numpy.savez"
@@ -75,12 +76,21 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
         arrays[name] = _fit(where, value, _as_meant(held, value, _pick(where, held, name, graph)))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
-        raise TinycError(f"inputs have different numbers of samples ({counts})", where)
+        raise TinycError(f"inputs have different numbers of samples ({counts})", where, _FIRST_AXIS)
     count = len(next(iter(arrays.values())))
+    return Samples(arrays, _labels(where, held, graph, count), source)
+
+
+def _labels(where: Loc, held: Mapping[str, Array], graph: Graph, count: int) -> Array | None:
+    """One class for each sample, where the file has such labels; other arrays called `y` are not for us."""
     labels = held.get(LABELS)
-    if labels is not None and (labels.dtype.kind not in "iu" or labels.shape != (count,)):
-        labels = None
-    return Samples(arrays, labels, source)
+    if labels is None or LABELS in graph.inputs or labels.dtype.kind not in "iu" or labels.ndim != 1:
+        return None
+    if len(labels) != count:
+        raise TinycError(
+            f"there are {len(labels)} labels '{LABELS}' for {count} samples", where, f"leave out '{LABELS}', or mend it"
+        )
+    return labels
 
 
 def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...]]) -> Samples:
@@ -156,28 +166,35 @@ def _as_meant(held: Mapping[str, Array], value: Value, array: Array) -> Array:
 def _fit(where: Loc, value: Value, array: Array) -> Array:
     wanted = _sample_shape(value)
     if array.dtype.kind not in "fiu":
-        raise TinycError(f"input '{value.name}' has dtype {array.dtype}, expected numbers", where)
+        message = f"input '{value.name}' has dtype {array.dtype}, expected numbers"
+        raise TinycError(message, where, "give floats, or the integers that the input takes")
     if array.shape[1:] == (1, *wanted):
         array = array.reshape(len(array), *wanted)
     if array.shape[1:] != wanted or len(array) == 0:
         raise TinycError(
             f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, wanted))}]",
             where,
+            _FIRST_AXIS,
         )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise TinycError(f"input '{value.name}' has values that are not finite", where)
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+            reals = array.astype(np.float32)
+        if not np.isfinite(reals).all():
+            message = f"input '{value.name}' has values that are no finite 32-bit floats"
+            raise TinycError(message, where, "look for NaN, infinity and values beyond 3.4e38 in that array")
+        return reals if value.dtype == "f32" else _integers(where, value, array)
     if value.dtype == "f32":
         return array.astype(np.float32)
-    if array.dtype.kind == "f":
-        return _integers(where, value, array)
     lo, hi = INT_RANGE[value.dtype]
     if array.min() < lo or array.max() > hi:
-        raise TinycError(f"input '{value.name}' has values outside {value.dtype} [{lo}, {hi}]", where)
+        message = f"input '{value.name}' has values outside {value.dtype} [{lo}, {hi}]"
+        raise TinycError(message, where, "give the integers that the input takes, or reals, which are quantized")
     return array.astype(NUMPY_DTYPE[value.dtype])
 
 
 def _integers(where: Loc, value: Value, reals: Array) -> Array:
     if value.quant is None:
-        raise TinycError(f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals", where)
+        message = f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals"
+        raise TinycError(message, where, f"give {value.dtype} integers")
     scale, zero = value.quant.per_tensor
     return quantize_array(reals, scale, zero, *INT_RANGE[value.dtype]).astype(NUMPY_DTYPE[value.dtype])

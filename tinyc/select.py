@@ -155,7 +155,7 @@ def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
             f"the smallest kernels and constants take about {_flash(least):,} bytes of flash, "
             f"the budget is {goal.flash_bytes:,}: {_flash(least) - goal.flash_bytes:,} too few",
             heaviest.site.node.where,
-            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: make it smaller, or the budget larger",
+            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: shrink it, or raise the budget",
             exit_code=1,
         )
     return _knapsack(classes, weight, goal.flash_bytes) or least

@@ -112,7 +112,9 @@ def _fit(array: Array, name: str, graph: Graph, samples: int, where: Loc) -> Arr
             f"output '{name}' needs at least {samples} samples of shape {list(value.shape)}, "
             f"the file has {list(array.shape)}",
             where,
+            "the first axis counts the samples: one for each of --inputs",
         )
     if array.dtype != np.dtype(NUMPY_DTYPE[value.dtype]):
-        raise TinycError(f"output '{name}' is {value.dtype}, the file has {array.dtype}", where)
+        message = f"output '{name}' is {value.dtype}, the file has {array.dtype}"
+        raise TinycError(message, where, "give the integers of the output, not reals")
     return array[:samples].reshape(samples, *value.shape)

@@ -94,7 +94,7 @@ def test_int16(tinyc, model: Path, tmp_path: Path, ending: str) -> None:  # noqa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-o", "q.pb"), "end in .onnx or .tflite"),
+        (("-o", "q.pb"), "there are: .onnx, .tflite"),
         (("--max-loss", "2"), "--weights auto"),
         (("--min-sqnr", "30"), "--activations auto"),
         (("--int16-layers", "cnv", *QUICK), "no layer is called 'cnv'"),

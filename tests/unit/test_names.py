@@ -14,6 +14,9 @@ from tinyc.names import Names, identifier
         ("class", "class_model"),
         ("réseau", "r_seau"),
         ("a//b", "a_b"),
+        ("stdint", "stdint_model"),
+        ("TC", "m_tc"),
+        ("tc_math", "m_tc_math"),
     ],
 )
 def test_identifier(text: str, wanted: str) -> None:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,11 @@ from tinyc.output_folder import REPORT_FILE, replacing
 
 
 def _fill(folder: Path, text: str) -> None:
-    (folder / REPORT_FILE).write_text(text)
+    (folder / REPORT_FILE).write_text(json.dumps({"tinyc": "0.1.0", "name": text}))
+
+
+def _filled(folder: Path) -> str:
+    return json.loads((folder / REPORT_FILE).read_text())["name"]
 
 
 def test_appears_complete_and_replaces_its_own(tmp_path: Path) -> None:
@@ -16,7 +21,7 @@ def test_appears_complete_and_replaces_its_own(tmp_path: Path) -> None:
         with replacing(target) as folder:
             _fill(folder, text)
             assert folder != target
-        assert (target / REPORT_FILE).read_text() == text
+        assert _filled(target) == text
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
@@ -26,7 +31,7 @@ def test_a_failure_leaves_the_previous_folder_untouched(tmp_path: Path) -> None:
         _fill(folder, "good")
     with pytest.raises(ZeroDivisionError), replacing(target) as folder:
         (folder / REPORT_FILE).write_text(f"half {1 // 0}")
-    assert (target / REPORT_FILE).read_text() == "good"
+    assert _filled(target) == "good"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

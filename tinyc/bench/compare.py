@@ -74,17 +74,18 @@ def _is_worse(
 
 
 def _read(path: Path) -> dict[str, Any]:
+    hint = "give what `tinyc bench --json` printed"
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path))) from error
+        raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path)), hint) from error
     except ValueError as error:
-        raise TinycError("this is no JSON file", Loc(str(path)), "give what `tinyc bench --json` printed") from error
+        raise TinycError("this is no JSON file", Loc(str(path)), hint) from error
     if not isinstance(report, dict) or report.get("schema") != SCHEMA or not isinstance(report.get("models"), list):
         raise TinycError(
             f"this is no benchmark report of schema {SCHEMA}",
             Loc(str(path)),
-            "give what `tinyc bench --json` printed",
+            hint,
         )
     return report
 

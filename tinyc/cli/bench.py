@@ -67,7 +67,7 @@ def command(
     """Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, and how near the outputs are."""
     with guarded(color, json, verbose) as out:
         if json and csv:
-            raise TinycError("--json and --csv exclude each other")
+            raise TinycError("--json and --csv exclude each other", hint="leave out one of them")
         if compare is not None:
             _compare(out, compare, threshold, latency_threshold, bool(models))
             return

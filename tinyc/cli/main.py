@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
 
 import typer
 
 from tinyc import __version__
 from tinyc.cli import bench, boards, build, doctor, flash, inspect, monitor, plan, profile, quantize, run, verify
 from tinyc.errors import TinycError
+
+_INTERRUPTED = 130  # the exit code after Ctrl-C
 
 app = typer.Typer(
     name="tinyc",
@@ -31,15 +35,18 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 the answer is no, 2 could not run, 3 internal error, 130 Ctrl-C."""
+    """Exit codes: 0 done, 1 the answer is no, 2 could not run, 3 internal error, 130 Ctrl-C, 143 terminated."""
+    signal.signal(signal.SIGTERM, _end)  # as Ctrl-C does: nothing half-written stays behind
     try:
         code = app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
+        if code == _INTERRUPTED:
+            sys.stderr.write("interrupted\n")
     except typer.TyperException as usage:  # a wrong word on the command line
         getattr(usage, "show", _say_nothing)()
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted\n")
-        code = 130
+        code = _INTERRUPTED
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  the pipe is gone, exit quietly
         code = 0
@@ -47,6 +54,12 @@ def main() -> None:
         code = 3
         _report_bug(bug)
     sys.exit(code)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """A signal's handler: leaves by way of every `finally`, with the code that a shell gives."""
+    sys.stderr.write("terminated\n")
+    sys.exit(128 + number)
 
 
 def _say_nothing() -> None:

@@ -42,7 +42,7 @@ class Output:
         """Text or tables for people; nothing in JSON mode."""
         if not self.json_mode:
             for item in renderables:
-                self.stdout.print(item)
+                self.stdout.print(item, soft_wrap=isinstance(item, str))  # paths stay whole
 
     def json(self, value: Any) -> None:
         """The one object of JSON mode; nothing otherwise."""
@@ -99,7 +99,16 @@ def _console(color: Color, stderr: bool) -> Console:
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     # A pipe has no width; wide enough there that no table is folded.
     width = None if terminal else PIPE_COLUMNS
-    return Console(stderr=stderr, force_terminal=forced, no_color=plain, highlight=False, width=width)
+    # Names of layers and files are text, whatever brackets and colons they have.
+    return Console(
+        stderr=stderr,
+        force_terminal=forced,
+        no_color=plain,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=width,
+    )
 
 
 @contextmanager

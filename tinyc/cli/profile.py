@@ -61,7 +61,8 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise TinycError(f"cannot write the flame graph: {error.strerror}", Loc(str(path))) from error
+        message = f"cannot write the flame graph: {error.strerror}"
+        raise TinycError(message, Loc(str(path)), "choose another file") from error
 
 
 def _show(out: Output, profile: Profile, top: int, speedscope_file: Path | None) -> None:

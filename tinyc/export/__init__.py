@@ -21,10 +21,11 @@ def save(graph: Graph, path: Path) -> None:
     expressed there. TinycError for another ending, or an operator that the format lacks."""
     write = FORMATS.get(path.suffix.lower())
     if write is None:
-        raise TinycError("the file's name has to end in .onnx or .tflite", Loc(str(path)))
+        raise TinycError(f"there is no format for '{path.suffix}'", Loc(str(path)), f"there are: {', '.join(FORMATS)}")
     written = write(graph)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(written)
     except OSError as error:
-        raise TinycError(f"cannot write the model: {error.strerror}", Loc(str(path))) from error
+        message = f"cannot write the model: {error.strerror}"
+        raise TinycError(message, Loc(str(path)), "choose another file with -o") from error

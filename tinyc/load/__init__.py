@@ -29,7 +29,10 @@ def load_model(path: Path) -> Graph:
     the operators that tinyc cannot import.
     """
     load, _ = _loader(_kind(path))
-    return load(path)
+    try:
+        return load(path)
+    except TinycError as error:
+        raise _advised(error) from error
 
 
 def is_onnx(path: Path) -> bool:
@@ -43,7 +46,18 @@ def unsupported(path: Path) -> list[TinycError]:
     Raises TinycError only if the file cannot be read as a model at all.
     """
     _, problems = _loader(_kind(path))
-    return problems(path)
+    return [_advised(problem) for problem in problems(path)]
+
+
+def _advised(error: TinycError) -> TinycError:
+    """The error with what to do next: what its importer says, else where to look."""
+    if error.hint:
+        return error
+    operator = error.where is not None and error.where.op
+    hint = (
+        "docs/operators.md says what tinyc takes of this operator" if operator else "export or convert the model again"
+    )
+    return TinycError(error.message, error.where, hint, error.exit_code)
 
 
 def _loader(kind: str) -> tuple[Callable[[Path], Graph], Callable[[Path], list[TinycError]]]:

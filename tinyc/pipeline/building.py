@@ -8,12 +8,14 @@ from pathlib import Path
 
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
+from tinyc.names import identifier
 from tinyc.onboard import RENODE, add_device, add_renode, check_request
-from tinyc.output_folder import REPORT_FILE, replacing
+from tinyc.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import proof_samples, prove, prove_in
 from tinyc.report import Report
+from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 
 
@@ -27,16 +29,24 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     """
     board = load_board(options.board)
     check_request(board, options.harness, options.task, options.emulator)
-    compiled = compile_model(path, board, options, progress)
-    target_folder = out or Path("build") / compiled.program.name
     without = options.emulator == RENODE and find_renode(board) is None
     proof = replace(options, emulator=None) if without else options
+    target_folder = out or Path("build") / identifier(options.name or path.stem)
+    check_replaceable(target_folder)
+    _check_tools(board, proof)
+    compiled = compile_model(path, board, options, progress)
     with replacing(target_folder) as folder:
         report = prove_in(folder, compiled, board, proof, progress)
         with progress.stage("device"):
             _add_for_board(folder, compiled, board, options, report)
         (folder / REPORT_FILE).write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
     return report, target_folder
+
+
+def _check_tools(board: Board, options: Options) -> None:
+    """Raises for a missing tool now, not after minutes of quantizing."""
+    find_toolchain(board, options.toolchain)
+    find_target(board, options.emulator)
 
 
 def _add_for_board(folder: Path, compiled: Compiled, board: Board, options: Options, report: Report) -> None:
@@ -51,4 +61,5 @@ def _add_for_board(folder: Path, compiled: Compiled, board: Board, options: Opti
 def verify_model(path: Path, options: Options, progress: Progress) -> Report:
     """Like `build`, in a temporary folder of which nothing is kept."""
     board = load_board(options.board)
+    _check_tools(board, options)
     return prove(compile_model(path, board, options, progress), board, options, progress)

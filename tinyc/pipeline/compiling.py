@@ -80,7 +80,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         choices = _choose(found, board, options)
     with progress.stage("plan"):
-        flash = None if options.optimize == "size" else options.flash_budget or board.flash_bytes
+        flash = options.flash_budget or board.flash_bytes
         ram = options.ram_budget if options.ram_budget is not None else board.ram_bytes
         plan: Plan | StreamPlan
         if options.incremental is not None:
@@ -163,7 +163,8 @@ def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Optio
     """Raises TinycError where the options of incremental libraries do not fit each other or the model."""
     if options.incremental is None:
         if options.stream_unpadded or options.hop != 1:
-            raise TinycError("--hop and --stream-unpadded are options of --incremental AXIS")
+            message = "--hop and --stream-unpadded are options of --incremental AXIS"
+            raise TinycError(message, hint="give it too; docs/memory.md, Sliding windows")
         return
     if options.input_rows:
         raise TinycError("an incremental library takes rows anyway", hint="leave out --input-rows")

@@ -77,14 +77,14 @@ def _stacked(samples: Iterable[Any], graph: Graph, source: str) -> dict[str, Arr
     """Samples one by one, as arrays by input name."""
     rows = [row if isinstance(row, Mapping) else {_only_input(graph, source): row} for row in samples]
     if not rows:
-        raise TinycError("there are no samples", Loc(source))
+        raise TinycError("there are no samples", Loc(source), "give one at least")
     return {key: np.stack([np.asarray(row[key]) for row in rows]) for key in rows[0]}
 
 
 def _only_input(graph: Graph, source: str) -> str:
     if len(graph.inputs) != 1:
         names = ", ".join(graph.inputs)
-        raise TinycError(f"the model has several inputs ({names}); give arrays by name", Loc(source))
+        raise TinycError(f"the model has several inputs: {names}", Loc(source), "give arrays by these names")
     return graph.inputs[0]
 
 
@@ -102,11 +102,13 @@ def _folder(folder: Path, graph: Graph, pictures: Pictures) -> dict[str, Array]:
     parts = [_one_file(path, graph) for path in arrays]
     keys = parts[0].keys()
     if any(part.keys() != keys for part in parts):
-        raise TinycError("the files hold arrays of different names", Loc(str(folder)))
+        names = ", ".join(graph.inputs)
+        raise TinycError("the files hold arrays of different names", Loc(str(folder)), f"each needs: {names}")
     try:
         return {key: np.concatenate([part[key] for part in parts]) for key in keys}
     except ValueError as error:
-        raise TinycError(f"the files do not fit together: {error}", Loc(str(folder))) from error
+        hint = "every array of a name needs the same shape, but for the first axis"
+        raise TinycError(f"the files do not fit together: {error}", Loc(str(folder)), hint) from error
 
 
 def _one_file(path: Path, graph: Graph) -> dict[str, Array]:
@@ -138,7 +140,8 @@ def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -
                 picture = opened.convert("L" if colors == 1 else "RGB")
                 pixels = np.asarray(_resized(picture, height, width, pictures.fit), np.float32)
         except (OSError, ValueError) as error:
-            raise TinycError("this is not a readable picture", Loc(str(path))) from error
+            hint = "leave it out of the folder, or save it again"
+            raise TinycError("this is not a readable picture", Loc(str(path)), hint) from error
         made.append(pixels.reshape(height, width, colors))
     mean, std = np.asarray(pictures.mean, np.float32), np.asarray(pictures.std, np.float32)
     x = (np.stack(made) - mean) / std
@@ -152,7 +155,8 @@ def _picture_shape(graph: Graph, folder: Path) -> tuple[int, int, int, bool]:
         return shape[1], shape[2], shape[3], False
     if len(shape) == 4 and shape[1] in (1, 3):
         return shape[2], shape[3], shape[1], True
-    raise TinycError(f"the model takes {list(shape)}, which is no picture with 1 or 3 colors", Loc(str(folder)))
+    message = f"the model takes {list(shape)}, which is no picture with 1 or 3 colors"
+    raise TinycError(message, Loc(str(folder)), "give a folder of .npy or .npz files, or an .npz file")
 
 
 def _resized(picture: Any, height: int, width: int, fit: Fit) -> Any:

@@ -49,7 +49,7 @@ def find_target(board: Board, prefer: str | None = None) -> Target:
     """
     if board.is_host:
         if prefer not in (None, "host"):
-            raise TinycError(f"the board 'host' runs as a process, not in {prefer}")
+            raise TinycError(f"the board 'host' runs as a process, not in {prefer}", hint="leave out --emulator")
         return HostTarget()
     finders: dict[str, Callable[[Board], Target | None]] = {
         "qemu": find_qemu,
@@ -57,7 +57,8 @@ def find_target(board: Board, prefer: str | None = None) -> Target:
         "renode": find_renode,
     }
     if prefer == "host":
-        raise TinycError(f"'host' runs firmware for the board 'host', not for {board.name}")
+        message = f"'host' runs firmware for the board 'host', not for {board.name}"
+        raise TinycError(message, hint="leave out --emulator, or give --board host")
     if prefer is not None and prefer not in finders:
         raise TinycError(f"there is no emulator '{prefer}'", hint=f"there are: {', '.join(finders)}")
     if prefer == "renode" and (renode := find_renode(board)) is not None:

@@ -75,8 +75,18 @@ class QemuTarget:
             fault = talk.fault
             raise fault_error(firmware, protocol.fault_reason(fault), report.step, fault.pc, fault.inference)
         if ended.status != 0:
-            raise _crash(firmware, ended, report.step, talk.done)
+            raise self._crash(firmware, ended, report.step, talk.done)
         return talk.finish(self.machine, report.counts)
+
+    def _crash(self, firmware: Firmware, ended: Ended, step: int | None, inference: int) -> RunError:
+        if re.search(r"[Ll]ockup", ended.stderr):
+            return fault_error(firmware, "the core locked up, as after a stack overflow", step, None, inference)
+        lines = "\n".join(f"  {line}" for line in ended.stderr.splitlines()[:4])
+        return RunError(
+            f"QEMU ended with status {ended.status} in inference {inference}\n{lines}".rstrip(),
+            step=step if step != OVERHEAD else None,
+            hint=f"its machine is '{self.qemu.machine}', of [emulator.qemu] in {firmware.board.file}",
+        )
 
     def _command(self, firmware: Firmware) -> list[str]:
         return [
@@ -143,14 +153,3 @@ def accepts(program: str, plugin: Path) -> bool:
 
 def _plugin_arguments(plugin: Path) -> list[str]:
     return ["-plugin", f"{str(plugin).replace(',', ',,')},config={_CONFIG}"]
-
-
-def _crash(firmware: Firmware, ended: Ended, step: int | None, inference: int) -> RunError:
-    lockup = re.search(r"[Ll]ockup[^\n]*", ended.stderr)
-    if lockup:
-        return fault_error(firmware, "the core locked up, as after a stack overflow", step, None, inference)
-    lines = "\n".join(f"  {line}" for line in ended.stderr.splitlines()[:4])
-    return RunError(
-        f"QEMU ended with status {ended.status} in inference {inference}\n{lines}".rstrip(),
-        step=step if step != OVERHEAD else None,
-    )

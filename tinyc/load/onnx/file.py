@@ -183,8 +183,10 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         model = onnx.ModelProto.FromString(content)
     except (DecodeError, ValueError, RecursionError, MemoryError) as e:
         raise TinycError("this is not an ONNX model, or it is damaged", where, _DAMAGED) from e
-    if not model.graph.node or not model.opset_import:
-        raise TinycError("this is not an ONNX model: it has no graph or no operator set", where, _DAMAGED)
+    if not model.opset_import:
+        raise TinycError("this is not an ONNX model: it has no operator set", where, _DAMAGED)
+    if not model.graph.node:
+        raise TinycError("the model has no nodes: there is nothing to compile", where, "export it again")
     if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
         raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
     if not all(isinstance(text, str) for text in _texts(model)):  # protobuf hands out bad UTF-8 as bytes

@@ -45,7 +45,10 @@ _INTEGERS: Mapping[int, type] = {
     TensorProto.UINT16: np.uint16,
 }
 # What may work on integers between DequantizeLinear and QuantizeLinear: it moves or compares them.
-MOVES = frozenset({"reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest", "reduce_extremum"})
+MOVES = frozenset(
+    {"reshape", "transpose", "pad", "concat", "slice", "pick", "broadcast"}
+    | {"max_pool2d", "resize_nearest", "reduce_extremum"}
+)
 
 
 class FollowUpError(Exception):
@@ -228,7 +231,7 @@ class Step:
             raise TinycError(f"input {index} '{name}' is computed; the weights must be constants", self.where)
         if array.dtype != np.float32 or not np.isfinite(array).all():
             what = "contains NaN or infinity" if array.dtype == np.float32 else f"is {array.dtype}, not float"
-            raise TinycError(f"constant '{name}' {what}", self.where)
+            raise TinycError(f"constant '{name}' {what}", self.where, "train or export the model again")
         return array
 
     def weight(self, index: int, move: Move, axis: int) -> Value:
