@@ -42,6 +42,8 @@ CASES = [
     ("tc_fully_connected_s8_asm", DENSE),
     ("tc_fully_connected_s8_rolled_asm", DENSE),
     ("tc_fully_connected_s8_fpu_asm", DENSE),
+    ("tc_fully_connected_s8_fpu_pairs_asm", DENSE),
+    ("tc_fully_connected_s8_pairs_asm", DENSE),
 ]
 
 

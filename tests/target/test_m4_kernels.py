@@ -86,6 +86,9 @@ DENSES = {
     "8 -> 33, general": dense((1, 8), 33, Act()),
     "140 -> 11, general": dense((1, 140), 11, Act()),
     "260 -> 8": dense((1, 260), 8),
+    "256 -> 9": dense((1, 256), 9),
+    "68 -> 17, general": dense((1, 68), 17, Act()),
+    "64 -> 8": dense((1, 64), 8),
     "4 -> 1": dense((1, 4), 1),
     "130 -> 10, scale per output": dense((1, 130), 10, Act(), per_channel=True),
     "1 -> 1": dense((1, 1), 1),
@@ -142,7 +145,8 @@ def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> di
     found = {name: one for name, one in layers.items() if takes(kernel, graph_of(one), numerics)}
     if "rolled" in kernel.name and not found:
         pytest.skip("too few taps for a loop")
-    some = "rolled" in kernel.name or ("fpu" in kernel.name and len(found) > len(layers) // 4)
+    fewer = "fpu" in kernel.name or kernel in held_dense.KERNELS
+    some = "rolled" in kernel.name or (fewer and len(found) > len(layers) // 4)
     assert len(found) == len(layers) or some
     return found
 
