@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.ops.one_node import one_node, tensor
 from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.memory import plan_memory
 from tinyc.numerics import Numerics
+from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError
@@ -134,3 +136,14 @@ def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
         ] * plan.arena_bytes
 
     assert worth("balanced") <= worth("speed")
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_the_whole_input_is_there_even_where_nobody_reads_it(first: int) -> None:
+    x = tensor("x", (1, 6, 5, 4), 0.1, 3)
+    graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
+    plan = smallest_plan(graph)
+    assert plan is not None
+    validate(plan)
+    assert plan.arena_bytes >= 6 * 5 * 4
+    assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []

@@ -136,7 +136,8 @@ def _before_turns(
         return None
     born = [0 if there or row < kept else end + 1 for row in range(rows)]
     used_later = (there or made) and last >= stop
-    dies = [end if used_later else -1] * rows
+    given = start == 0 and problem.is_resident(name)  # also rows that nobody reads
+    dies = [end if used_later else 0 if given else -1] * rows
     for row in range(rows):
         waits = row < kept and maker >= stop  # of the call before, to be read later in this one
         if waits or (maker < stop and problem.stays(name, row)):
