@@ -11,7 +11,7 @@ from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.pipeline import Options, Progress, build, compile_model
 from tinyc.run import find_target
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
@@ -80,3 +80,24 @@ def test_whatever_it_is_optimized_for(tmp_path: Path, models_dir: Path, file: st
     options = Options("cortex-m4", optimize=optimize, memory=memory)  # type: ignore[arg-type]
     got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc"])
+def test_every_model_file_becomes_a_library_that_equals_the_reference(
+    tmp_path: Path, models_dir: Path, board: str
+) -> None:
+    """Several minutes for each board."""
+    files = sorted(path for path in models_dir.rglob("*") if path.suffix in (".tflite", ".onnx"))
+    assert files
+    failures = []
+    for file in files:
+        try:
+            report, _ = build(file, tmp_path / "library", Options(board, name="model", samples=2), Progress())
+        except TinycError as error:
+            if "bytes" not in error.message:  # too large for the board is an answer
+                failures.append(f"{file.name}: {error}")
+            continue
+        if not report.passed:
+            failures.append(f"{file.name}: {report.verify.mismatches} bytes differ")
+    assert not failures, "\n".join(failures)
