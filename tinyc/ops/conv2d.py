@@ -189,7 +189,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights, is_pointwise),
             scratch=pointwise_scratch,
-            cost=shared_cost(0.88, 11, pointwise_scratch),
+            cost=shared_cost(0.88, 11, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
         ),
         Kernel(
             "tc_conv2d_s8_dsp",
@@ -197,7 +197,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),
             scratch=dsp_scratch,
-            cost=shared_cost(1.15, 12, dsp_scratch),
+            cost=shared_cost(1.15, 12, dsp_scratch, lambda site: site.y().shape[2]),
         ),
         *rv32.CONV2D,
         *scalar_tiles.KERNELS,

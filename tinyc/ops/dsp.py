@@ -20,7 +20,7 @@ _SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
 _MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
 _CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
 _SHARED_CODE = 300  # bytes of a C kernel, a layer's share
-_EVEN_ODD = (0, 2, 1, 3)  # taps of a unit in the order in which SXTB16 unpacks them
+_ALONE = 0.9  # of the instructions of a tap more, without a second pixel
 
 
 def narrow_weights(site: Site) -> bool:
@@ -29,14 +29,20 @@ def narrow_weights(site: Site) -> bool:
 
 
 def shared_cost(
-    per_tap: float, per_output: float, scratch: Callable[[Site, ConvParams], int]
+    per_tap: float,
+    per_output: float,
+    scratch: Callable[[Site, ConvParams], int],
+    run: Callable[[Site], int] = lambda site: 2,
 ) -> Callable[[Site, ConvParams], Cost]:
     """The cost of a C kernel that layers share: instructions for each output and each of its taps, as measured on a
-    Cortex-M4 with 8 to 128 taps, to 10 %."""
+    Cortex-M4 with 8 to 128 taps, to 10 %. run: pixels that a kernel for pixel pairs makes one after the other; the last
+    of an odd number has nobody to share weights with."""
 
     def cost(site: Site, p: ConvParams) -> Cost:
         taps = p.w.size // len(p.bias)
-        executed = site.y().elements * (per_tap * taps + per_output)
+        pixels = run(site)
+        alone = _ALONE * (pixels % 2) / pixels
+        executed = site.y().elements * (per_tap * (1 + alone) * taps + per_output)
         constants = p.w.nbytes + p.bias.nbytes
         pairs = -(-site.y().elements // (2 * len(p.bias)))
         fetches = Fetches((constants + 12 * len(p.bias)) * pairs)

@@ -144,27 +144,34 @@ class ChannelWriter:
         asm.op("strd", "r2", "r3", frame.at("plane"))
 
     def _resident_channel(self) -> None:
-        """r6: start value, r7 ... r12: weights, r14: turns left, or a temporary that the way asks for."""
+        """r6: start value, r7 ... r12: weights, then constants if all find room, r14: turns left, or a temporary that
+        the way asks for, or a constant."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        spare = layer.way.shifts is None or layer.way.sign
+        spare = "r14" in self._held if self._held else layer.way.shifts is None or layer.way.sign
         words = layer.k_h * layer.row_words
         asm.op("ldr", "r14", frame.at("stream"))
         if layer.int4:
             self._unpack_weights(words)
         else:
             asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
-        if layer.way.constants == 3:
+        if self._held:
+            asm.add("r2", "r14", 4 * len(self._held))
+            asm.op("str", "r2", frame.at("stream"))
+            asm.load_multiple("r14", self._held, advance=False)
+        elif layer.way.constants == 3:
             asm.op("ldm", "r14!", "{r2-r4}")
             asm.op("stm", "sp", "{r2-r4}")
+            asm.op("str", "r14", frame.at("stream"))
         else:
             asm.op("ldm", "r14!", "{r2, r3}")
             asm.op("strd", "r2", "r3", frame.at("mult"))
-        asm.op("str", "r14", frame.at("stream"))
+            asm.op("str", "r14", frame.at("stream"))
         self._begin_channel()
         if self._looped:
-            self._turn_count("r14")
+            counter = "r4" if spare else "r14"
+            self._turn_count(counter)
             if spare:
-                asm.op("str", "r14", frame.at("left"))
+                asm.op("str", counter, frame.at("left"))
         times = self._times
         self._count(layer.channels * (layer.out_h // layer.turn))
         asm.label("rows", aligned=True)
@@ -176,12 +183,19 @@ class ChannelWriter:
             p.move(layer.turn * layer.stride_h * layer.plane_row)
             o.move(layer.turn * layer.out_row)
             if spare:
-                asm.op("ldr", "r14", frame.at("left"))
-            asm.op("subs", "r14", "r14", "#1")
+                asm.op("ldr", counter, frame.at("left"))
+            asm.op("subs", counter, counter, "#1")
             if spare:
-                asm.op("str", "r14", frame.at("left"))
+                asm.op("str", counter, frame.at("left"))
             asm.branch("bne.w", "rows")
         self._count(times)
+
+    @property
+    def _held(self) -> tuple[str, ...]:
+        """Registers beside the weights that hold the constants of a channel; none where not all can be held."""
+        layer = self.layer
+        free = (*(f"r{i}" for i in range(7 + layer.k_h * layer.row_words, 13)), "r14")
+        return free[: layer.way.constants] if len(free) >= layer.way.constants else ()
 
     def _unpack_weights(self, count: int) -> None:
         """The start value to r6; int4 weights on top of the halves of r7 ... r12; r4 is the mask."""
@@ -214,6 +228,11 @@ class ChannelWriter:
                     weight = f"r{7 + k * layer.row_words + mac.w}"
                     asm.op(mac.op, to, f"r{2 + mac.x % 2}", weight, to if mac.out in begun else "r6")
                     begun.add(mac.out)
+        if self._held:
+            for out in range(outputs):
+                layer.way.emit(asm, 0, acc[out], "", self._held, "r3")
+                asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
+            return
         self._load_constants("r2", "r3", "r14")
         for out in range(outputs):
             final = out == outputs - 1

@@ -13,14 +13,20 @@ from tinyc.codegen.depthwise.columns import Column, add_function, finish_functio
 from tinyc.codegen.finish import Finish
 from tinyc.codegen.stream import Matrix, wide
 from tinyc.codegen.thumb import Work
-from tinyc.kernels import Accumulator, Call, Const, Cost, In, Out, RowForm, RowIndex, Rows, Special
+from tinyc.kernels import Accumulator, Call, Const, Cost, In, Kernel, Out, RowForm, RowIndex, Rows, Special
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, row_bytes, row_geometry
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_bytes, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
 _CALL = Work(20, 30)  # around a call
 _PIXEL = Work(8, 12)  # of the loop over pixels
 _INCLUDES = ("tc_depthwise_columns.h",)
+
+
+def takes(site: Site) -> bool:
+    """windows of one column, one output per input channel, no dilation, no padding of columns, and a requantization
+    that is proved for int16 weights"""
+    return bool(site.is_const(1)) and bool(row_forms(site, conv_params(site, 2)))
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -220,3 +226,20 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void
     }}
 }}"""
     return text, adding, ending
+
+
+def _specialize(site: Site, p: ConvParams) -> Special:
+    special = row_forms(site, p)[0].special
+    assert special is not None
+    return special
+
+
+# A whole layer, a row per call.
+KERNEL = Kernel(
+    NAME,
+    lambda site, p: row_forms(site, p)[0].call,
+    isa=frozenset({"dsp"}),
+    when=(is_s8, takes),
+    specialize=_specialize,
+    cost=lambda site, p: row_forms(site, p)[0].cost,
+)

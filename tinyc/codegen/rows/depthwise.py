@@ -145,4 +145,4 @@ static void @({", ".join(layer.parameters)})
     return text, executed
 
 
-KERNELS = tuple(replace(kernel, row_forms=row_forms) for kernel in depthwise.KERNELS)
+KERNELS = (*(replace(kernel, row_forms=row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)
