@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -218,7 +219,15 @@ def _numerics(name: str | None) -> Numerics | None:
 
 
 def _progress() -> pipeline.Progress:
-    return pipeline.Progress(on_warning=lambda message: warnings.warn(message, TinycWarning, stacklevel=4))
+    return pipeline.Progress(on_warning=_warn)
+
+
+def _warn(message: str) -> None:
+    """A warning of the user's own line, however deep in here it arises."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "tinyc":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, TinycWarning, stacklevel=level)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -57,3 +58,9 @@ class TinycError(Exception):
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+def check_word(what: str, word: str, words: Collection[str]) -> None:
+    """Raises TinycError, which lists the words, unless `word` is one of them."""
+    if word not in words:
+        raise TinycError(f"there is no {what} '{word}'", hint=f"there are: {', '.join(words)}")

@@ -125,6 +125,16 @@ def test_a_quantized_model_does_not_replace_the_float_one(tinyc, model: Path) ->
     assert model.read_bytes() == before
 
 
+@pytest.mark.parametrize(("words", "code"), [("1K", 0), ("1KiB", 0), ("1_024", 0), ("1k", 2), ("-1", 2), ("K", 2)])
+def test_budgets(tinyc, model: Path, words: str, code: int) -> None:
+    ran = tinyc("plan", model, "-b", "host", f"--ram-budget={words}", "--json")
+    assert ran.code == code
+    if code:
+        assert "give bytes, like 65536, 64K or 1M" in ran.err
+    else:
+        assert ran.json["arena_bytes"] <= 1024
+
+
 # --- boards and tools ---
 
 

@@ -48,18 +48,15 @@ def host_over(line: Line) -> Host:
 
 
 def wake(line: Line) -> None:
-    """Asks until the firmware answers (what either side sends before the other listens is lost), then reads on to the
-    answer to a last question, behind those to the earlier ones."""
-    said = b""
-    for _ in range(40):
-        line.write(b"%")
-        if said := line.read(4096, 0.5):
-            break
-    last = b"e-[Unknown command: awake]\r\nm-ready\r\n"
-    line.write(b"awake%")
-    while last not in said:
-        more = line.read(4096, 20)
-        assert more, f"the firmware does not answer: {said!r}"
+    """Asks whenever the line is silent (what is sent before the other side listens is lost), another question each
+    time, until the last one is answered: nothing more is under way then."""
+    said, asked = b"", 0
+    while f"e-[Unknown command: awake{asked}]\r\nm-ready\r\n".encode() not in said:
+        more = line.read(4096, 0.5)
+        if not more:
+            asked += 1
+            assert asked < 240, f"the firmware does not answer: {said!r}"
+            line.write(f"%awake{asked}%".encode())
         said += more
 
 

@@ -122,8 +122,9 @@ def test_build_proves_and_reports(built: tinyc.Built) -> None:
 
 
 def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
-    with pytest.warns(tinyc.TinycWarning, match="accuracy is unproven"):
+    with pytest.warns(tinyc.TinycWarning, match="accuracy is unproven") as warned:
         tinyc.verify(classifier(tmp_path), "host", samples=1)
+    assert warned[0].filename == __file__
 
 
 def test_inspect(tmp_path: Path) -> None:
@@ -253,3 +254,18 @@ def test_bad_calls(library: tinyc.Library, tmp_path: Path) -> None:
         tinyc.verify(classifier(tmp_path), numerics="exact")  # type: ignore[arg-type]
     with pytest.raises(tinyc.TinycError, match="has no quantization"):
         Port("x", (1, 2), np.dtype(np.float32), None, 0).quantize([0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "words", [{"optimize": "fast"}, {"memory": "tiny"}, {"numerics": "exact"}, {"board": "cortex-m44"}]
+)
+def test_unknown_words_are_answered_with_the_known_ones(tmp_path: Path, words: dict[str, str]) -> None:
+    with pytest.raises(tinyc.TinycError, match=next(iter(words.values()))) as raised:
+        tinyc.build(tmp_path / "any.onnx", **{"board": "host", **words})
+    assert ": " in raised.value.hint
+
+
+@pytest.mark.parametrize("words", [{"method": "max"}, {"rounding": "up"}, {"weights": "int5"}, {"activations": "int7"}])
+def test_a_recipe_knows_its_words(words: dict[str, str]) -> None:
+    with pytest.raises(tinyc.TinycError, match=next(iter(words.values()))):
+        tinyc.Recipe(**words)

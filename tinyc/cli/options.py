@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -55,16 +56,33 @@ NumericsName = Annotated[
 ]
 
 
+def _bytes(text: str | int) -> int:
+    """`65536`, `64K` or `64KiB`; K is 1024 bytes, M is 1024 K. BadParameter for anything else."""
+    found = re.fullmatch(r"([0-9_]+) ?(?:([KM])(?:iB)?)?", str(text))
+    if found is None:
+        raise typer.BadParameter("give bytes, like 65536, 64K or 1M")
+    return int(found[1]) * {None: 1, "K": 1024, "M": 1024**2}[found[2]]
+
+
 FlashBudget = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Bytes of flash for constants and kernels, to choose kernels by.", show_default="half of the flash"
+        parser=_bytes,
+        metavar="BYTES",
+        help="Flash for constants and kernels, to choose kernels by; 64K is 65,536.",
+        show_default="half of the flash",
     ),
 ]
 
 
 RamBudget = Annotated[
-    int | None, typer.Option(min=0, help="Bytes of arena to stay within, at any price.", show_default="the board's RAM")
+    int | None,
+    typer.Option(
+        parser=_bytes,
+        metavar="BYTES",
+        help="Arena to stay within, at any price in time; 64K is 65,536.",
+        show_default="the board's RAM",
+    ),
 ]
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from tinyc.build.device import Protocol
+from tinyc.errors import check_word
 from tinyc.numerics import Numerics
 from tinyc.quantize import Pictures, Recipe
 from tinyc.select import Optimize
@@ -41,6 +43,10 @@ class Options:
     sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
     harness: Protocol = "tinyc"  # what the firmware for the board itself speaks
     task: str | None = None  # of MLPerf Tiny, for its harness
+
+    def __post_init__(self) -> None:
+        check_word("way to optimize", self.optimize, get_args(Optimize))
+        check_word("way to plan memory", self.memory, get_args(Memory))
 
 
 @dataclass

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
+from tinyc.errors import check_word
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Quant
 from tinyc.ops import all_ops
@@ -57,6 +58,12 @@ class Recipe:
     ram_bytes: int | None = None  # of values that live at once
     augment: bool = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_word("calibration method", self.method, (AUTO, *METHODS))
+        check_word("rounding", self.rounding or "nearest", get_args(Rounding))
+        check_word("width of weights", self.weights, get_args(WeightBits))
+        check_word("width of activations", self.activations, get_args(ActivationBits))
 
 
 @dataclass(frozen=True, slots=True)

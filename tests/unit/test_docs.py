@@ -1,0 +1,79 @@
+"""The pages: links and anchors lead somewhere, and every command that they show is one that `tinyc` takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from tinyc.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = typer.main.get_command(app).commands
+NOT_COMMANDS = ("tinyc-", "tinyc's", "tinyc:")
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        if target.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), f"{target} in {page.name}"
+        assert not anchor or anchor in anchors(linked), f"{target} in {page.name}"
+
+
+def test_every_page_and_picture_is_linked() -> None:
+    everything = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for page in PAGES[1:]:
+        assert re.search(rf"\((docs/)?{re.escape(page.name)}[)#]", everything), page.name
+    for picture in (ROOT / "docs" / "images").iterdir():
+        assert f"images/{picture.name})" in everything
+
+
+def commands(page: Path) -> Iterator[str]:
+    """`tinyc ...` of indented blocks, fenced blocks and code in sentences."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "\n".join(BLOCK.findall(text)) + "\n".join(re.findall(r"^    .*$", text, re.MULTILINE))
+    for line in blocks.splitlines():
+        shown = line.strip().split("  #")[0].split(" > ")[0]
+        if shown.startswith("tinyc "):
+            yield shown
+    yield from (found for found in re.findall(r"`(tinyc [^`]+)`", text) if not found.startswith(NOT_COMMANDS))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_have_the_options_that_pages_show(page: Path) -> None:
+    for shown in commands(page):
+        name, *words = shlex.split(re.sub(r"[\[\]|]|\.\.\.", " ", shown))[1:]
+        if name.startswith("-"):
+            continue
+        assert name in COMMANDS, shown
+        options = {option for each in COMMANDS[name].params for option in (*each.opts, *each.secondary_opts)}
+        for word in words:
+            if re.match(r"--?[a-z]", word):
+                assert word.partition("=")[0] in options, f"{word} of {shown}"
+
+
+def test_every_option_of_build_is_described() -> None:
+    pages = "".join(
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("build", "quantize", "state")
+    )
+    for each in COMMANDS["build"].params:
+        options = [option for option in each.opts if option.startswith("-")]
+        assert not options or any(f"`{option}" in pages for option in options), options
