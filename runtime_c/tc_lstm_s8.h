@@ -9,6 +9,7 @@
 #ifndef TC_LSTM_S8_H
 #define TC_LSTM_S8_H
 
+#include "tc_dot4.h"
 #include "tc_lstm.h"
 
 typedef struct {
@@ -22,18 +23,10 @@ typedef struct {
 /* sum[k] = from[k] + v . the weights of gate k. */
 static inline void tc_lstm_s8_dot(const int8_t *v, const int8_t *w, int32_t n, const int32_t *from, int32_t sum[4])
 {
-    int32_t sum0 = from[0], sum1 = from[1], sum2 = from[2], sum3 = from[3];
-    for (int32_t k = 0; k < n; k++, w += 4) {
-        const int32_t factor = v[k];
-        sum0 += factor * w[0];
-        sum1 += factor * w[1];
-        sum2 += factor * w[2];
-        sum3 += factor * w[3];
+    for (int32_t gate = 0; gate < 4; gate++) {
+        sum[gate] = from[gate];
     }
-    sum[0] = sum0;
-    sum[1] = sum1;
-    sum[2] = sum2;
-    sum[3] = sum3;
+    tc_dot4(v, w, n, sum);
 }
 
 static void tc_lstm_s8(const tc_lstm_s8_t *p, const int8_t *x, const int8_t *hidden_before, const int16_t *cell_before,

@@ -40,4 +40,37 @@ static inline int32_t tc_softmax_exp(const tc_softmax_s8_t *p, int32_t below)
     return below < p->exp_count ? p->exps[below] : 0;
 }
 
+/* What the elements of a row share. */
+typedef struct {
+    int32_t max;      /* of the row */
+    int32_t scale;    /* 1 / sum(e) in Q0.31, times a power of two: */
+    int32_t headroom; /* leading zeros of the sum, which is in Q12.19 */
+} tc_softmax_row_t;
+
+static inline tc_softmax_row_t tc_softmax_row(const tc_softmax_s8_t *p, const int8_t *x)
+{
+    tc_softmax_row_t row = {x[0], 0, 0};
+    int32_t sum = 0;
+
+    for (int32_t c = 1; c < p->depth; c++) {
+        row.max = x[c] > row.max ? x[c] : row.max;
+    }
+    for (int32_t c = 0; c < p->depth; c++) {
+        sum += (int32_t)(((uint32_t)tc_softmax_exp(p, row.max - x[c]) + (1u << 11)) >> 12);
+    }
+    while (((uint32_t)sum << row.headroom) < 0x80000000u) {
+        row.headroom++;
+    }
+    row.scale = tc_softmax_reciprocal((int32_t)(((uint32_t)sum << row.headroom) - 0x80000000u));
+    return row;
+}
+
+/* round(e / sum(e) * 2^bits) for the row's element x */
+static inline int32_t tc_softmax_share(const tc_softmax_s8_t *p, tc_softmax_row_t row, int32_t x, int32_t bits)
+{
+    const int32_t shift = 12 - row.headroom + 31 - bits;
+    const int32_t e = tc_softmax_mul(row.scale, tc_softmax_exp(p, row.max - x));
+    return (int32_t)(((int64_t)e + ((int64_t)1 << (shift - 1))) >> shift);
+}
+
 #endif

@@ -37,7 +37,7 @@ static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *be
             for (int32_t k = 0; k < 4; k++) {
                 newest[k] = p->feature_bias[f + k];
             }
-            tc_svdf_features(x, p->features + f * p->in_c, p->in_c, newest);
+            tc_dot4(x, p->features + f * p->in_c, p->in_c, newest);
         }
         if (left == 0) {
             left = p->rank;

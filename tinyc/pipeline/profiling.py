@@ -48,7 +48,7 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
         with progress.stage("compile"):
             firmware = compile_library(folder, compiled, board, options, toolchain)
         with progress.stage("run"):
-            ran = run_samples(target, firmware, compiled, samples)
+            ran = run_samples(target, firmware, compiled, samples, progress)
         with progress.stage("profile"):
             found = _profile(compiled, firmware, ran, folder, most if source else 0)
         with progress.stage("flash"):

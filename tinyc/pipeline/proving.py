@@ -51,7 +51,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
-        ran = run_samples(target, firmware, compiled, samples)
+        ran = run_samples(target, firmware, compiled, samples, progress)
     if ran.damaged_guards:
         raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
     compared = compare(graph, ran.outputs, wanted)
@@ -106,10 +106,17 @@ def compile_library(folder: Path, compiled: Compiled, board: Board, options: Opt
     return replace(made, sequence=options.sequence)
 
 
-def run_samples(target: Target, firmware: Firmware, compiled: Compiled, samples: Samples) -> RunResult:
+def run_samples(
+    target: Target, firmware: Firmware, compiled: Compiled, samples: Samples, progress: Progress | None = None
+) -> RunResult:
     """What the machine gave; a run that broke off names the user's layer."""
+
+    def tell(done: int, of: int) -> None:
+        if progress is not None:
+            progress.on_share("run", done / of)
+
     try:
-        return target.run(firmware, input_bytes(compiled.graph, samples))
+        return target.run(firmware, input_bytes(compiled.graph, samples), on_progress=tell)
     except RunError as error:
         step = error.step
         steps = compiled.program.steps
