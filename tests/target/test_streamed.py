@@ -10,7 +10,7 @@ import pytest
 from tests.unit.networks import Network
 from tinyc.board import load_board
 from tinyc.errors import TinycError
-from tinyc.pipeline import Compiled, Options, Progress, compile_model, prove
+from tinyc.pipeline import Compiled, Options, Progress, build, compile_model, prove
 from tinyc.stream import StreamPlan
 
 MEMORY = "min"
@@ -120,3 +120,23 @@ def test_options_that_do_not_fit_are_refused(model: Path, options: Options, word
     with pytest.raises(TinycError) as caught:
         compiled(model, options)
     assert word in caught.value.message
+
+
+@pytest.mark.parametrize("board", ["cortex-m0plus", "riscv32imc"])
+def test_an_input_larger_than_the_boards_ram_is_given_row_by_row(tmp_path: Path, board: str) -> None:
+    """The test has the whole input behind the board's RAM; firmware for the board itself cannot."""
+    memory = load_board(board).memory
+    assert memory is not None
+    net = Network(3)
+    net.shape = net.input_shape = (1, 1, memory.ram_bytes // 128 + 8, 128)
+    net.strided()
+    net.head()
+    path = tmp_path / "large.onnx"
+    path.write_bytes(net.model().SerializeToString())
+    told: list[str] = []
+    options = Options(board, memory=MEMORY, input_rows=True, samples=1)
+    report, folder = build(path, tmp_path / "large", options, Progress(on_warning=told.append))
+    assert report.passed
+    assert report.arena_bytes < memory.ram_bytes - memory.stack_bytes
+    assert not (folder / "device").exists()
+    assert any("cannot hold a whole input" in message for message in told)

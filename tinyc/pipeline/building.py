@@ -13,7 +13,7 @@ from tinyc.onboard import RENODE, add_device, add_renode, check_request
 from tinyc.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
-from tinyc.pipeline.proving import proof_samples, prove, prove_in
+from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in
 from tinyc.report import Report
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
@@ -38,7 +38,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     with replacing(target_folder) as folder:
         report = prove_in(folder, compiled, board, proof, progress)
         with progress.stage("device"):
-            _add_for_board(folder, compiled, board, options, report)
+            _add_for_board(folder, compiled, board, options, report, progress)
         (folder / REPORT_FILE).write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
     return report, target_folder
 
@@ -49,10 +49,15 @@ def _check_tools(board: Board, options: Options) -> None:
     find_target(board, options.emulator)
 
 
-def _add_for_board(folder: Path, compiled: Compiled, board: Board, options: Options, report: Report) -> None:
+def _add_for_board(
+    folder: Path, compiled: Compiled, board: Board, options: Options, report: Report, progress: Progress
+) -> None:
     toolchain = find_toolchain(board, options.toolchain)
     program = compiled.program
-    add_device(folder, program.name, board, toolchain, options.harness, options.task)
+    if holds_window(board, compiled, options):
+        add_device(folder, program.name, board, toolchain, options.harness, options.task)
+    else:
+        progress.on_warning("no firmware for the board itself: beside the library its RAM cannot hold a whole input")
     if options.emulator == RENODE:
         _, samples = proof_samples(compiled, options)
         add_renode(folder, compiled.graph, program, samples, board, toolchain, report.instructions, report.machine)

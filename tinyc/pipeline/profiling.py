@@ -22,6 +22,7 @@ from tinyc.pipeline.proving import (
     input_bytes,
     layer_name,
     run_samples,
+    with_window,
 )
 from tinyc.run import Inputs, RunResult, find_target, firmware_board
 from tinyc.run.flash_waits import flash_waits
@@ -37,11 +38,13 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
     board = load_board(options.board)
     if board.is_host:
         raise TinycError("the host counts no instructions", hint="choose another board: `tinyc boards`")
+    toolchain = find_toolchain(board, options.toolchain)
+    find_target(board, options.emulator)  # a missing tool is said now
     compiled = compile_model(path, board, options, progress)
     check_program_fits(board, compiled, None)
-    samples = as_integers(chosen_samples(compiled, options), compiled)
-    toolchain = find_toolchain(board, options.toolchain)
+    board = with_window(board, compiled, options)
     target = find_target(board, options.emulator)
+    samples = as_integers(chosen_samples(compiled, options), compiled)
     board = firmware_board(board, options.emulator)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         folder = Path(name)

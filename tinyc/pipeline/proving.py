@@ -26,6 +26,8 @@ from tinyc.stream import StreamPlan
 from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
+_BESIDE_WINDOW = 4096  # bytes of variables of the test
+_PAGE = 32768
 
 
 def prove(compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
@@ -40,6 +42,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     check_program_fits(board, compiled, None)
     originals, samples = proof_samples(compiled, options)
     toolchain = find_toolchain(board, options.toolchain)
+    board = with_window(board, compiled, options)
     target = find_target(board, options.emulator)
     board = firmware_board(board, options.emulator)
     with progress.stage("compile"):
@@ -66,6 +69,34 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         )
         modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
         return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+
+
+def with_window(board: Board, compiled: Compiled, options: Options) -> Board:
+    """The board as the test needs it: where the library takes its input by rows, with room behind its RAM for the whole
+    window, which is the test's own. That the library and a stack fit the board's RAM is checked here."""
+    if board.memory is None or not _by_rows(options):
+        return board
+    memory = board.memory
+    check_fits(board, None, compiled.program.arena_bytes, memory.stack_bytes)
+    more = -(-_window_bytes(compiled) // _PAGE) * _PAGE
+    return replace(board, memory=replace(memory, ram_bytes=memory.ram_bytes + more))
+
+
+def holds_window(board: Board, compiled: Compiled, options: Options) -> bool:
+    """Whether firmware that keeps whole inputs for a library that takes rows fits the board's own RAM."""
+    if board.memory is None or not _by_rows(options):
+        return True
+    needed = compiled.program.arena_bytes + board.memory.stack_bytes + _window_bytes(compiled)
+    return needed <= board.memory.ram_bytes
+
+
+def _by_rows(options: Options) -> bool:
+    return options.input_rows or options.incremental is not None
+
+
+def _window_bytes(compiled: Compiled) -> int:
+    """Bytes of a whole input, with the test's other variables."""
+    return sum(compiled.graph.values[name].size_bytes for name in compiled.graph.inputs) + _BESIDE_WINDOW
 
 
 def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Samples]:
