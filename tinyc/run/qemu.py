@@ -90,7 +90,7 @@ class QemuTarget:
 
     def _command(self, firmware: Firmware) -> list[str]:
         return [
-            *(self.program, "-M", self.qemu.machine, *self.qemu.arguments),
+            *(self.program, "-M", self.qemu.machine, *_arguments(self.qemu, firmware.board)),
             *("-display", "none", "-serial", "none", "-monitor", "none", "-no-reboot"),
             *("-semihosting-config", "enable=on,target=native"),
             *("-kernel", str(firmware.elf.resolve())),
@@ -149,6 +149,15 @@ def accepts(program: str, plugin: Path) -> bool:
         except (OSError, subprocess.TimeoutExpired):
             return False
         return (Path(name) / _REPORT).is_file()
+
+
+def _arguments(qemu: Qemu, board: Board) -> list[str]:
+    """The board's options; `{ram_bytes}` and `{flash_bytes}` are those of its memory."""
+    sizes = {"ram_bytes": board.memory.ram_bytes, "flash_bytes": board.memory.flash_bytes} if board.memory else {}
+    found = list(qemu.arguments)
+    for name, size in sizes.items():
+        found = [argument.replace(f"{{{name}}}", str(size)) for argument in found]
+    return found
 
 
 def _plugin_arguments(plugin: Path) -> list[str]:
