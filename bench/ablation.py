@@ -67,7 +67,7 @@ def _named(*parts: str) -> Callable[[], Any]:
 
 @contextmanager
 def _general_requantization() -> Iterator[None]:
-    """Rounding as the definition does it, each channel with its own shift; sums of F4 divided by 9."""
+    """Rounding as the definition does it, each channel with its own shift; sums of fast forms divided by 3 or 9."""
     wide, packed, proved = finish._wide_shifts, finish._packed_ways, winograd._proved
 
     def wide_shifts(*args: Any) -> Iterator[tuple[bool, int, bool]]:
@@ -78,8 +78,8 @@ def _general_requantization() -> Iterator[None]:
         yield finish.Way(packed=True, halve=True, double=True, sign=True), None
         yield from packed(*args)
 
-    def plainly(matrix: Any, form: Any, ninefold: bool) -> finish.Finish | None:
-        return None if ninefold else proved(matrix, form, ninefold)
+    def plainly(matrix: Any, form: Any, multiple: int, packed: bool = False) -> finish.Finish | None:
+        return None if multiple > 1 else proved(matrix, form, multiple, packed)
 
     with ExitStack() as stack:
         for place, name, other in (
@@ -107,7 +107,7 @@ def _no_overlap() -> Iterator[None]:
 
 LEVERS = (
     Lever("assembly for each layer", _kernels(lambda choice: choice.kernel.specialize is not None)),
-    Lever("exact fast convolutions", _named("_tiles")),
+    Lever("exact fast convolutions", _named("_tiles", "_thin_", "_tight")),
     Lever("code for products in a row", _named("_inline_")),
     Lever("requantization as proved", _general_requantization),
     Lever("dead channels", _all_channels),
@@ -170,7 +170,7 @@ def _levers(folder: Path, models: Sequence[str], board: str) -> str:
 
 def _forget() -> None:
     """Proofs made under other rules."""
-    for cached in (stream.wide, stream.packed, winograd._finish):
+    for cached in (stream.wide, stream.packed, winograd.proved_finish):
         cached.cache_clear()
 
 

@@ -1,5 +1,5 @@
-/* 3x3 convolution by exact fast forms, int8: m x m output pixels ("a tile") from n x n input pixels with P * P products,
- * fewer than 9 * m * m. Two neighbouring tiles at a time:
+/* 3x3 convolution by exact fast forms, int8: m x wide output pixels ("a tile") with p * q products, fewer than
+ * 9 * m * wide. Two neighbouring tiles at a time:
  *
  *   vertical    columns of the input, int8 -> strip [step][product row][column], sums over the n rows
  *   horizontal  strip -> factors [product][step][tile], sums over n columns
@@ -9,10 +9,12 @@
  * Products are numbered in the order in which `products` takes them.
  *
  * stream, per four output channels: 4 start values (of the product that all outputs contain); per product and step the
- * weight words of the four channels, first channel of the step in the low half. constants, per four output channels and
+ * weight words of the four channels, first channel of the step in the low half. `packed`: a word for two channels, each
+ * half 256 times the weight of the first plus that of the second; the sum of the second is subtracted from the first's.
+ * constants, per four output channels and
  * raise: mult, add[, shift or drop] of each channel.
  *
- * Sums over products are modulo 2^32; with `ninth` they are multiples of 9 that are divided by it; they are 2^raised times
+ * Sums over products are modulo 2^32; they may be multiples of 3 or 9 that are multiplied by its `inverse`; they are 2^raised times
  * X for some outputs. X becomes y as in tc_stream.h; with `drops`, the high word is not rounded, and for X < 0 the
  * channel's drop is subtracted.
  *
@@ -26,7 +28,8 @@
 typedef struct {
     int32_t in_h, in_w, in_c, out_h, out_w, out_c;
     int32_t stride, pad_top, pad_left;
-    int32_t m, n;
+    int32_t m, n;    /* output rows, input rows */
+    int32_t wide;    /* output columns of a tile */
     int32_t columns; /* of the input of two tiles */
     int32_t carried; /* of them, columns that the next two tiles use again */
     int32_t strip_words, factor_words;
@@ -37,7 +40,7 @@ typedef void tc_tiles_horizontal_t(int32_t *strip, int32_t *factors);
 typedef void tc_tiles_products_t(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y);
 
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. pad: a row of zero points. scratch: strip, factors, and if tiles leave the
- * image m * 2m * out_c bytes. Output rows are written when all calls that read the input rows of earlier ones have ended. */
+ * image m * 2 * wide * out_c bytes. Output rows are written when all calls that read the input rows of earlier ones have ended. */
 static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical, tc_tiles_horizontal_t *horizontal,
                                 tc_tiles_products_t *products, const int32_t *stream, const int32_t *constants,
                                 const int8_t *pad, const int8_t *x, int8_t *y, void *scratch)
@@ -55,7 +58,7 @@ static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertic
             const int32_t row = oy * p->stride - p->pad_top + i;
             rows[i] = row >= 0 && row < p->in_h ? x + row * p->in_w * p->in_c : pad;
         }
-        for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->m) {
+        for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->wide) {
             for (int32_t at = ox ? p->carried : 0, count; at < p->columns; at += count) {
                 const int32_t column = ox * p->stride - p->pad_left + at;
                 count = 1;
@@ -68,11 +71,11 @@ static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertic
             }
             horizontal(strip, factors);
             const int32_t high = p->out_h - oy < p->m ? p->out_h - oy : p->m;
-            const int32_t wide = p->out_w - ox < 2 * p->m ? p->out_w - ox : 2 * p->m;
+            const int32_t wide = p->out_w - ox < 2 * p->wide ? p->out_w - ox : 2 * p->wide;
             int8_t *const first = y + (oy * p->out_w + ox) * p->out_c;
-            const int whole = high == p->m && wide == 2 * p->m;
+            const int whole = high == p->m && wide == 2 * p->wide;
             for (int32_t a = 0; a < p->m; a++) {
-                to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->m * p->out_c;
+                to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->wide * p->out_c;
             }
             products(stream, constants, factors, to);
             for (int32_t a = 0; !whole && a < high; a++) {
@@ -87,17 +90,22 @@ static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertic
 #if !TC_DSP_ASM
 
 typedef struct {
-    int32_t in_c, out_c, m, n, stride, columns, carried;
-    int32_t p;              /* products of one dimension */
-    int32_t steps, shared;
-    int32_t ninth, lowers;  /* lowers: raised sums are shifted down, there is one block of constants */
-    int32_t sign, drops, varies, shift;
+    int32_t in_c, out_c, m, wide, n, columns, carried;
+    int32_t apart;          /* input columns from tile to tile */
+    int32_t p, q;           /* products of rows and of columns */
+    int32_t steps, shared;  /* shared: number of the product that all outputs contain, row by row */
+    int32_t inverse;        /* that sums are multiplied by */
+    int32_t lowers;         /* lowers: raised sums are shifted down, there is one block of constants */
+    int32_t sign, drops, varies;
+    int32_t packed;         /* two output channels share a word of weights */
+    int32_t lowered[2];     /* packed: bits that sums of the first and second channel are shifted right at first */
+    int32_t shift, over;    /* over: of the first of two channels that much more */
     int32_t y_min, y_max;
     int32_t blocks;         /* of constants */
-    const int8_t *inputs;   /* [p][n] */
-    const int8_t *sums;     /* [m][p] */
-    const uint8_t *place;   /* [p][p] number of each product */
-    const uint8_t *raised;  /* [m] */
+    const int8_t *inputs;   /* [p or q][n] */
+    const int8_t *sums, *sums_across; /* [m][p], [wide][q] */
+    const uint8_t *place;   /* [p][q] number of each product */
+    const uint8_t *raised, *raised_across; /* [m], [wide] */
     const uint8_t *block;   /* [raise] number of its constants */
 } tc_form_t;
 
@@ -124,15 +132,15 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
 {
     for (int32_t step = 0; step < f->steps; step++) {
         for (int32_t i = 0; i < f->p; i++, strip += f->columns) {
-            for (int32_t j = 0; j < f->p; j++) {
+            for (int32_t j = 0; j < f->q; j++) {
                 for (int32_t tile = 0; tile < 2; tile++) {
                     int32_t lo = 0, hi = 0;
                     for (int32_t c = 0; c < f->n; c++) {
-                        const int32_t word = strip[tile * f->m * f->stride + c];
+                        const int32_t word = strip[tile * f->apart + c];
                         lo += f->inputs[j * f->n + c] * tc_lo16(word);
                         hi += f->inputs[j * f->n + c] * tc_hi16(word);
                     }
-                    factors[(f->place[i * f->p + j] * f->steps + step) * 2 + tile] = tc_halves(hi, lo);
+                    factors[(f->place[i * f->q + j] * f->steps + step) * 2 + tile] = tc_halves(hi, lo);
                 }
             }
             for (int32_t c = 0; c < f->carried; c++) {
@@ -142,42 +150,60 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
     }
 }
 
-static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, const int32_t *constants)
+static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, int32_t over,
+                                     const int32_t *constants)
 {
     const int32_t words = f->varies || f->drops ? 3 : 2;
     const int32_t *k = constants + (f->lowers ? 0 : f->block[raised] * 4 * words);
     const int32_t x = f->lowers ? sum >> raised : sum;
     const int32_t rounded = tc_smmlar(x, k[0], k[1]) - (x < 0), fall = f->drops && x < 0 ? k[2] : 0;
     const int32_t t = f->sign && !f->drops ? rounded : tc_smmla(x, k[0], tc_wrap((int64_t)k[1] - fall));
-    const int32_t shift = f->varies ? k[2] : f->shift + (f->lowers ? 0 : raised);
+    const int32_t shift = f->varies ? k[2] : f->shift + over + (f->lowers ? 0 : raised);
     return tc_clamp(tc_ssat8(t >> shift), f->y_min, f->y_max);
+}
+
+/* A product of output channel o: stream of its group, factors of the product and the tile. */
+static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream, int32_t place, const int32_t *factors,
+                                      int32_t o, int32_t acc)
+{
+    for (int32_t step = 0; step < f->steps; step++) {
+        const int32_t number = place * f->steps + step, x = factors[number * 2];
+        if (!f->packed) {
+            acc = tc_smlad(x, stream[4 + number * 4 + o], acc);
+        } else {
+            const int32_t both = stream[4 + number * 2 + o / 2], second = tc_sxtb16(both);
+            const int32_t sum = tc_smlad(x, second, o % 2 ? acc : 0);
+            acc = o % 2 ? sum : tc_wrap((int64_t)tc_smlad(x, both, acc) - sum);
+        }
+    }
+    return acc;
 }
 
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
                                        const int32_t *factors, int8_t *const *y)
 {
-    const int32_t words = f->varies || f->drops ? 3 : 2, weights = f->p * f->p * f->steps * 4;
+    const int32_t words = f->varies || f->drops ? 3 : 2, weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
     for (int32_t o = 0; o < f->out_c; o++) {
         const int32_t *start = stream + o / 4 * (4 + weights), *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
+        const int32_t is_first = f->packed && o % 2 == 0;
+        const int32_t first = is_first ? tc_wrap((int64_t)start[o % 4] - start[o % 4 + 1]) : start[o % 4];
+        const int32_t lowered = f->lowered[o % 2];
         for (int32_t tile = 0; tile < 2; tile++) {
             for (int32_t a = 0; a < f->m; a++) {
-                for (int32_t b = 0; b < f->m; b++) {
+                for (int32_t b = 0; b < f->wide; b++) {
                     int32_t sum = 0;
                     for (int32_t i = 0; i < f->p; i++) {
-                        for (int32_t j = 0; j < f->p; j++) {
-                            const int32_t place = f->place[i * f->p + j];
-                            int32_t acc = i == f->shared && j == f->shared ? start[o % 4] : 0;
-                            for (int32_t step = 0; step < f->steps; step++) {
-                                acc = tc_smlad(factors[(place * f->steps + step) * 2 + tile],
-                                               start[4 + (place * f->steps + step) * 4 + o % 4], acc);
-                            }
-                            sum = tc_wrap((int64_t)f->sums[a * f->p + i] * f->sums[b * f->p + j] * acc + sum);
+                        for (int32_t j = 0; j < f->q; j++) {
+                            const int32_t place = f->place[i * f->q + j];
+                            const int32_t from = i * f->q + j == f->shared ? first : 0;
+                            const int32_t acc = tc_form_product(f, start, place, factors + tile, o % 4, from);
+                            sum = tc_wrap((int64_t)f->sums[a * f->p + i] * f->sums_across[b * f->q + j] * acc + sum);
                         }
                     }
-                    if (f->ninth) {
-                        sum = tc_wrap((int64_t)sum * 954437177); /* 1/9 modulo 2^32 */
-                    }
-                    y[a][(tile * f->m + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, f->raised[a] + f->raised[b], k);
+                    sum = tc_wrap((int64_t)sum * f->inverse);
+                    sum = lowered < 0 ? sum * (1 << -lowered) : sum >> lowered;
+                    const int32_t raised = f->raised[a] + f->raised_across[b], over = is_first ? f->over : 0;
+                    y[a][(tile * f->wide + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, raised, over, k);
                 }
             }
         }

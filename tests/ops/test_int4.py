@@ -73,7 +73,8 @@ def test_reference_is_that_of_int8(name, numerics):
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     names = check_kernels(graph_of(LAYERS[name]), samples(LAYERS[name]), numerics)
-    assert all("w4" in kernel for kernel in names), "int4 weights stay int4"
+    kept = ("w4" in kernel or kernel.startswith("tc_conv2d_3x3") for kernel in names)
+    assert all(kept), "only exact fast convolutions widen the weights"
     assert names[-1] == f"tc_{LAYERS[name].op}_s8_w4"
 
 

@@ -12,7 +12,7 @@ from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
 from tinyc.ops import all_ops
 
-OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
+OUT_AXIS = {"transpose_conv2d": 0, "conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
 ACT_NUMBER = {"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3}
 X_SCALE = float(np.float32(0.0235))
 
@@ -32,7 +32,7 @@ class Layer:
     y_zero: int = -5
     bias: bool = True
     per_channel: bool = True
-    weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones
+    weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones, "all least": -128
     gain: float = 1.0
     seed: int = 0
     bits: int = 8
@@ -72,6 +72,8 @@ def _weights(layer: Layer, rng: np.random.Generator) -> Array:
         w[...] = largest
     elif layer.weights == "signs":
         w = (largest * rng.choice([-1, 1], layer.w_shape)).astype(np.int8)
+    elif layer.weights == "all least":
+        w[...] = -largest - 1
     elif layer.weights == "least":
         w.flat[w.size // 2] = -largest - 1
     return w

@@ -11,7 +11,7 @@ import numpy as np
 from machines import target_for
 from product_cases import product_cases
 from state_cases import state_cases
-from wide_cases import other_cases, weighted_cases
+from wide_cases import copied_cases, other_cases, weighted_cases
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
@@ -61,6 +61,7 @@ def _convolutions() -> Iterator[Graph]:
     layers = [
         Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
+        Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 5, 9, 3), (8, 3, 3, 3), **relu),
         Layer("conv2d", Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
         Layer("conv2d", Conv2D(groups=2, pad=ONE), (1, 3, 5, 4), (6, 3, 2, 2)),
         Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 5, 6, 9), (3, 3, 9), **relu),
@@ -117,7 +118,10 @@ def _others() -> Iterator[Graph]:
 
 def cases() -> list[Graph]:
     """One-node graphs."""
-    many = (_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases)
+    many = (
+        *(_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases),
+        copied_cases,
+    )
     return [case for cases_of in many for case in cases_of()]
 
 

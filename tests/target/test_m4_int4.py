@@ -38,6 +38,12 @@ LAYERS = {
     "1x1 of one": (conv((1, 1, 17), (3, 1, 1)), (CONV,)),
     "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU)),
     "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV,)),
+    "3x3 of 8, stride 2, all least": (
+        conv((9, 9, 8), (8, 3, 3), Conv2D(Pair(2, 2), ONE), x_zero=9, weights="all least"),
+        (CONV,),
+    ),
+    "3x3 of 32": (conv((4, 5, 32), (4, 3, 3), Conv2D(pad=ONE)), (CONV,)),
+    "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU)),
     "3x3 of 33": (conv((3, 4, 33), (5, 3, 3), Conv2D(pad=ONE), x_zero=127), (CONV,)),
     "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
     "depthwise": (
@@ -82,9 +88,10 @@ def test_other_compiler() -> None:
     [
         (conv((5, 5, 64), (64, 1, 1), Conv2D(act=RELU), y_zero=-128), "tc_conv2d_s8_asm"),
         (conv((8, 8, 32), (32, 3, 3), Conv2D(pad=ONE, act=RELU), y_zero=-128), "tc_conv2d_s8_asm"),
+        (conv((8, 8, 16), (16, 3, 3), Conv2D(pad=ONE, act=RELU), y_zero=-128), "tc_conv2d_s8_asm"),
         (depthwise((9, 7, 16), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128), "tc_depthwise_conv2d_s8_asm"),
     ],
-    ids=["1x1", "3x3", "depthwise"],
+    ids=["1x1", "3x3", "3x3 of 16", "depthwise"],
 )
 def test_price_of_int4(layer: Layer, int8: str) -> None:
     """At most a tenth more instructions than int8 weights (of conv2d: two channels over each other)."""

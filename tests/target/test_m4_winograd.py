@@ -11,14 +11,16 @@ from one_layer import check_on_core
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.fast import winograd
-from tinyc.codegen.fast.bilinear import F2, F4, S2, Form
+from tinyc.codegen.fast.bilinear import F2, F4, S2, S24, Form
 from tinyc.codegen.fast.winograd import NAMES, kernel_name
+from tinyc.codegen.finish import GROUP
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D, prepare
 from tinyc.reference import run_int
 
 ONE = Padding(1, 1, 1, 1)
+SLOW_S24 = pytest.param(S24, marks=pytest.mark.slow, id="s24")
 
 
 def layer(x, out_c, attrs=None, **more) -> Layer:
@@ -50,7 +52,7 @@ def site_of(one: Layer, numerics: Numerics = Numerics.TFLM) -> Site:
     return Site(graph, graph.nodes[0], numerics)
 
 
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", LAYERS)
 def test_equals_the_reference(name: str, form: Form) -> None:
     one = strided(LAYERS[name], form)
@@ -58,7 +60,7 @@ def test_equals_the_reference(name: str, form: Form) -> None:
     check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
 
 
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["odd sizes", "one pixel", "six channels", "valid", "wide pads"])
 def test_portable_twin_equals_the_reference(name: str, form: Form) -> None:
     """On this computer, with sanitizers."""
@@ -72,7 +74,7 @@ def test_portable_twin_equals_the_reference(name: str, form: Form) -> None:
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 @pytest.mark.parametrize("weights", ["largest", "signs", "least"])
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
 def test_at_the_limits(form: Form, weights: str, numerics: Numerics) -> None:
     one = strided(replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False), form)
     check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
@@ -87,14 +89,14 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("act", "y_zero", "numerics"), WAYS)
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
 def test_ways_to_finish(form: Form, act: Act, y_zero: int, numerics: Numerics) -> None:
     one = strided(layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=y_zero, seed=7), form)
     check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], numerics)
 
 
 def test_zig_builds_it() -> None:
-    for form in (F2, F4, S2):
+    for form in (F2, F4, S2, S24):
         one = strided(LAYERS["odd sizes"], form)
         check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], toolchain="zig")
 
@@ -106,7 +108,7 @@ def test_sums_that_could_overflow_are_refused() -> None:
     assert not winograd.takes_f4(site)
 
 
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one row", "three channels", "six channels", "wide pads"])
 def test_code_for_every_product(name: str, form: Form) -> None:
     one = strided(LAYERS[name], form)
@@ -118,14 +120,58 @@ def test_code_for_every_product(name: str, form: Form) -> None:
     assert promised < winograd.cost(site, prepare(site), form, inline=False).instructions
 
 
+def narrow(name: str, form: Form) -> Layer:
+    """With int4 weights."""
+    return strided(replace(LAYERS[name], bits=4), form)
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one pixel", "three channels"])
+def test_packed_factors_of_int4_weights(name: str, form: Form, inline: bool) -> None:
+    """Two output channels over each other: less flash than factors of int16."""
+    one, numerics = narrow(name, form), (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
+    ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline, packed=True), numerics)
+    site = site_of(one, numerics)
+    promised = winograd.cost(site, prepare(site), form, inline, packed=True).instructions
+    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
+    packed, wide = (winograd.plan(site, prepare(site), form, inline, way).tiles for way in (True, False))
+    assert packed.group_words - GROUP == (wide.group_words - GROUP) / 2
+
+
+@pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
+def test_int4_weights_in_int16_factors(form: Form) -> None:
+    one = narrow("odd sizes", form)
+    check_on_core(graph_of(one), samples(one), NAMES[form.name])
+
+
+@pytest.mark.parametrize(("act", "numerics"), [(Act(), Numerics.TFLM), (RELU, Numerics.OURS)])
+@pytest.mark.parametrize("weights", ["largest", "signs", "all least"])
+@pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
+def test_packed_factors_at_the_limits(form: Form, weights: str, numerics: Numerics, act: Act) -> None:
+    """On the core, and the twin on this computer."""
+    one = replace(narrow("odd sizes", form), weights=weights, per_channel=False, bias=act == RELU)
+    one = replace(one, attrs=replace(one.attrs, act=act), y_zero=-128 if act == RELU else 9)
+    graph, name = graph_of(one), kernel_name(form, inline=False, packed=True)
+    check_on_core(graph, samples(one), name, numerics)
+    found = run_kernel(graph, graph.nodes[0], name, samples(one), numerics)
+    for sample, (y,) in zip(samples(one), found, strict=True):
+        np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
+
+
+def test_factors_of_int8_weights_are_not_packed() -> None:
+    for form, takes in ((F2, winograd.takes_f2_packed), (S2, winograd.takes_s2_packed)):
+        assert not takes(site_of(strided(LAYERS["whole tiles"], form)))
+
+
 def test_ninefold_sums_are_scaled_where_they_fit() -> None:
     """F4 makes nine times the sums: the multiplier takes them as they are, unless they could leave int32."""
     few, many = (site_of(layer((4, 5, channels), 4)) for channels in (4, 200))
-    assert not winograd.plan(few, prepare(few), F4, inline=False).tiles.ninth
-    assert winograd.plan(many, prepare(many), F4, inline=False).tiles.ninth
+    assert not winograd.plan(few, prepare(few), F4, inline=False).tiles.divided
+    assert winograd.plan(many, prepare(many), F4, inline=False).tiles.divided
 
 
-@pytest.mark.parametrize("form", [F2, F4, S2], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "many channels", "three channels"])
 def test_costs_are_as_promised(name: str, form: Form) -> None:
     """To within the loop over the tiles."""

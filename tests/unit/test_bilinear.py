@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc.codegen.fast.bilinear import FORMS, Form
-from tinyc.codegen.fast.tiles import NINTH
+from tinyc.codegen.fast.bilinear import FORMS, S24, Form
+from tinyc.codegen.fast.tiles import INVERSES
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -20,13 +20,14 @@ def test_sums_of_products_are_the_convolution(form: Form) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [*FORMS, S24], ids=lambda form: form.name)
 def test_what_the_kernels_rely_on(form: Form) -> None:
     assert all(form.sums[a][form.shared] == 2 ** form.raised[a] for a in range(form.m))
     assert min(form.raised) == 0
     assert form.largest_input < 2**15
-    assert form.unit**2 == 2**form.scale * (9 if form.ninth else 1)
+    assert form.unit * form.across.unit == 2**form.scale * form.odd
 
 
-def test_the_inverse_of_nine() -> None:
-    assert 9 * NINTH % 2**32 == 1
+def test_the_inverses_of_odd_factors() -> None:
+    assert {form.odd for form in (*FORMS, S24)} == {1, *INVERSES}
+    assert all(odd * inverse % 2**32 == 1 for odd, inverse in INVERSES.items())

@@ -5,6 +5,7 @@ Accumulators reach the end of a kernel in one of two forms:
 * wide (int16 weights): the register holds acc * 2^scale; the scale is in the weights and the bias;
 * packed (int8 weights, "A over B", runtime_c/tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
   after one subtraction, channels 1 and 3 hold acc;
+  (of exact fast convolutions with narrow factors of weights: each times 2^scale of its channel);
 * fours (int4 weights, weighted/fours.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.
 """
 
@@ -31,9 +32,10 @@ class Way:
     """The instructions from accumulator register to int8; they are the same for every group of 4 channels.
 
     packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
-    positions 1 and 3 are doubled. sign: 1 is taken off for negative registers. shifts: the immediate of SSAT
-    at each position; None: each channel has its shift in a register. drops: with sign, each channel has in a register
-    what is taken off. clamp: None where saturation to int8 does.
+    positions 1 and 3 are doubled; with both, registers that come times 2^unit are lowered on the way. sign: 1 is taken
+    off for negative registers. shifts: the immediate of SSAT at each position; None: each channel has its shift in a
+    register. drops: with sign, each channel has in a register what is taken off. clamp: None where saturation to int8
+    does.
     (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
     offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
     """
@@ -46,6 +48,7 @@ class Way:
     clamp: tuple[int, int] | None = None
     offsets: tuple[int, int, int, int] | None = None
     drops: bool = False
+    unit: int = 0
 
     @property
     def last_scale(self) -> int:
@@ -57,6 +60,11 @@ class Way:
         """Words per channel after the weights: mult, add, and the shift if it varies, or the drop."""
         return 2 if self.shifts is not None and not self.drops else 3
 
+    @property
+    def lowered(self) -> tuple[int, int]:
+        """packed: by how much registers of positions 0 and 2, and of 1 and 3, are shifted right at first."""
+        return (7 + self.unit) * self.halve, (self.unit - 1) * self.double
+
     def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
 
@@ -67,9 +75,9 @@ class Way:
         if self.packed and position % 2 == 0:
             asm.op("sub", acc, acc, below)
             if self.halve:
-                asm.op("asr", acc, acc, "#7")
-        elif self.packed and self.double:
-            asm.op("lsl", acc, acc, "#1")
+                asm.op("asr", acc, acc, f"#{self.lowered[0]}")
+        elif self.packed and self.double and self.lowered[1]:
+            asm.op("asr" if self.unit else "lsl", acc, acc, f"#{abs(self.lowered[1])}")
         elif self.halve and not self.packed and not self.offsets:
             asm.op("asr", acc, acc, "#11")
         if self.drops:
@@ -114,8 +122,10 @@ class Finish:
             return (bias << FOURS[0]) + (s.nudge << (FOURS[0] - 1))
         if not self.way.packed:
             return (bias << s.scale) + s.nudge
-        start = bias + (s.nudge >> int(self.way.double))  # of channels 1 and 3
-        over = (bias << 8) + (s.nudge << (7 if self.way.halve else 0))
+        halved, doubled = self.way.lowered
+        raised = max(doubled, 0)  # else the registers are multiplied by 2^-doubled later
+        start = (bias << (s.scale + doubled)) + (s.nudge >> max(-doubled, 0) << raised)  # of channels 1 and 3
+        over = (bias << (s.scale + halved)) + (s.nudge << halved)
         start[0::2] = over[0::2] + start[1::2]
         return start
 
@@ -134,13 +144,20 @@ class Finish:
 
 
 def finish_wide(
-    p: ConvParams, taps: Int64s, least: int = 0, most: Callable[[Steps], Int64s] | None = None, multiple: int = 1
+    p: ConvParams,
+    taps: Int64s,
+    least: int = 0,
+    most: Callable[[Steps], Int64s] | None = None,
+    multiple: int = 1,
+    packed: bool = False,
 ) -> Finish | None:
     """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
 
     The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
-    products are not the weights themselves. multiple: accumulators come times that.
+    products are not the weights themselves. multiple: accumulators come times that. packed: the scales are those of
+    weights of which two channels lie over each other; channels 0 and 2 of four come times 2^8 more.
     """
+    over = _over(len(taps), packed)
     steps = steps_of(p, taps).without_dead()
     p, steps = _multiplied(p, steps, multiple)
     room = _wide_room(taps, steps) if most is None else most(steps)
@@ -155,11 +172,18 @@ def finish_wide(
         shifts = shifts if varies else np.full_like(down, shift)
         scale = np.ones_like(down) if sign else shifts + 1 - down + least
         scale = np.where(live, np.clip(scale, least, room), least)
-        found = solve(p, steps, scale, shifts, sign, grain)
+        if not sign:
+            shifts = np.where(live, shifts + over, 0) if varies else shifts + over
+        found = solve(p, steps, scale + over, shifts, sign, grain)
         if found is not None:
-            way = Way(sign=sign, shifts=None if varies else (int(shift),) * GROUP, clamp=clamp_of(p))
-            return Finish(way, found, live)
+            fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
+            return Finish(Way(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
     return None
+
+
+def _over(channels: int, packed: bool) -> Int64s:
+    """log2 of what channels over others are multiplied by."""
+    return 8 * packed * (np.arange(channels, dtype=np.int64) % 2 == 0)
 
 
 def _multiplied(p: ConvParams, steps: Steps, multiple: int) -> tuple[ConvParams, Steps]:
@@ -172,10 +196,16 @@ def _multiplied(p: ConvParams, steps: Steps, multiple: int) -> tuple[ConvParams,
 
 
 def finish_drops(
-    p: ConvParams, taps: Int64s, least: int, most: Callable[[Steps], Int64s], multiple: int
+    p: ConvParams,
+    taps: Int64s,
+    least: int,
+    most: Callable[[Steps], Int64s],
+    multiple: int,
+    packed: bool = False,
 ) -> Finish | None:
     """As `finish_wide`, a way of one shift for all channels that takes a drop of each off negative sums; None if none
     is proved."""
+    over = _over(len(taps), packed)
     steps = steps_of(p, taps).without_dead()
     live, down = steps.is_live, -p.shift.astype(np.int64)
     p, steps = _multiplied(p, steps, multiple)
@@ -186,10 +216,13 @@ def finish_drops(
         if sign or varies or shift < down[live].max():
             continue
         scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
-        drop = np.where(live, np.int64(1) << np.clip(shift - down, 0, MAX_SHIFT), 0)
-        found = solve(p, steps, scale, np.full_like(down, shift), True, np.ones_like(down), drop)
+        shifts = shift + over
+        drop = np.where(live, np.int64(1) << np.clip(shifts - down, 0, MAX_SHIFT), 0)
+        found = solve(p, steps, scale + over, shifts, True, np.ones_like(down), drop)
         if found is not None:
-            return Finish(Way(sign=True, shifts=(shift,) * GROUP, clamp=clamp_of(p), drops=True), found, live)
+            fixed = tuple(int(s) for s in shifts[:GROUP])
+            way = Way(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
+            return Finish(way, found, live)
     return None
 
 
@@ -222,16 +255,21 @@ def _varying(down: Int64s, sign: bool) -> Int64s:
     return np.clip(down if sign else down - 1, 0, MAX_SHIFT)
 
 
-def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4."""
+def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
+    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4.
+
+    unit: the registers come times 2^unit more, and are lowered.
+    """
     steps = steps_of(p, taps).without_dead()
-    if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] * 256 >= _SUM_LIMIT - 2**20).any():
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
         return None
     down = -p.shift.astype(np.int64)
     live = steps.is_live
     least = int(down[live].min()) if live.any() else 1
     over = np.arange(len(down)) % 2 == 0
     for way, shift in _packed_ways(least):
+        if unit and not (way.halve and way.double):
+            continue
         high = 1 if way.halve else 8
         scale = np.where(over, high, 1 if way.double else 0)
         if shift is None:
@@ -245,7 +283,7 @@ def finish_packed(p: ConvParams, taps: Int64s) -> Finish | None:
         found = solve(p, steps, scale, shifts, way.sign, grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(Way(True, way.halve, way.double, way.sign, fixed, clamp_of(p)), found, live)
+            return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)
     return None
 
 

@@ -253,6 +253,11 @@ def is_s8(site: Site) -> bool:
     return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
 
 
+def is_s8_or_w4(site: Site) -> bool:
+    """int8 input and output, int8 or int4 weights"""
+    return site.x(1).dtype in ("s8", "s4") and (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
 class Pool(Sliding, Protocol):
     """What the attributes of average and max pooling have in common."""
 

@@ -7,12 +7,14 @@ for m * m outputs. Modulo 2^32 all of it is exact; only the two factors of each 
 multiples of the sums int32.
 
 `f2`, `f4`: m = 2 and 4, stride 1, by Toom-Cook interpolation at 0, 1, -1, (2, -2,) infinity (the minimal
-filtering algorithms of Winograd). `s2`: m = 2, stride 2: outputs share the product of their common input.
+filtering algorithms of Winograd). `s2`: m = 2, stride 2: outputs share the product of their common input. `s4`: m = 4,
+stride 2: the two outer taps are a filter over every other input, interpolated at 0, 1, -1, 2, infinity; the middle
+tap takes a product for each output. `s24`: rows by s2, columns by s4.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -22,7 +24,8 @@ class Form:
     """sum over p of sums[a][p] * (inputs[p] . x) * (weights[p] . w) = unit * 2^raised[a] * (output a).
 
     Output a is the sum over k of x[stride * a + k] * w[k]. shared: the product that every output contains
-    2^raised[a] times: a value added there is added to every output.
+    2^raised[a] times: a value added there is added to every output. columns: in two dimensions, the form of columns
+    where it is another one than that of rows.
     """
 
     name: str
@@ -33,6 +36,12 @@ class Form:
     unit: int
     raised: tuple[int, ...]
     shared: int
+    columns: Form | None = None
+
+    @property
+    def across(self) -> Form:
+        """Of columns."""
+        return self.columns or self
 
     @property
     def m(self) -> int:
@@ -51,17 +60,24 @@ class Form:
     @property
     def largest_input(self) -> int:
         """The largest factor made of int8 inputs, in two dimensions."""
-        return 128 * max(sum(map(abs, row)) for row in self.inputs) ** 2
+        down, across = (max(sum(map(abs, row)) for row in form.inputs) for form in (self, self.across))
+        return 128 * down * across
 
     @property
     def scale(self) -> int:
-        """log2 of the multiple of the least raised output, in two dimensions, once a factor of 9 is divided out."""
-        return (self.unit * self.unit // (9 if self.unit % 3 == 0 else 1)).bit_length() - 1
+        """log2 of the multiple of the least raised output, in two dimensions, once the odd factor is divided out."""
+        return (self.unit * self.across.unit // self.odd).bit_length() - 1
 
     @property
-    def ninth(self) -> bool:
-        """Whether sums are multiples of 9."""
-        return self.unit % 3 == 0
+    def odd(self) -> int:
+        """The odd factor of sums in two dimensions: 1, 3 or 9."""
+        multiple = self.unit * self.across.unit
+        return multiple // (multiple & -multiple)
+
+    @property
+    def most_raised(self) -> int:
+        """In two dimensions."""
+        return max(self.raised) + max(self.across.raised)
 
 
 F2 = Form(
@@ -101,6 +117,31 @@ S2 = Form(
     raised=(0, 0),
     shared=2,
 )
-FORMS = (F2, F4, S2)
+S4 = Form(
+    name="s4",
+    stride=2,
+    inputs=(
+        (2, 0, -1, 0, -2, 0, 1, 0, 0),
+        (0, 0, -2, 0, -1, 0, 1, 0, 0),
+        (0, 0, 2, 0, -3, 0, 1, 0, 0),
+        (0, 0, -1, 0, 0, 0, 1, 0, 0),
+        (0, 0, 2, 0, -1, 0, -2, 0, 1),
+        *(tuple(int(x == 2 * a + 1) for x in range(9)) for a in range(4)),
+    ),
+    weights=((3, 0, 0), (-3, 0, -3), (-1, 0, 1), (1, 0, 2), (0, 0, 6), *((0, 6, 0),) * 4),
+    sums=(
+        (1, 1, 1, 1, 0, 1, 0, 0, 0),
+        (0, 1, -1, 2, 0, 0, 1, 0, 0),
+        (0, 1, 1, 4, 0, 0, 0, 1, 0),
+        (0, 1, -1, 8, 1, 0, 0, 0, 1),
+    ),
+    unit=6,
+    raised=(0, 0, 0, 0),
+    shared=1,
+)
+S24 = replace(S2, name="s24", columns=S4)
+FORMS = (F2, F4, S2, S4)
+# One row of inputs that hold all three rows of the kernel as channels of their own.
+THIN = Form("thin", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, columns=F4)
 # Three taps by three products: one output row, where rows and columns nest.
 ROW = Form("row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0)

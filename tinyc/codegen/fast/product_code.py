@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tinyc.codegen.fast.tiles import Tiles, count_down
+from tinyc.codegen.finish import GROUP
 from tinyc.codegen.thumb import Asm, Work
 
 ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, then of the second
-STEP = 11  # instructions: two input channels of both tiles times four output channels
 _VECTOR = 4 * len(ACC)
 _STEPS = 32  # of a product without a loop
 _LONGEST = 4  # run of products at stride 2
@@ -26,6 +26,11 @@ _LOW = {"return": 0, "inner": 4, "turns": 8}
 _T, _U, _V = 16, 16 + _VECTOR, 16 + 2 * _VECTOR
 COLUMN_BYTES = 2 * _VECTOR  # that sp moves down for a column: vectors u and v of the one before stay
 COLUMNS_KEPT = 3
+
+
+def step_instructions(tiles: Tiles) -> int:
+    """Of two input channels of both tiles times four output channels."""
+    return 12 if tiles.way.packed else 11
 
 
 class ProductCode:
@@ -41,7 +46,7 @@ class ProductCode:
         self._moves = tiles.form.name == "f4"
         self._height = COLUMNS_KEPT * COLUMN_BYTES if self._moves else 0  # of sp above its lowest place
         base = _V + _VECTOR + self._height if self._moves else 4 * len(_LOW)
-        names = ["stream", "factors", "constants", "groups", "ninth"]
+        names = ["stream", "factors", "constants", "groups", "inverse"]
         names += [f"y{a}" for a in range(tiles.form.m)]
         self._slots = {slot: base + 4 * i for i, slot in enumerate(names)}
         self._vectors: dict[str, int] = {}
@@ -103,14 +108,17 @@ class ProductCode:
 
     def _step(self, op: str) -> None:
         """Two input channels of both tiles times four output channels."""
-        asm = self.asm
+        asm, packed = self.asm, self.tiles.way.packed
         asm.op("ldrd", "r10", "r11", "[r1], #8")
-        for pair in range(2):
-            asm.op("ldrd", "r12", "r14", "[r0], #8")
-            for channel, weight in enumerate(("r12", "r14")):
-                for tile, x in enumerate(("r10", "r11")):
-                    acc = ACC[4 * tile + 2 * pair + channel]
-                    asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
+        for channel in range(GROUP):
+            weight = ("r12", "r14")[channel // 2 if packed else channel % 2]
+            if channel % (4 if packed else 2) == 0:
+                asm.op("ldrd", "r12", "r14", "[r0], #8")
+            if packed and channel % 2:
+                asm.op("sxtb16", weight, weight)
+            for tile, x in enumerate(("r10", "r11")):
+                acc = ACC[4 * tile + channel]
+                asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
 
     # ---- subroutines ----
 
@@ -303,10 +311,10 @@ class ProductCode:
         self.asm.op("ldm", "r10", "{r2-r9}")
 
     def _words(self, *names: str) -> Iterator[tuple[str, list[str]]]:
-        """An accumulator and the places of its words in the vectors, which are in r10, r11, r12 then."""
+        """An accumulator and the places of its words in up to three vectors, which are in r10, r11, r12 then."""
         for i, acc in enumerate(ACC):
             places = [f"[sp, #{self._vector(name) + 4 * i}]" for name in names]
-            for register, place in zip(("r10", "r11", "r12"), places, strict=True):
+            for register, place in zip(("r10", "r11", "r12"), places, strict=False):
                 self.asm.op("ldr", register, place)
             yield acc, places
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.codegen.fast.product_code import ACC, ProductCode
-from tinyc.codegen.fast.tiles import NINTH, Tiles, count_down
+from tinyc.codegen.fast.tiles import INVERSES, Tiles, count_down
 from tinyc.codegen.finish import GROUP, Way
 from tinyc.codegen.thumb import Work, naked_function
 
-_VECTORS = {"f2": 5, "s2": 3, "f4": 6}  # in the frame, beside those of columns
+_VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
 
 
 def products_function(name: str, tiles: Tiles) -> tuple[str, Work, list[tuple[int, int]]]:
@@ -50,16 +50,16 @@ class _Products(ProductCode):
             asm.op("str", "r4", self._at(f"y{a}"))
         asm.constant("r4", tiles.groups)
         asm.op("str", "r4", self._at("groups"))
-        if tiles.ninth:
-            asm.constant("r4", NINTH)
-            asm.op("str", "r4", self._at("ninth"))
+        if tiles.divided:
+            asm.constant("r4", INVERSES[tiles.form.odd])
+            asm.op("str", "r4", self._at("inverse"))
         asm.op("mov", "r1", "r2")
         self.executed = asm.size + 2
         asm.label("group", aligned=True)
         start = asm.size
         asm.op("ldm", "r0", "{r2-r5}")
         asm.op("ldm", "r0!", "{r6-r9}")
-        {"f2": self._f2, "s2": self._s2, "f4": self._f4}[tiles.form.name]()
+        {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
         asm.op("ldr", "r10", self._at("constants"))
         asm.add("r10", "r10", 4 * tiles.finish_words)
         asm.op("str", "r10", self._at("constants"))
@@ -112,6 +112,46 @@ class _Products(ProductCode):
                 self._add(f"shared{a}")
                 self._finish(a, b)
 
+    def _s24(self) -> None:
+        """The columns of the outer taps first: what they give to the four outputs of each row waits for the middle
+        tap's."""
+        rows = ((0, 1), (3, 4))
+        for column in (1, 2, 3):
+            self._run((2, column), fresh=column > 1)
+            self._store("t")
+            for a in range(2):
+                if a:
+                    self._load("t")
+                self._run(*((i, column) for i in rows[a]))
+                if column == 3:
+                    self._s24_outer(a)
+                self._store(f"{a}, {column % 3}")
+        for b in range(4):
+            columns = {0: (0, 5), 3: (4, 8)}.get(b, (5 + b,))
+            self._run(*((2, column) for column in columns), fresh=True)
+            self._store("t")
+            for a in range(2):
+                if a:
+                    self._load("t")
+                self._run(*((i, column) for column in columns for i in rows[a]))
+                self._add(f"{a}, {b}")
+                self._finish(a, b)
+
+    def _s24_outer(self, a: int) -> None:
+        """From acc: m3 and m1, m2 to acc: m1 + m2 + m3, and what outputs 1, 2, 3 have of them."""
+        asm = self.asm
+        last = self._vector(f"{a}, 3")
+        for i, (acc, (m1, m2)) in enumerate(self._words(f"{a}, 1", f"{a}, 2")):
+            asm.op("add", "r12", "r10", "r11")
+            asm.op("sub", "r10", "r10", "r11")
+            asm.op("add", "r11", "r10", acc, "lsl #1")
+            asm.op("str", "r11", m1)
+            asm.op("add", "r10", "r10", acc, "lsl #3")
+            asm.op("str", "r10", f"[sp, #{last + 4 * i}]")
+            asm.op("add", "r11", "r12", acc, "lsl #2")
+            asm.op("str", "r11", m2)
+            asm.op("add", acc, acc, "r12")
+
     def _f4(self) -> None:
         """Columns are made of their products like the rows of each, the first three wait for the others."""
         for number, j in enumerate((1, 2, 3, 4, 0, 5)):
@@ -127,6 +167,21 @@ class _Products(ProductCode):
             self._last_of_column(j)
             self._f4_outer(3, j)
         self._rise()
+
+    def _thin(self) -> None:
+        """A row of four outputs per tile."""
+        for column, vector, fresh in ((1, "t", False), (2, "u", False), (3, "v", True)):
+            self._product(0, column, fresh)
+            self._store(vector)
+        self._product(0, 4)
+        self._rows()
+        self._product(0, 0)
+        self._finish(0, 0)
+        for b, vector in ((2, "u"), (1, "v"), (3, "t")):
+            self._load(vector)
+            if b == 3:
+                self._product(0, 5)
+            self._finish(0, b)
 
     def _row(self, a: int, j: int) -> str:
         """The vector of row a of column 1, 2 or 3."""
@@ -168,9 +223,9 @@ class _Products(ProductCode):
     def _finish(self, a: int, b: int) -> None:
         """Outputs (a, b) of both tiles."""
         asm, tiles, form = self.asm, self.tiles, self.tiles.form
-        raised = form.raised[a] + form.raised[b]
-        if tiles.ninth:
-            asm.op("ldr", "r10", self._at("ninth"))
+        raised = form.raised[a] + form.across.raised[b]
+        if tiles.divided:
+            asm.op("ldr", "r10", self._at("inverse"))
             for acc in ACC:
                 asm.op("mul", acc, acc, "r10")
         way, block = tiles.way, 0
@@ -179,14 +234,14 @@ class _Products(ProductCode):
                 asm.op("asr", acc, acc, f"#{raised}")
         elif not tiles.lowers:
             assert way.shifts is not None
-            way = replace(way, shifts=(way.shifts[0] + raised,) * GROUP)
+            way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
             block = tiles.raises.index(raised)
         asm.op("ldr", "r14", self._at(f"y{a}"))
         if way.constants == 3:
             self._scale_with_three(way, block, b)
         else:
             self._scale_with_two(way, block, b)
-        if b == form.m - 1:  # the last of the row
+        if b == form.across.m - 1:  # the last of the row
             asm.op("add", "r14", "r14", f"#{GROUP}")
             asm.op("str", "r14", self._at(f"y{a}"))
 
@@ -218,6 +273,7 @@ class _Products(ProductCode):
     def _output(self, way: Way, b: int, tile: int, channel: int, constants: tuple[str, ...], temp: str) -> None:
         """Scales and stores an accumulator."""
         acc = ACC[4 * tile + channel]
-        way.emit(self.asm, 0, acc, "", constants, temp)
-        place = (tile * self.tiles.form.m + b) * self.tiles.out_c + channel
+        below = ACC[4 * tile + channel + 1] if way.packed and channel % 2 == 0 else ""
+        way.emit(self.asm, channel, acc, below, constants, temp)
+        place = (tile * self.tiles.form.across.m + b) * self.tiles.out_c + channel
         self.asm.op("strb", acc, f"[r14, #{place}]" if place else "[r14]")

@@ -19,19 +19,19 @@ from tinyc.codegen.fast.bilinear import Form
 from tinyc.codegen.finish import GROUP, Way
 from tinyc.codegen.thumb import Asm
 
-NINTH = 954437177  # 1/9 modulo 2^32
+INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """What the code depends on. way: from sums to int8, for outputs that are raised least. ninth: sums are divided
-    by 9 first. inline: every product has its own code, not a subroutine."""
+    """What the code depends on. way: from sums to int8, for outputs that are raised least. divided: sums are divided
+    by the form's odd factor first. inline: every product has its own code, not a subroutine."""
 
     form: Form
     in_c: int
     out_c: int
     way: Way
-    ninth: bool
+    divided: bool
     inline: bool
 
     @property
@@ -46,12 +46,13 @@ class Tiles:
     @property
     def columns(self) -> int:
         """Input columns of a pair of tiles."""
-        return self.form.n + self.form.m * self.form.stride
+        form = self.form.across
+        return form.n + form.m * form.stride
 
     @property
     def carried(self) -> int:
         """Columns that the next pair of tiles uses again."""
-        return self.columns - 2 * self.form.m * self.form.stride
+        return self.columns - 2 * self.form.across.m * self.form.stride
 
     @property
     def groups(self) -> int:
@@ -62,8 +63,12 @@ class Tiles:
         return self.steps * self.form.products * self.columns
 
     @property
+    def products(self) -> int:
+        return self.form.products * self.form.across.products
+
+    @property
     def factor_words(self) -> int:
-        return self.form.products**2 * self.steps * 2
+        return self.products * self.steps * 2
 
     @property
     def lowers(self) -> bool:
@@ -73,13 +78,18 @@ class Tiles:
     @property
     def raises(self) -> tuple[int, ...]:
         """The raises for which there are constants."""
-        raised = self.form.raised
-        return (0,) if self.lowers else tuple(sorted({a + b for a in raised for b in raised}))
+        down, across = self.form.raised, self.form.across.raised
+        return (0,) if self.lowers else tuple(sorted({a + b for a in down for b in across}))
+
+    @property
+    def words_per_step(self) -> int:
+        """Weights of four output channels."""
+        return GROUP // 2 if self.way.packed else GROUP
 
     @property
     def group_words(self) -> int:
         """Words of the stream for four output channels: start values and weights."""
-        return GROUP + self.form.products**2 * self.steps * GROUP
+        return GROUP + self.products * self.steps * self.words_per_step
 
     @property
     def finish_words(self) -> int:

@@ -10,13 +10,15 @@ from tinyc.codegen.thumb import Asm, Work, naked_function
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _UNROLLED_QUADS = 4  # of a column
+_LOADED = 10  # words of a row of the strip
 
 
 # ---- vertical ----
 
 
-def vertical_function(name: str, tiles: Tiles) -> tuple[str, Work, Work]:
-    """`name(x, offset, columns, strip)`: text, instructions of a call, instructions of each column."""
+def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Work, Work]:
+    """`name(x, offset, columns, strip)`: text, instructions of a call, instructions of each column. pitch: bytes from
+    pixel to pixel where these have more channels than the tiles."""
     asm = Asm()
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
@@ -24,7 +26,7 @@ def vertical_function(name: str, tiles: Tiles) -> tuple[str, Work, Work]:
     to = _vertical_pointers(asm, tiles.form)
     around = asm.size + 2
     asm.label("column", aligned=True)
-    executed = _vertical_column(asm, tiles, to)
+    executed = _vertical_column(asm, tiles, to, pitch)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
@@ -48,9 +50,9 @@ def _vertical_pointers(asm: Asm, form: Form) -> str:
     return to
 
 
-def _vertical_column(asm: Asm, tiles: Tiles, to: str) -> Work:
+def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> Work:
     """The loop over columns, whose label is set; executed instructions of each."""
-    quad = {"f2": _vertical_f2, "s2": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
+    quad = {"f2": _vertical_f2, "s2": _vertical_s2, "s24": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
     quad_bytes = 8 * tiles.form.products * tiles.columns
     full, rest = divmod(tiles.in_c, 4)
     start = asm.size
@@ -70,6 +72,10 @@ def _vertical_column(asm: Asm, tiles: Tiles, to: str) -> Work:
         quad(asm, tiles, channels)
         asm.add(to, to, quad_bytes)
     asm.add(to, to, 4 - tiles.quads * quad_bytes, "r12")
+    if pitch:
+        pointers = ("r0",) if tiles.form is F4 else tuple(f"r{i}" for i in range(tiles.form.n))
+        for pointer in pointers:
+            asm.add(pointer, pointer, pitch - tiles.in_c)
     count_down(asm, "r12", "[sp]", "column")
     return executed + asm.size - start
 
@@ -205,32 +211,35 @@ def _double(asm: Asm, register: str, times: int) -> None:
 # ---- horizontal ----
 
 
-def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
-    """`name(strip, factors)`: text and instructions of a call. order: (row, column) products as they are used."""
+def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0) -> tuple[str, Work]:
+    """`name(strip, factors)`: text and instructions of a call. order: (row, column) products as they are used.
+    at_a_time: steps of a call, 0: all."""
     asm = Asm()
-    row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "f4": _horizontal_f4}[tiles.form.name]
+    row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
-    asm.constant("r2", tiles.steps)
+    steps = at_a_time or tiles.steps
+    asm.constant("r2", steps)
     asm.op("str", "r2", "[sp]")
     around = asm.size + 2
     asm.label("step", aligned=True)
     start = asm.size
-    to = _Cursor(asm, "r1", pairs=tiles.form is not F4)
+    to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
+    loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
     for i in range(tiles.form.products):
-        places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.products)]
-        asm.op("ldm", "r0!", "{" + ", ".join(f"r{2 + column}" for column in range(tiles.columns)) + "}")
+        places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.across.products)]
+        asm.op("ldm", "r0!", "{" + ", ".join(f"r{2 + column}" for column in range(loaded)) + "}")
         row(asm, to, places)
     to.move(8)
     count_down(asm, "r2", "[sp]", "step")
-    executed = around + tiles.steps * (asm.size - start)
+    executed = around + steps * (asm.size - start)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), executed
 
 
 def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:
-    """A row of the strip, which is in r2 and on; r0 is behind it."""
+    """A row of the strip, which is in r2 and on; r0 is behind it. (Others: what of the row fits registers.)"""
     asm.op("strd", "r6", "r7", "[r0, #-24]")
     for place, (op, a, b) in zip(
         places, (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3)), strict=True
@@ -248,6 +257,41 @@ def _horizontal_s2(asm: Asm, to: _Cursor, places: list[int]) -> None:
         asm.op("ssub16", "r11", f"r{2 + i}", "r4")
         asm.op("ssub16", "r12", f"r{6 + i}", "r8")
         asm.op("strd", "r11", "r12", to.at(places[i]))
+
+
+def _horizontal_s4(asm: Asm, to: _Cursor, places: list[int]) -> None:
+    """17 columns: nine of each tile, r2 and on, one of them in both."""
+    for tile in range(2):
+        if tile:
+            asm.op("mov", "r2", "r10")
+            asm.op("ldm", "r0!", "{r3-r10}")
+            asm.op("str", "r10", "[r0, #-68]")
+
+        def store(product: int, register: str, tile: int = tile) -> None:
+            asm.op("str", register, to.at(places[product] + 4 * tile))
+
+        for a in range(4):
+            store(5 + a, f"r{3 + 2 * a}")
+        x0, x1, x2, x3, x4 = "r2", "r4", "r6", "r8", "r10"
+        asm.op("ssub16", "r11", x3, x1)
+        store(3, "r11")
+        asm.op("ssub16", x0, x2, x0)
+        _take_twice(asm, "r12", "r11", x0)
+        store(0, "r12")
+        asm.op("ssub16", "r12", x4, x2)
+        _take_twice(asm, "r12", "r12", "r11")
+        store(4, "r12")
+        asm.op("ssub16", x3, x3, x2)
+        asm.op("ssub16", x2, x2, x1)
+        for product, second in ((1, x1), (2, x2)):
+            _take_twice(asm, "r12", x3, second)
+            store(product, "r12")
+
+
+def _take_twice(asm: Asm, target: str, first: str, second: str) -> None:
+    """target = first - 2 second."""
+    asm.op("ssub16", target, first, second)
+    asm.op("ssub16", target, target, second)
 
 
 def _horizontal_f4(asm: Asm, to: _Cursor, places: list[int]) -> None:

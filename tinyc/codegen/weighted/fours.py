@@ -164,6 +164,37 @@ def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> Work:
     return executed + (asm.size - start)
 
 
+def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, way: Way) -> Work:
+    """As `sum_of_taps` for two windows of k_h rows, the second `apart` taps to the right. What they share is summed
+    once.
+
+    row_taps and apart: multiples of 8, apart less than row_taps. Uses r0-r10 and r14. What is executed.
+    """
+    start = asm.size
+    asm.op("mov", "r0", f"#{0x00010001:#x}")
+    for register in ("r11", "r12", "r14"):  # of the first alone, of the second alone, of both
+        asm.op("mov", register, "#0")
+    asm.add("r10", "r9", 4 * k_h * row_taps, "r1")
+    executed = asm.size - start
+    asm.label("sum_rows", aligned=True)
+    start = asm.size
+    for tap in range(0, row_taps, 8):
+        asm.load_multiple("r9", [f"r{i}" for i in range(1, 9)])
+        for i in range(1, 9, 2):
+            own = "r11" if tap < apart else "r14"
+            asm.op("smlad", own, f"r{i}", "r0", own)
+            if tap >= row_taps - apart:
+                asm.op("smlad", "r12", f"r{i + 1}", "r0", "r12")
+    asm.op("cmp", "r9", "r10")
+    asm.branch("bne.w", "sum_rows")
+    executed += k_h * (asm.size - start)
+    start = asm.size
+    for register in ("r11", "r12"):
+        asm.op("add", register, register, "r14")
+        asm.op("lsl", register, register, f"#{way.last_scale + 3}")
+    return executed + (asm.size - start)
+
+
 def _sum(asm: Asm, count: int) -> None:
     """`count` words of taps from r9 on; an odd number is a single pixel's."""
     for first in range(0, count, 8):

@@ -196,15 +196,24 @@ class GroupWriter:
         return executed
 
     def sum_taps(self) -> Work:
-        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12. What is executed."""
+        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12. What is executed.
+
+        Windows of a pair that overlap: a subroutine does it, whose lr waits in the frame."""
         layer, asm, frame = self.layer, self.asm, self.frame
         if not layer.way.offsets:
             return Work()
         start = asm.size
         asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
-        executed = asm.size - start
-        executed += fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
-        start = asm.size
+        if layer.windows_overlap:
+            asm.op("str", "lr", frame.at("first_sum"))
+            executed = asm.size - start
+            executed += fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.way)
+            start = asm.size
+            asm.op("ldr", "lr", frame.at("first_sum"))
+        else:
+            executed = asm.size - start
+            executed += fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
+            start = asm.size
         asm.op("str", "r11", frame.at("first_sum"))
         if not layer.alone:
             asm.op("str", "r12", frame.at("second_sum"))

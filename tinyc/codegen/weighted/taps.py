@@ -85,6 +85,12 @@ class Layer:
         return self.alone or self.rolled or self.buffer_bytes - 8 > _REACH
 
     @property
+    def windows_overlap(self) -> bool:
+        """Whether two pixels share taps, in whole eights of the buffer."""
+        eights = len(self.runs) == 1 and self.row_taps % 8 == 0 and self.pixel_bytes % 8 == 0
+        return eights and not self.alone and self.pixel_bytes < self.row_taps
+
+    @property
     def held_steps(self) -> int:
         """Steps whose taps of both pixels FPU registers hold while all output channels use them."""
         return min(self.steps, _FPU_REGISTERS // 2) if self.fpu and not self.in_scratch else 0

@@ -1,0 +1,195 @@
+"""Writes the tables of docs/int4.md: the five int8 MLPerf Tiny models with int4 weights, beside themselves in int8.
+
+    python bench/int4.py [--board cortex-m4] [--model kws ...]
+
+Every weight of a model is rounded to 4 bits: what that does to accuracy is the quantizer's matter. Both are planned
+layer by layer (`--memory speed`) with the same options, proved byte for byte and counted. First without kernels that
+widen weights in flash: neither to int16 nor by exact fast convolutions. Then with all kernels. Then within a budget of
+flash, what the first int8 library takes. With --model the text is printed, not written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from peers import MODELS
+from tables import INPUTS, ROOT, write_section
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph, Node, Quant, read_only
+from tinyc.pipeline import Options, Progress, build, compiling
+from tinyc.report import Layer, Report
+
+PAGE = ROOT / "docs" / "int4.md"
+OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
+
+Reports = Mapping[str, Report]
+
+
+def _widens(kernel: str) -> bool:
+    """Whether a kernel takes more flash than the weights: int16, or factors of fast convolutions."""
+    return "_w16_" in kernel or kernel.startswith("tc_conv2d_3x3")
+
+
+def as_int4(graph: Graph) -> Graph:
+    """The graph with int4 weights wherever an operator takes them: per channel the largest weight becomes 7."""
+    for node in graph.nodes:
+        if node.op in OUT_AXIS and graph.values[node.inputs[1]].dtype == "s8" and node.inputs[1] in graph.consts:
+            graph = _with_int4_weights(graph, node)
+    return graph
+
+
+def _with_int4_weights(graph: Graph, node: Node) -> Graph:
+    axis, name = OUT_AXIS[node.op], node.inputs[1]
+    w, value = graph.consts[name].astype(np.float64), graph.values[name]
+    out_c = w.shape[axis]
+    rest = tuple(i for i in range(w.ndim) if i != axis)
+    factor = np.maximum(np.abs(w).max(axis=rest), 1) / 7
+    along = [-1 if i == axis else 1 for i in range(w.ndim)]
+    assert value.quant is not None
+    scales = np.float32(np.broadcast_to(value.quant.scale, out_c) * factor)
+    quant = Quant(tuple(map(float, scales)), (0,) * out_c, axis)
+    values = {**graph.values, name: replace(value, dtype="s4", quant=quant)}
+    consts = {**graph.consts, name: read_only(np.clip(np.rint(w / factor.reshape(along)), -7, 7).astype(np.int8))}
+    if len(node.inputs) > 2 and node.inputs[2]:
+        bias = node.inputs[2]
+        consts[bias] = read_only(np.rint(graph.consts[bias] / factor).astype(np.int32))
+    return replace(graph, values=values, consts=consts)
+
+
+@contextmanager
+def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
+    """Models are compiled with weights of 8 or 4 bits; packed: without kernels that widen them."""
+    reduce, candidates = compiling.drop_dead_channels, compiling.candidates
+
+    def fewer(*args: Any, **more: Any) -> Any:
+        found = candidates(*args, **more)
+        if not packed:
+            return found
+        kept = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in found.items()}
+        return {name: some or found[name] for name, some in kept.items()}
+
+    with ExitStack() as stack:
+        if bits == 4:
+            rounded = patch.object(compiling, "drop_dead_channels", lambda graph, n: as_int4(reduce(graph, n)))
+            stack.enter_context(rounded)
+        stack.enter_context(patch.object(compiling, "candidates", fewer))
+        yield
+
+
+def measure(folder: Path, model: str, board: str, bits: int, packed: bool = False, budget: int | None = None) -> Report:
+    """The report of a build. TinycError if a byte differs from the reference."""
+    options = Options(
+        board=board, memory="speed", inputs=folder / f"{INPUTS[model]}.npz", samples=1, flash_budget=budget
+    )
+    with tempfile.TemporaryDirectory(prefix="tinyc-int4-") as out, _weights_of(bits, packed):
+        report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, options, Progress())
+    if not report.passed:
+        raise TinycError(f"{model}: outputs differ from the reference")
+    return report
+
+
+def measure_all(folder: Path, model: str, board: str) -> Reports:
+    """One model in every way that the tables compare."""
+    packed = measure(folder, model, board, 8, packed=True)
+    budget = packed.flash.code_bytes + packed.flash.const_bytes
+    return {
+        "packed": packed,
+        "int8": measure(folder, model, board, 8),
+        "int4": measure(folder, model, board, 4),
+        "int4, packed": measure(folder, model, board, 4, packed=True),
+        "int8, budget": measure(folder, model, board, 8, budget=budget),
+        "int4, budget": measure(folder, model, board, 4, budget=budget),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write what int4 weights cost into docs/int4.md")
+    parser.add_argument("--board", default="cortex-m4")
+    parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    args = parser.parse_args()
+    folder = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
+    if not folder.is_dir():
+        print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
+        return 2
+    found = {model: measure_all(folder, model, args.board) for model in args.model or MODELS}
+    text = "\n\n".join([_models_table(found), _layers_table(found)]) + "\n"
+    if args.model:
+        print(text)
+    else:
+        write_section(args.page, f"int4 on {args.board}", text, "bench/int4.py")
+    return 0
+
+
+# ---- tables ----
+
+_PAIRS = (("packed", "int4, packed"), ("int8", "int4"), ("int8, budget", "int4, budget"))
+_BANDS = (1, 16, 32, 64)  # least channels of the layers that are compared together
+_TITLES = ("weights kept as they are", "same options", "same flash budget")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _models_table(found: Mapping[str, Reports]) -> str:
+    head = ["million instructions (cycles), flash bytes"]
+    head += [f"{title}: {bits}" for title in _TITLES for bits in ("int8", "int4")]
+    rows = []
+    for model, reports in found.items():
+        cells = [_cell(reports[name], reports[pair[0]]) for pair in _PAIRS for name in pair]
+        rows.append([model, *cells])
+    return _table(head, rows)
+
+
+def _cell(report: Report, reference: Report) -> str:
+    instructions, cycles = report.instructions or 0, report.cycles or 0
+    more = "" if report is reference else f" **{instructions / (reference.instructions or 1) - 1:+.1%}**"
+    flash = report.flash.code_bytes + report.flash.const_bytes
+    return f"{instructions / 1e6:.3f}{more} ({cycles / 1e6:.3f}), {flash:,}"
+
+
+def _kind(layer: Layer) -> str | None:
+    """Which layers are compared together; None for those without weights."""
+    op = layer.op.split()[0]  # "conv2d + relu"
+    if op not in OUT_AXIS:
+        return None
+    if op != "conv2d":
+        return op.replace("_", " ").replace(" conv2d", "")
+    taps = layer.macs // max(1, int(np.prod(layer.output_shape))) // layer.input_shapes[0][-1]
+    return f"conv2d of {taps} taps, {_band(layer.input_shapes[0][-1])} channels"
+
+
+def _band(channels: int) -> str:
+    at = bisect.bisect(_BANDS, channels) - 1
+    return f"{_BANDS[at]} to {_BANDS[at + 1] - 1}" if at + 1 < len(_BANDS) else f"{_BANDS[at]} or more"
+
+
+def _layers_table(found: Mapping[str, Reports]) -> str:
+    """Instructions of the layers of each kind in all models, weights kept as they are."""
+    sums: dict[str, list[int]] = {}
+    for reports in found.values():
+        for side, name in enumerate(_PAIRS[0]):
+            for layer in reports[name].layers:
+                kind = _kind(layer)
+                if kind is not None:
+                    sums.setdefault(kind, [0, 0])[side] += layer.instructions or 0
+    rows = [[kind, f"{a:,}", f"{b:,}", f"{b / a - 1:+.1%}"] for kind, (a, b) in sorted(sums.items())]
+    return _table(["instructions, weights kept as they are", "int8", "int4", ""], rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
