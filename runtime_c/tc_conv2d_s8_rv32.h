@@ -12,6 +12,7 @@
 #ifndef TC_CONV2D_S8_RV32_H
 #define TC_CONV2D_S8_RV32_H
 
+#include "tc_band.h"
 #include "tc_rv32.h"
 
 typedef struct {
@@ -21,29 +22,62 @@ typedef struct {
     int32_t taps, segment;
 } tc_conv2d_s8_rv32_t;
 
+/* n <= 3 packed pixels -> y [n][out_c]. */
+static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const int32_t *packed, int32_t n, int8_t *y)
+{
+    const int8_t *w = p->w;
+    for (int32_t o = 0; o < p->out.out_c; o += 8, w += 8 * p->taps) {
+        int32_t sums[16], acc[24];
+        int32_t done = 0;
+        if (p->taps > p->segment) {
+            for (int32_t i = 0; i < 24; i++) {
+                acc[i] = 0;
+            }
+            for (; done + p->segment < p->taps; done += p->segment) {
+                tc_rv32_dot8(packed + 2 * done, w + 8 * done, p->segment >> 2, sums);
+                tc_rv32_add8(sums, acc);
+            }
+        }
+        tc_rv32_dot8(packed + 2 * done, w + 8 * done, (p->taps - done) >> 2, sums);
+        tc_rv32_store(&p->out, sums, done ? acc : 0, o, n, y);
+    }
+}
+
 static TC_RV32_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y, void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
-    const int32_t out_c = p->out.out_c, out_w = p->window.out_w;
+    const int32_t out_w = p->window.out_w;
 
-    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * out_c) {
+    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
         const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
-        const int8_t *w = p->w;
         tc_rv32_gather(&p->window, x, ox, n, p->taps, packed);
-        for (int32_t o = 0; o < out_c; o += 8, w += 8 * p->taps) {
-            int32_t sums[16], acc[24];
-            int32_t done = 0;
-            if (p->taps > p->segment) {
-                for (int32_t i = 0; i < 24; i++) {
-                    acc[i] = 0;
-                }
-                for (; done + p->segment < p->taps; done += p->segment) {
-                    tc_rv32_dot8(packed + 2 * done, w + 8 * done, p->segment >> 2, sums);
-                    tc_rv32_add8(sums, acc);
-                }
-            }
-            tc_rv32_dot8(packed + 2 * done, w + 8 * done, (p->taps - done) >> 2, sums);
-            tc_rv32_store(&p->out, sums, done ? acc : 0, o, n, y);
+        tc_conv2d_s8_rv32_pixels(p, packed, n, y);
+    }
+}
+
+/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
+ * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
+static TC_RV32_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *const *y,
+                                                  void *scratch, int32_t rows)
+{
+    int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
+    int8_t *const held = (int8_t *)end;
+    const int32_t out_c = p->out.out_c;
+    tc_band_t at = tc_band_begin(y, rows);
+
+    while (at.row < rows) {
+        const int8_t *from[3];
+        int8_t *to[3];
+        const int32_t n = tc_band_next(&at, x, y, rows, p->window.out_w, p->window.in_c, out_c, from, to);
+        int32_t *rest = tc_rv32_pack(from[0], from[1], from[2], p->window.in_c, packed);
+        while (rest < end) {
+            *rest++ = 0;
+        }
+        if (to[n - 1] == to[0] + (n - 1) * out_c) {
+            tc_conv2d_s8_rv32_pixels(p, packed, n, to[0]);
+        } else {
+            tc_conv2d_s8_rv32_pixels(p, packed, n, held);
+            tc_band_spread(held, out_c, n, to);
         }
     }
 }

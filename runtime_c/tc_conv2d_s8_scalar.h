@@ -12,6 +12,7 @@
 #ifndef TC_CONV2D_S8_SCALAR_H
 #define TC_CONV2D_S8_SCALAR_H
 
+#include "tc_band.h"
 #include "tc_scalar.h"
 
 typedef struct {
@@ -51,30 +52,62 @@ static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, co
     }
 }
 
+/* n <= 3 packed pixels -> y [n][out_c]. */
+static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed, int32_t n, int8_t *y)
+{
+    for (int32_t o = 0; o < p->out.out_c; o += 4) {
+        const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
+        int32_t sums[8], acc[12];
+        int32_t done = 0;
+        if (p->taps > p->segment) {
+            for (int32_t i = 0; i < 12; i++) {
+                acc[i] = 0;
+            }
+            for (; done + p->segment < p->taps; done += p->segment) {
+                tc_scalar_dot4(packed + 2 * done, w + 8 * done, p->segment >> 1, sums);
+                tc_scalar_add4(sums, acc);
+            }
+        }
+        tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
+        p->store(&p->out, sums, done ? acc : 0, o, n, y);
+    }
+}
+
 static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
                                                  void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
-    const int32_t out_c = p->out.out_c;
 
-    for (int32_t ox = 0; ox < p->out_w; ox += 3, y += 3 * out_c) {
+    for (int32_t ox = 0; ox < p->out_w; ox += 3, y += 3 * p->out.out_c) {
         const int32_t n = p->out_w - ox < 3 ? p->out_w - ox : 3;
         tc_conv2d_s8_scalar_gather(p, x, ox, n, packed);
-        for (int32_t o = 0; o < out_c; o += 4) {
-            const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
-            int32_t sums[8], acc[12];
-            int32_t done = 0;
-            if (p->taps > p->segment) {
-                for (int32_t i = 0; i < 12; i++) {
-                    acc[i] = 0;
-                }
-                for (; done + p->segment < p->taps; done += p->segment) {
-                    tc_scalar_dot4(packed + 2 * done, w + 8 * done, p->segment >> 1, sums);
-                    tc_scalar_add4(sums, acc);
-                }
-            }
-            tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
-            p->store(&p->out, sums, done ? acc : 0, o, n, y);
+        tc_conv2d_s8_scalar_pixels(p, packed, n, y);
+    }
+}
+
+/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
+ * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
+static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *const *y,
+                                                      void *scratch, int32_t rows)
+{
+    int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
+    int8_t *const held = (int8_t *)end;
+    const int32_t out_c = p->out.out_c;
+    tc_band_t at = tc_band_begin(y, rows);
+
+    while (at.row < rows) {
+        const int8_t *from[3];
+        int8_t *to[3];
+        const int32_t n = tc_band_next(&at, x, y, rows, p->out_w, p->in_c, out_c, from, to);
+        int32_t *const rest = tc_scalar_pack(from[0], from[1], from[2], p->in_c, packed);
+        if (rest < end) {
+            rest[0] = rest[1] = 0;
+        }
+        if (to[n - 1] == to[0] + (n - 1) * out_c) {
+            tc_conv2d_s8_scalar_pixels(p, packed, n, to[0]);
+        } else {
+            tc_conv2d_s8_scalar_pixels(p, packed, n, held);
+            tc_band_spread(held, out_c, n, to);
         }
     }
 }

@@ -391,4 +391,62 @@ static inline void tc_scalar_pairs_run(const tc_scalar_pairs_t *p, const int8_t 
     }
 }
 
+#define TC_SCALAR_PAIRS_HELD 32  /* words of taps that are on the stack as factors, */
+#define TC_SCALAR_PAIRS_SUMS 64  /* and outputs that are there as sums */
+
+/* Adds fixes of the outputs below `last`, and of inputs whose factors are `inputs`, places [least, end) of all, to acc, which begins
+ * with output `first`; the first fix that is none of these. */
+static inline const int16_t *tc_scalar_pairs_fix(const int16_t *fix, int32_t first, int32_t last, const uint32_t *inputs,
+                                                 int32_t least, int32_t end, int32_t *acc)
+{
+    for (; fix[0] < last && fix[1] >> 1 < end; fix += 3) {
+        const uint32_t factor = inputs[(fix[1] >> 1) - least];
+        const int32_t tap = fix[1] & 1 ? (int32_t)(factor + 0x8000u) >> 16 : (int16_t)factor;
+        acc[fix[0] - first] += tap * fix[2];
+    }
+    return fix;
+}
+
+/* The same with factors on the stack, 128 inputs at a time. w: for each of these parts of the inputs as above; fixes: for each 64
+ * outputs those of one part after the other. */
+static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
+{
+    const int32_t out_c = p->out.out_c, whole = (out_c + 7) & ~7;
+    uint32_t inputs[TC_SCALAR_PAIRS_HELD * 5 / 2];
+    int32_t acc[TC_SCALAR_PAIRS_SUMS];
+
+    for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
+        const int16_t *fix = p->fixes;
+        for (int32_t first = 0; first < out_c; first += TC_SCALAR_PAIRS_SUMS) {
+            const int32_t last = whole - first < TC_SCALAR_PAIRS_SUMS ? whole : first + TC_SCALAR_PAIRS_SUMS;
+            const uint32_t *w = (const uint32_t *)(const void *)p->w;
+            int32_t place = 0;
+            for (int32_t word = 0; word < p->words; word += TC_SCALAR_PAIRS_HELD) {
+                const int32_t n = p->words - word < TC_SCALAR_PAIRS_HELD ? p->words - word : TC_SCALAR_PAIRS_HELD;
+                const int32_t places = 2 * n + n / p->segment;
+                if (first == 0 || n < p->words) {
+                    tc_scalar_pairs_inputs(x + 4 * word, p->in_c - 4 * word, n, p->segment, inputs);
+                }
+                for (int32_t o = first; o < last; o += 8) {
+                    int32_t sums[8], *const to = acc + o - first, *const these = word ? sums : to;
+                    if (p->segment == 2) {
+                        tc_scalar_pairs_2(inputs, w + o * n, n, these);
+                    } else {
+                        tc_scalar_pairs_4(inputs, w + o * n, n, these);
+                    }
+                    for (int32_t i = 0; word && i < 8; i++) {
+                        to[i] += sums[i];
+                    }
+                }
+                fix = tc_scalar_pairs_fix(fix, first, last, inputs, place, place + places, acc);
+                place += places;
+                w += whole * n;
+            }
+            for (int32_t o = first; o < last && o < out_c; o += 4) {
+                p->store(&p->out, acc + o - first, o, y + o);
+            }
+        }
+    }
+}
+
 #endif

@@ -49,11 +49,25 @@ static inline void tc_scalar_strided_factors(int32_t *x, int32_t words)
     }
 }
 
-/* Segments [segment][5][5][channels][X1, X2] of the tiles whose windows begin at (top, left)[3]. */
+/* A place (0 .. 24) of three tiles, whose pixels are at `from` -> segments [segment][5][5][channels][X1, X2]. */
+static inline void tc_scalar_strided_place(const tc_scalar_strided_t *p, const int8_t *const *from, int32_t place, int32_t *to)
+{
+    const int32_t channels = p->channels;
+    for (int32_t first = 0, segment = 0; segment < p->segments; first += channels, segment++) {
+        int32_t *words = to + (segment * 25 + place) * 2 * channels;
+        int32_t *const end = words + 2 * channels;
+        const int32_t n = p->in_c - first < channels ? p->in_c - first : channels;
+        words = tc_scalar_pack(from[0] + first, from[1] + first, from[2] + first, n, words);
+        while (words < end) {
+            *words++ = 0;
+        }
+    }
+}
+
+/* The same of the tiles whose windows begin at (top, left)[3], as factors. */
 static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const int8_t *x, const int32_t *top,
                                             const int32_t *left, int32_t *to)
 {
-    const int32_t channels = p->channels;
     for (int32_t place = 0; place < 25; place++) {
         const int32_t i = place / 5, j = place % 5;
         const int8_t *from[3];
@@ -62,18 +76,10 @@ static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const 
             const int inside = iy >= 0 && iy < p->in_h && ix >= 0 && ix < p->in_w;
             from[k] = inside ? x + (iy * p->in_w + ix) * p->in_c : p->pad;
         }
-        for (int32_t first = 0, segment = 0; segment < p->segments; first += channels, segment++) {
-            int32_t *words = to + (segment * 25 + place) * 2 * channels;
-            int32_t *const end = words + 2 * channels;
-            const int32_t n = p->in_c - first < channels ? p->in_c - first : channels;
-            words = tc_scalar_pack(from[0] + first, from[1] + first, from[2] + first, n, words);
-            while (words < end) {
-                *words++ = 0;
-            }
-        }
+        tc_scalar_strided_place(p, from, place, to);
     }
     for (int32_t segment = 0; segment < p->segments; segment++) {
-        tc_scalar_strided_factors(to + segment * 50 * channels, 2 * channels);
+        tc_scalar_strided_factors(to + segment * 50 * p->channels, 2 * p->channels);
     }
 }
 

@@ -26,6 +26,8 @@ def check_rows_on_core(
     toolchain: str = "gcc",
     board_name: str = "cortex-m4",
     all_forms: bool = False,
+    scalar: bool | None = None,
+    most_bytes: int = _MOST_BYTES,
 ) -> list[tuple[str, Case, int]]:
     """Assert that every row form gives the reference's bytes on the core and touches nothing else; for each
     (layer, case, instructions of the first sample: all rows, with the loop around them)."""
@@ -36,7 +38,7 @@ def check_rows_on_core(
     except TinycError as error:
         pytest.skip(error.message)
     found: list[tuple[str, Case, int]] = []
-    for work in Layers.of(layers, numerics, board.isa, all_forms, _MOST_BYTES):
+    for work in Layers.of(layers, numerics, board.isa, all_forms, most_bytes, scalar):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for file, text in work.program.files().items():

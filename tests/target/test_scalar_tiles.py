@@ -54,6 +54,8 @@ CONVS = [
     conv((4, 8, 3), 8, weights="least", gain=20.0),
     conv((7, 9, 40), 5, weights="signs", bias=False),
     conv((4, 3, 40), 4, weights="largest", bias=False),
+    conv((5, 9, 17), 7, bits=4, x_zero=-128),
+    conv((3, 7, 8), 8, bits=4, weights="all least", bias=False),
 ]
 STRIDED = [
     conv((1, 1, 1), 1, Conv2D(TWO, ONE)),
@@ -63,6 +65,7 @@ STRIDED = [
     conv((8, 8, 3), 8, Conv2D(TWO, Padding(0, 0, 1, 1)), weights="least", gain=20.0),
     conv((7, 9, 40), 5, Conv2D(TWO, ONE), weights="signs", bias=False),
     conv((4, 3, 21), 4, Conv2D(TWO, ONE), weights="largest", bias=False),
+    conv((7, 5, 9), 3, Conv2D(TWO, ONE), bits=4, weights="all least"),
 ]
 DENSES = [
     dense((1, 1), 1),
@@ -70,12 +73,14 @@ DENSES = [
     dense((1, 40), 5, weights="least"),
     dense((1, 33), 3, weights="signs"),
     dense((2, 64), 17, weights="largest", bias=False),
+    dense((2, 150), 70, weights="signs"),
 ]
 KERNELS = (
     "tc_conv2d_3x3_s8_tiles2_scalar",
     "tc_conv2d_3x3_s8_tiles4_scalar",
     "tc_conv2d_3x3s2_s8_tiles2_scalar",
     "tc_fully_connected_s8_pairs",
+    "tc_fully_connected_s8_pairs_held",
 )
 
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen.fast import winograd
+from tinyc.codegen.fast import thin, tight, winograd
 from tinyc.codegen.mve import conv as mve_conv
 from tinyc.codegen.nibbles import dsp as nibbles_dsp
 from tinyc.codegen.nibbles import portable as nibbles
 from tinyc.codegen.nibbles import scalar as nibbles_scalar
 from tinyc.codegen.rows import conv as rows_conv
-from tinyc.codegen.rv32 import conv as rv32
 from tinyc.codegen.scalar import conv as scalar
-from tinyc.codegen.scalar import strided as scalar_strided
-from tinyc.codegen.scalar import tiles as scalar_tiles
+from tinyc.codegen.scalar import rows as scalar_rows
 from tinyc.codegen.weighted import conv
 from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
@@ -182,7 +180,9 @@ OP = Op(
         *rows_conv.KERNELS,
         *rows_conv.FPU_KERNELS,
         *conv.ROLLED_KERNELS,
+        *thin.KERNELS,
         *winograd.KERNELS,
+        *tight.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             lower_pointwise_dsp,
@@ -199,9 +199,7 @@ OP = Op(
             scratch=dsp_scratch,
             cost=shared_cost(1.15, 12, dsp_scratch, lambda site: site.y().shape[2]),
         ),
-        *rv32.CONV2D,
-        *scalar_tiles.KERNELS,
-        *scalar_strided.KERNELS,
+        *scalar_rows.KERNELS,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
         *s16_dsp.CONV2D,

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tinyc.codegen.finish import Finish, finish_wide
 from tinyc.codegen.nibbles.portable import is_s8_w4
-from tinyc.codegen.scalar.conv import by_lanes, segment_of
+from tinyc.codegen.scalar.conv import band_forms, by_lanes, groups_of, segment_of
 from tinyc.codegen.stream import Matrix
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Rows, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import Fields
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
@@ -153,15 +153,29 @@ def scratch(site: Site, p: ConvParams) -> int:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate, from counts on the emulated core; on the scale of scalar/conv.py, ARMv7-M's."""
     out_c, taps = len(p.bias), _taps(p).shape[1]
-    groups = -(-site.y().elements // out_c // _PIXELS)
+    groups = groups_of(site)
     lanes = -(-out_c // _LANES) * _LANES
     executed = groups * (10 * taps + lanes * (5.35 * taps + 12) + 45 * out_c) * ARMV7M_SHARE
     bits = 4 if site.x(1).dtype == "s4" else 8
     return Cost(int(executed), lanes * taps * bits // 8 + 16 * out_c + _CODE_BYTES, scratch(site, p))
 
 
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Of 1x1 layers, beside single rows."""
+    return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_rv32")
+
+
 CONV2D = (
-    Kernel("tc_conv2d_s8_rv32", lower, ISA, (is_s8, takes), scratch, includes=("tc_rv32.h",), cost=cost),
+    Kernel(
+        "tc_conv2d_s8_rv32",
+        lower,
+        ISA,
+        (is_s8, takes),
+        scratch,
+        includes=("tc_rv32.h",),
+        cost=cost,
+        row_forms=row_forms,
+    ),
     Kernel(
         "tc_conv2d_s8_w4_rv32", lower_int4, ISA, (is_s8_w4, takes_int4), scratch, includes=("tc_rv32.h",), cost=cost
     ),

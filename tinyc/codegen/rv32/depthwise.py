@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyc.codegen.nibbles.portable import is_s8_w4, pack_nibbles
 from tinyc.codegen.rv32.conv import ARMV7M_SHARE, ISA, channel_constants, scaled_finish
 from tinyc.codegen.stream import Matrix
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, RowForm, Special
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
 
@@ -40,6 +40,11 @@ class Layer:
         """The columns that are read for a pixel beside those of the pixel before."""
         last = pixel * self.stride - self.pad_left + 3
         return range(last - self.stride, last)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether every column is read before the pixel in its place is written."""
+        return self.stride == 1 and self.pad_left < 2 and self.in_w == self.out_w
 
     @property
     def looped(self) -> range:
@@ -102,9 +107,10 @@ def _text(layer: Layer) -> str:
     weights = "5 bytes, two int4 weights each, the first in the low half" if layer.int4 else "9 bytes"
     body = "\n".join(f"        {line}" for line in _channel(layer))
     sizes = f"{layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}, stride {layer.stride}"
+    where = "may be one of them" if layer.in_place else "may not overlap them"
     return f"""/* depthwise_conv2d 3x3 on RV32IM: a row of {sizes}.
  * w: per channel {weights} [3][3]. channels: [start, mult, add, shift] (tc_rv32.h).
- * x: 3 row pointers. y: may not overlap them.
+ * x: 3 row pointers. y: {where}.
  */
 static void @(const int8_t *w, const int32_t *channels, const int8_t *const *x, int8_t *y)
 {{
@@ -202,7 +208,15 @@ def cost(site: Site, p: ConvParams) -> Cost:
     return Cost(executed, flash, 0)
 
 
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """A row in place of an input row, where that may be."""
+    if not _layer(site, p).in_place:
+        return ()
+    return (RowForm(lower(site, p), 0, cost(site, p), specialize(site, p), inplace=(0,)),)
+
+
+_S8, _W4 = "tc_depthwise_conv2d_3x3_s8_rv32", "tc_depthwise_conv2d_3x3_s8_w4_rv32"
 KERNELS = (
-    Kernel("tc_depthwise_conv2d_3x3_s8_rv32", lower, ISA, (is_s8, takes), specialize=specialize, cost=cost),
-    Kernel("tc_depthwise_conv2d_3x3_s8_w4_rv32", lower, ISA, (is_s8_w4, takes), specialize=specialize, cost=cost),
+    Kernel(_S8, lower, ISA, (is_s8, takes), specialize=specialize, cost=cost, row_forms=row_forms),
+    Kernel(_W4, lower, ISA, (is_s8_w4, takes), specialize=specialize, cost=cost, row_forms=row_forms),
 )

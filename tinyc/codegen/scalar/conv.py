@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Rows, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import Fields, out_fields
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
@@ -74,10 +76,48 @@ def by_lanes(taps: npt.NDArray[np.int8], lanes: int) -> npt.NDArray[np.int8]:
     return np.ascontiguousarray(padded.reshape(-1, lanes, taps.shape[1]).transpose(0, 2, 1))
 
 
-def _is_whole(site: Site) -> bool:
+def is_whole(site: Site) -> bool:
     """Whether all pixels may be taken as one row."""
     a = site.attrs
     return site.x(1).shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pad)
+
+
+def groups_of(site: Site) -> int:
+    """How many groups of up to three pixels are made: of all pixels, or row by row."""
+    batch, out_h, out_w, _ = site.y().shape
+    if is_whole(site):
+        return -(-batch * out_h * out_w // _PIXELS)
+    return batch * out_h * -(-out_w // _PIXELS)
+
+
+def band_forms(site: Site, p: ConvParams, call: Call, whole: Cost, kernel: str) -> tuple[RowForm, ...]:
+    """Three rows of 1x1 taps per call, which are whole groups of pixels; none where a single row is too.
+
+    call, whole: of the kernel of that name, for all pixels; beside it is the function that makes rows.
+    """
+    _, out_h, out_w, out_c = site.y().shape
+    if not is_whole(site) or out_h < _PIXELS or out_w % _PIXELS == 0 or call.params is None:
+        return ()
+    x_bytes, y_bytes = site.x(0).shape[2] * site.x(0).shape[3], out_w * out_c
+    rows = Rows(out_h, out_h, 1, 1, 0, 1, x_bytes, y_bytes, None, out_rows=_PIXELS)
+    scratch = whole.scratch_bytes + 3 * out_c
+    sizes = {name: out_w for name in call.params.fields if name.rsplit(".", 1)[-1] in ("in_w", "out_w")}
+    params = Struct(call.params.ctype, {**call.params.fields, **sizes})
+    return (
+        RowForm(
+            call=Call((Params(), In(0), Out(), Scratch(), _PIXELS), params, rows),
+            scratch_bytes=scratch,
+            cost=replace(whole, scratch_bytes=scratch),
+            inplace=(0,) if x_bytes == y_bytes else (),
+            function=f"{kernel}_rows",
+            includes=(f"{kernel}.h",),
+        ),
+    )
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Of 1x1 layers, beside single rows."""
+    return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_scalar")
 
 
 def lower(site: Site, p: ConvParams) -> Call:
@@ -87,7 +127,7 @@ def lower(site: Site, p: ConvParams) -> Call:
     window = Window.of(p.attrs, *p.w.shape[1:3])
     geometry = window_fields(site, window)
     rows, flow = row_geometry(site, window, p.x_zero), None
-    if _is_whole(site):
+    if is_whole(site):
         pixels = x.shape[1] * x.shape[2]
         geometry |= {"in_w": pixels, "out_w": pixels}
         rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
@@ -111,8 +151,8 @@ def scratch(site: Site, p: ConvParams) -> int:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
     taps = even_taps(p)
-    pixels = site.y().elements // len(p.bias)
-    executed = pixels * len(p.bias) * (1.2 * taps.shape[1] + 25) + 3 * pixels * taps.shape[1]
+    made = _PIXELS * groups_of(site)
+    executed = made * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * made * taps.shape[1]
     flash = by_lanes(taps, _LANES).nbytes + 16 * len(p.bias) + _CODE_BYTES
     return Cost(int(executed), flash, scratch(site, p))
 
@@ -125,5 +165,6 @@ KERNELS = (
         scratch=scratch,
         includes=("tc_scalar.h",),
         cost=cost,
+        row_forms=row_forms,
     ),
 )

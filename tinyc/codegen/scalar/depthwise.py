@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.codegen.scalar.conv import scale_fields, small_sums_of
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Scratch, Struct
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
@@ -58,6 +58,14 @@ def cost(site: Site, p: ConvParams) -> Cost:
     return Cost(executed, p.w.nbytes + 16 * p.w.shape[2] + _CODE_BYTES, scratch(site, p))
 
 
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """A row in place of an input row of as many bytes: the pixels of a channel are read before the first is written."""
+    call, whole = lower(site, p), cost(site, p)
+    if call.rows is None or call.rows.in_row_bytes != call.rows.out_row_bytes:
+        return ()
+    return (RowForm(call, whole.scratch_bytes, whole, inplace=(0,)),)
+
+
 KERNELS = (
     Kernel(
         "tc_depthwise_conv2d_3x3_s8_scalar",
@@ -66,5 +74,6 @@ KERNELS = (
         scratch=scratch,
         includes=("tc_scalar.h",),
         cost=cost,
+        row_forms=row_forms,
     ),
 )

@@ -24,6 +24,8 @@ _SEGMENTS = (4, 2)  # words of four taps
 _LEAST, _GREATEST = -(2**15), 2**15 - 1  # of a segment's dot product
 _LARGEST = 2**14  # outputs and inputs, whose places fit int16
 _FIX = 14  # instructions of a fix, on ARMv7-M like those of `cost`
+_HELD, _SUMS = 32, 64  # words of taps, and outputs, on the stack
+_PART, _ONLY = 150, 20  # instructions around the products of eight outputs with a part of the inputs, or with all
 _CODE_BYTES = 700  # of the kernel, shared by the layers
 
 
@@ -99,9 +101,13 @@ def _words(fit: Fitted) -> Const:
     return Const(data, "[out_c / 4][in_c / 4][4] of four int8 weights plus 128", "w")
 
 
-def _fixes(fit: Fitted) -> Const:
-    """[n + 1][output, place of the input, weight] int16, the last with an output beyond all."""
+def _fixes(fit: Fitted, by_parts: bool = False) -> Const:
+    """[n + 1][output, place of the input, weight] int16, the last with an output beyond all. by_parts: in the order in
+    which parts of the inputs and of the outputs are used."""
     outputs, inputs, weights = fit.fixes.T
+    if by_parts:
+        order = np.lexsort((outputs, inputs // (4 * _HELD), outputs // _SUMS))
+        outputs, inputs, weights = fit.fixes[order].T
     segments, words = np.divmod(inputs // 4, fit.segment)
     factors = segments * (1 + 2 * fit.segment) + 1 + 2 * words + inputs % 2
     places = 2 * factors + (inputs % 4 < 2)  # taps 0 and 1 of a word are upper halves
@@ -110,22 +116,43 @@ def _fixes(fit: Fitted) -> Const:
     return Const(data, "[output, place of the input, weight], then the end", "fixes")
 
 
+def _parts(fit: Fitted) -> Const:
+    """The same for one part of the inputs after the other."""
+    words = _words(fit).data
+    parts = [words[:, at : at + _HELD].ravel() for at in range(0, fit.words, _HELD)]
+    return Const(np.concatenate(parts), "[in_c / 128][out_c / 4][32][4] of four int8 weights plus 128", "w")
+
+
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_pairs: the whole tensor."""
     out_c, in_c = p.w.shape
+    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
+    struct = _struct(site, p, best_fit(p.w), held=False)
+    return Call((Params(), In(0), Out(), Scratch()), struct, flow=flow)
+
+
+def lower_held(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_pairs_held: the whole tensor."""
+    out_c, in_c = p.w.shape
     fit = best_fit(p.w)
+    once = fit.words <= _HELD or out_c <= _SUMS
+    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c) if once else None
+    return Call((Params(), In(0), Out()), _struct(site, p, fit, held=True), flow=flow)
+
+
+def _struct(site: Site, p: ConvParams, fit: Fitted, held: bool) -> Struct:
+    out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
     fields = {
-        "w": _words(fit),
-        "fixes": _fixes(fit),
+        "w": _parts(fit) if held else _words(fit),
+        "fixes": _fixes(fit, held),
         **scale_fields(p, p.w, "tc_scalar_dense"),
         "batch": batch,
         "in_c": in_c,
         "words": fit.words,
         "segment": fit.segment,
     }
-    struct = Struct("tc_scalar_pairs_t", fields)
-    return Call((Params(), In(0), Out(), Scratch()), struct, flow=buffered_flow(batch, 1, in_c, out_c))
+    return Struct("tc_scalar_pairs_t", fields)
 
 
 def scratch(site: Site, p: ConvParams) -> int:
@@ -144,6 +171,15 @@ def cost(site: Site, p: ConvParams) -> Cost:
     return Cost(int(executed), flash, scratch(site, p))
 
 
+def held_cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate, on the scale of `cost`."""
+    whole, fit, out_c = cost(site, p), best_fit(p.w), len(p.bias)
+    batch = site.y().elements // out_c
+    parts, again = -(-fit.words // _HELD), -(-out_c // _SUMS) - 1
+    executed = parts * -(-out_c // _LANES) * (_PART if parts > 1 else _ONLY) + (parts > 1) * again * 28 * fit.words
+    return Cost(whole.instructions + batch * executed, whole.flash_bytes, 0)
+
+
 KERNELS = (
     Kernel(
         "tc_fully_connected_s8_pairs",
@@ -152,5 +188,12 @@ KERNELS = (
         scratch=scratch,
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
         cost=cost,
+    ),
+    Kernel(
+        "tc_fully_connected_s8_pairs_held",
+        lower_held,
+        when=(is_s8, takes),
+        includes=("tc_scalar.h", "tc_scalar_pairs.h"),
+        cost=held_cost,
     ),
 )

@@ -17,7 +17,7 @@ from tinyc.codegen.scalar.tiles import factors
 from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 
 _LANES = 8  # output channels that a call of the products makes at most
 _SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
@@ -51,7 +51,7 @@ def takes(site: Site) -> bool:
     return small_sums(site) and segment_channels(conv_params(site, 0).w) is not None
 
 
-def _segments(p: ConvParams) -> tuple[int, int]:
+def segments_of(p: ConvParams) -> tuple[int, int]:
     """(segments, channels of each)"""
     channels = segment_channels(p.w)
     if channels is None:
@@ -59,9 +59,9 @@ def _segments(p: ConvParams) -> tuple[int, int]:
     return -(-p.w.shape[3] // channels), channels
 
 
-def _weights(p: ConvParams) -> Const:
+def weights(p: ConvParams) -> Const:
     """[O / 4][segment][P * P][channels][4] int16, O rounded up to a multiple of 8."""
-    segments, channels = _segments(p)
+    segments, channels = segments_of(p)
     sides = factors(p.w, S2)
     out_c, count, in_c = sides.shape
     padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, segments * channels - in_c)))
@@ -72,13 +72,13 @@ def _weights(p: ConvParams) -> Const:
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_3x3s2_s8_tiles2_scalar: one call for the whole image, three tiles at a time."""
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
-    segments, channels = _segments(p)
+    segments, channels = segments_of(p)
     _, in_h, in_w, in_c = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
     sizes = {"in_h": in_h, "in_w": in_w, "in_c": in_c, "out_h": out_h, "out_w": out_w}
     pads = {"pad_top": p.attrs.pad.top, "pad_left": p.attrs.pad.left}
     fields = {
-        "w": _weights(p),
+        "w": weights(p),
         "pad": Const(np.full(in_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
         **scale_fields(p, p.w.reshape(len(p.bias), -1), "tc_scalar_strided"),
         **sizes,
@@ -92,26 +92,30 @@ def lower(site: Site, p: ConvParams) -> Call:
 
 def scratch(site: Site, p: ConvParams) -> int:
     """Factors of three tiles and sums of their products."""
-    segments, channels = _segments(p)
+    segments, channels = segments_of(p)
     return 8 * _PRODUCTS * segments * (channels + _LANES)
+
+
+def triples(site: Site) -> int:
+    """Of tiles, three of which are made at a time."""
+    _, out_h, out_w, _ = site.y().shape
+    return -(-(-(-out_h // S2.m) * -(-out_w // S2.m)) // _TILES)
 
 
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
-    out_c, (segments, channels) = len(p.bias), _segments(p)
-    _, out_h, out_w, _ = site.y().shape
-    triples = -(-(-(-out_h // S2.m) * -(-out_w // S2.m)) // _TILES)
+    out_c, (segments, channels) = len(p.bias), segments_of(p)
     products = _PRODUCTS * segments * -(-out_c // 4) * (13 * channels + 12)
     sides = segments * channels * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
     flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES
-    return Cost(triples * (products + sides), flash, scratch(site, p))
+    return Cost(triples(site) * (products + sides), flash, scratch(site, p))
 
 
 KERNELS = (
     Kernel(
         "tc_conv2d_3x3s2_s8_tiles2_scalar",
         lower,
-        when=(is_s8, takes),
+        when=(is_s8_or_w4, takes),
         scratch=scratch,
         includes=("tc_scalar.h", "tc_scalar_tiles.h", "tc_scalar_strided.h"),
         cost=cost,

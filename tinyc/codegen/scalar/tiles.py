@@ -19,7 +19,7 @@ from tinyc.codegen.fast.bilinear import F2, F4, Form
 from tinyc.codegen.scalar.conv import greatest_sum, scale_fields
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 
 _LANES = 8  # output channels that a call of the products makes at most
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
@@ -124,7 +124,7 @@ def _kernel(form: Form, takes: Callable[[Site], bool]) -> Kernel:
     return Kernel(
         f"tc_conv2d_3x3_s8_tiles{form.m}_scalar",
         partial(lower, form=form),
-        when=(is_s8, takes),
+        when=(is_s8_or_w4, takes),
         scratch=partial(scratch, form=form),
         specialize=partial(specialize, form=form),
         cost=partial(cost, form=form),
