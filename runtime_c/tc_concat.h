@@ -7,7 +7,7 @@
 #ifndef TC_CONCAT_H
 #define TC_CONCAT_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     int32_t outer, count;
@@ -18,14 +18,12 @@ typedef struct {
 
 static void tc_concat_runs(const tc_concat_t *p, void *y, const void *const *x)
 {
-    uint8_t *restrict out = (uint8_t *)y;
+    uint8_t *out = (uint8_t *)y;
 
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t k = 0; k < p->count; k++) {
-            const uint8_t *restrict in = (const uint8_t *)x[k] + o * p->run_bytes[k];
-            for (int32_t i = 0; i < p->run_bytes[k]; i++) {
-                *out++ = in[i];
-            }
+            tc_copy(out, (const uint8_t *)x[k] + o * p->run_bytes[k], p->run_bytes[k]);
+            out += p->run_bytes[k];
         }
     }
 }

@@ -9,27 +9,53 @@
 #ifndef TC_MAX_POOL2D_S8_H
 #define TC_MAX_POOL2D_S8_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
     int32_t y_min, y_max;
 } tc_max_pool2d_s8_t;
 
+/* y[i] = the larger of y[i] and x[i], for i in [0, n); four at a time where the core can. */
+static inline void tc_larger_s8(int8_t *y, const int8_t *x, int32_t n)
+{
+    int32_t i = 0;
+
+#if defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FEATURE_UNALIGNED)
+    for (; i + 4 <= n; i += 4) {
+        uint32_t a, b, larger;
+        __builtin_memcpy(&a, y + i, 4);
+        __builtin_memcpy(&b, x + i, 4);
+        __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(larger) : "r"(a), "r"(b) : "cc");
+        __builtin_memcpy(y + i, &larger, 4);
+    }
+#endif
+    for (; i < n; i++) {
+        y[i] = x[i] > y[i] ? x[i] : y[i];
+    }
+}
+
 static void tc_max_pool2d_s8(const tc_max_pool2d_s8_t *p, const int8_t *const *x, int8_t *y)
 {
-    for (int32_t ox = 0; ox < p->out_w; ox++) {
-        for (int32_t c = 0; c < p->in_c; c++) {
-            int32_t max = -128;
-            for (int32_t ky = 0; ky < p->k_h; ky++) {
-                for (int32_t kx = 0; kx < p->k_w; kx++) {
-                    const int32_t ix = ox * p->stride_w - p->pad_left + kx * p->dilation_w;
-                    if (x[ky] && ix >= 0 && ix < p->in_w && x[ky][ix * p->in_c + c] > max) {
-                        max = x[ky][ix * p->in_c + c];
+    for (int32_t ox = 0; ox < p->out_w; ox++, y += p->in_c) {
+        int32_t found = 0;
+        for (int32_t ky = 0; ky < p->k_h; ky++) {
+            int32_t ix = ox * p->stride_w - p->pad_left;
+            for (int32_t kx = 0; kx < p->k_w; kx++, ix += p->dilation_w) {
+                if (x[ky] && ix >= 0 && ix < p->in_w) {
+                    if (found) {
+                        tc_larger_s8(y, x[ky] + ix * p->in_c, p->in_c);
+                    } else {
+                        tc_copy(y, x[ky] + ix * p->in_c, p->in_c);
                     }
+                    found = 1;
                 }
             }
-            *y++ = (int8_t)tc_clamp(max, p->y_min, p->y_max);
+        }
+        if (p->y_min > -128 || p->y_max < 127) {
+            for (int32_t c = 0; c < p->in_c; c++) {
+                y[c] = (int8_t)tc_clamp(y[c], p->y_min, p->y_max);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 #ifndef TC_PAD_H
 #define TC_PAD_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     const void *fill; /* one element */
@@ -32,8 +32,8 @@ static void tc_pad(const tc_pad_t *p, const void *x, void *y)
     const int32_t size2 = p->before3 + p->n3 + p->after3; /* bytes of one element of loop 2, 1 and 0 */
     const int32_t size1 = (p->before2 + p->n2 + p->after2) * size2;
     const int32_t size0 = (p->before1 + p->n1 + p->after1) * size1;
-    const uint8_t *restrict in = (const uint8_t *)x;
-    uint8_t *restrict out = tc_pad_fill(p, (uint8_t *)y, p->before0 * size0);
+    const uint8_t *in = (const uint8_t *)x;
+    uint8_t *out = tc_pad_fill(p, (uint8_t *)y, p->before0 * size0);
 
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         out = tc_pad_fill(p, out, p->before1 * size1);
@@ -41,9 +41,9 @@ static void tc_pad(const tc_pad_t *p, const void *x, void *y)
             out = tc_pad_fill(p, out, p->before2 * size2);
             for (int32_t i2 = 0; i2 < p->n2; i2++) {
                 out = tc_pad_fill(p, out, p->before3);
-                for (int32_t i3 = 0; i3 < p->n3; i3++) {
-                    *out++ = *in++;
-                }
+                tc_copy(out, in, p->n3);
+                out += p->n3;
+                in += p->n3;
                 out = tc_pad_fill(p, out, p->after3);
             }
             out = tc_pad_fill(p, out, p->after2 * size2);

@@ -7,7 +7,7 @@
 #ifndef TC_RESIZE_NEAREST_H
 #define TC_RESIZE_NEAREST_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     const int16_t *rows, *columns;
@@ -21,10 +21,8 @@ static void tc_resize_nearest(const tc_resize_nearest_t *p, const void *x, void 
     for (int32_t oy = 0; oy < p->out_h; oy++) {
         const uint8_t *row = (const uint8_t *)x + p->rows[oy] * p->in_w * p->unit;
         for (int32_t ox = 0; ox < p->out_w; ox++) {
-            const uint8_t *from = row + p->columns[ox] * p->unit;
-            for (int32_t b = 0; b < p->unit; b++) {
-                *out++ = from[b];
-            }
+            tc_copy(out, row + p->columns[ox] * p->unit, p->unit);
+            out += p->unit;
         }
     }
 }

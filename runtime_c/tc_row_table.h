@@ -16,6 +16,42 @@ static inline void tc_row_table(const int8_t **rows, const uint8_t *arena, const
     }
 }
 
+/* The same of rows that move: places holds where the rows of this call lie, 0xffff for pad. */
+static inline void tc_row_places(const int8_t **rows, const uint8_t *arena, const uint16_t *places, int32_t unit,
+                                 int32_t count, const int8_t *pad)
+{
+    for (int32_t k = 0; k < count; k++) {
+        rows[k] = places[k] == 0xffffu ? pad : (const int8_t *)(arena + unit * places[k]);
+    }
+}
+
+/* Copies `bytes` bytes, a whole number of words, from word to word; to and from do not overlap. */
+static inline void tc_copy_words(uint8_t *to, const uint8_t *from, int32_t bytes)
+{
+#if defined(__GNUC__)
+    typedef uint32_t __attribute__((may_alias)) word_t;
+    word_t *target = (word_t *)(void *)to;
+    const word_t *source = (const word_t *)(const void *)from;
+    const int32_t words = bytes / 4;
+    int32_t i = 0;
+
+    for (; i + 4 <= words; i += 4) {
+        const word_t a = source[i], b = source[i + 1], c = source[i + 2], d = source[i + 3];
+        target[i] = a;
+        target[i + 1] = b;
+        target[i + 2] = c;
+        target[i + 3] = d;
+    }
+    for (; i < words; i++) {
+        target[i] = source[i];
+    }
+#else
+    for (int32_t i = 0; i < bytes; i++) {
+        to[i] = from[i];
+    }
+#endif
+}
+
 /* Moves `bytes` bytes, a whole number of words or not, to a lower address or to where they do not overlap. */
 static inline void tc_move_rows(uint8_t *to, const uint8_t *from, int32_t bytes)
 {

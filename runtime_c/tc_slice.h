@@ -1,13 +1,13 @@
 /* A rectangular part of a tensor, any element type: four nested loops that copy runs of bytes.
  *
  * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves step<k> bytes in x (negative steps
- * go backwards). Each innermost step copies `unit` bytes. `offset`: bytes from the start of x to the first one
- * that is copied. y may not overlap x. No scratch.
+ * go backwards, steps of 0 repeat). Each innermost step copies `unit` bytes. `offset`: bytes from the start of x to
+ * the first one that is copied. y may not overlap x. No scratch.
  */
 #ifndef TC_SLICE_H
 #define TC_SLICE_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     int32_t offset, unit;
@@ -27,9 +27,8 @@ static void tc_slice(const tc_slice_t *p, const void *x, void *y)
             for (int32_t i2 = 0; i2 < p->n2; i2++) {
                 const uint8_t *from = in + i0 * p->step0 + i1 * p->step1 + i2 * p->step2;
                 for (int32_t i3 = 0; i3 < p->n3; i3++, from += p->step3) {
-                    for (int32_t b = 0; b < p->unit; b++) {
-                        *out++ = from[b];
-                    }
+                    tc_copy(out, from, p->unit);
+                    out += p->unit;
                 }
             }
         }

@@ -105,7 +105,8 @@ class Rows:
     there are none. buffered: a call has read all of its input before it writes any output, so its output
     may take the place of rows that only it still needs. across: what is known of a call's way along its rows; None:
     it may read any of them until it ends. phase (of row forms): the first call makes so many rows fewer, so that every
-    other one makes later rows.
+    other one makes later rows. starts (of row forms that make one row, without dilation): the first input row of the
+    window of each output row, where that is not r*stride - pad_top, because the image grows.
     """
 
     in_h: int
@@ -121,6 +122,7 @@ class Rows:
     buffered: bool = False
     across: Across | None = None
     phase: int = 0
+    starts: Const | None = None
 
     @property
     def calls(self) -> int:
@@ -136,6 +138,17 @@ class Rows:
         """The output rows that come from a call."""
         first = call * self.out_rows - self.phase
         return range(max(first, 0), min(first + self.out_rows, self.out_h))
+
+    def begins(self, row: int) -> int:
+        """The first input row of an output row's window; < 0 where that begins above the tensor."""
+        return row * self.stride - self.pad_top if self.starts is None else int(self.starts.data[row])
+
+    @property
+    def stays_inside(self) -> bool:
+        """Whether no window leaves the tensor."""
+        reach = (self.k_h - 1) * self.dilation
+        ends = [self.begins(row) for row in ((0, self.out_h - 1) if self.starts is None else range(self.out_h))]
+        return min(ends) >= 0 and max(ends) + reach < self.in_h
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +240,8 @@ class RowForm:
     """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
 
     call: `call.rows` is the vertical geometry. In(i) is passed as an array of row
-    pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row;
+    pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row
+    (or to rows.pad);
     Out() is the pointer to the output row. Rows outside the tensor are pointers to rows.pad, or null pointers
     where there is none. An elementwise kernel gets rows of each of its tensor inputs.
     out_rows > 1 (without dilation): Out() is an array of so many row pointers (`int8_t *const *`). Where a call makes
@@ -241,7 +255,8 @@ class RowForm:
     accumulator_bytes: > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned).
     They belong to the layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which
     may not overlap them. Then k_h is 1 and out_h is in_h. function: the C function, where it is not `special`
-    and has another name than the kernel; includes: then its headers, else those beside the kernel's.
+    and has another name than the kernel; includes: then its headers, else those beside the kernel's. only_made: rows
+    that a call does not make take no time.
     """
 
     call: Call
@@ -253,6 +268,7 @@ class RowForm:
     direct: bool = False
     function: str = ""
     includes: tuple[str, ...] = ()
+    only_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

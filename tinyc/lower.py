@@ -47,19 +47,21 @@ class Symbol:
 class RowTable:
     """Where the rows of a tensor (or the scratch of a step, row by row) lie in the arena.
 
-    table: offsets in units of `unit` bytes, a constant of the library; None: row r is at base + r * step.
+    table: offsets in units of `unit` bytes, a constant of the library; None: row r is at base + r * step. of_call: > 0:
+    the table has so many places for each call of a step, those of its window, LOST for a row outside the tensor.
     """
 
     base: int
     step: int
     unit: int = 1
     table: Const | None = None
+    of_call: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """What a step is in a streamed group: a function that makes row r, or the rows of call r. inputs: by the number of
-    the argument. spare: how it makes those of calls [first, end) of `tight`."""
+    the argument. spare: how it makes those of the calls in `tight`."""
 
     form: RowForm
     inputs: Mapping[int, RowTable]
@@ -67,16 +69,24 @@ class RowStep:
     scratch: RowTable
     accumulator: int
     spare: RowForm | None = None
-    tight: tuple[int, int] = (0, 0)
+    tight: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Steps that run row by row. order: pairs (step, row), a constant of the library."""
+    """Steps that run row by row. order: pairs (step, row), a constant of the library; (number of steps, i): move i."""
 
     steps: tuple[int, ...]
     turns: int
     order: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Rows that go to other places between the turns. table: triples (from, to, bytes), in units of `unit` bytes."""
+
+    unit: int
+    table: Const
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +236,7 @@ class Program:
     row_input: RowInput | None = None
     incremental: Incremental | None = None
     kept: tuple[Kept, ...] = ()
+    moves: Moves | None = None
 
     @property
     def state_offset(self) -> int:
@@ -310,8 +321,8 @@ def call_consts(call: Call) -> tuple[Const, ...]:
     found = [arg for arg in call.args if isinstance(arg, Const)]
     if call.params is not None:
         found += [field for field in call.params.fields.values() if isinstance(field, Const)]
-    if call.rows is not None and call.rows.pad is not None:
-        found.append(call.rows.pad)
+    if call.rows is not None:
+        found += [const for const in (call.rows.pad, call.rows.starts) if const is not None]
     return tuple(found)
 
 

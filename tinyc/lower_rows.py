@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernels import Const, In, RowForm
+from tinyc.kernels import Const, In, RowForm, Rows
 from tinyc.lower import (
     LOST,
     ConstPool,
     Incremental,
+    Moves,
     Place,
     Program,
     RowInput,
@@ -25,7 +26,7 @@ from tinyc.names import identifier
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.stream.live import reads_of
-from tinyc.stream.problem import Form, Group, StreamPlan, Turn
+from tinyc.stream.problem import Form, StreamPlan, Turn
 
 _TABLE_LIMIT = 2**16
 _SEEN_BYTES = 4  # the count of rows
@@ -43,12 +44,13 @@ def lower_streamed(
     pool = ConstPool(prefix)
     nodes = {node.name: node for node in graph.nodes}
     steps = tuple(_step(index, nodes[layer.node], graph, plan, pool) for index, layer in enumerate(plan.problem.layers))
-    streams = tuple(_stream(group) for group in plan.groups if not group.is_whole)
+    streams = tuple(_streams(plan))
     row_input = _row_input(plan, pool) if plan.problem.by_rows else None
     incremental = _incremental(graph, plan, pool) if plan.problem.hop else None
     for number, stream in enumerate(streams):
         if row_input is None and incremental is None:
             pool.add(stream.order, f"group_{number}")
+    moves = _moves(plan, pool) if plan.moves else None
     return Program(
         name=prefix,
         numerics=numerics,
@@ -63,11 +65,36 @@ def lower_streamed(
         streams=streams,
         row_input=row_input,
         incremental=incremental,
+        moves=moves,
     )
 
 
-def _stream(group: Group) -> Stream:
-    return Stream(tuple(range(group.start, group.stop)), len(group.turns), _order(group.turns))
+def _streams(plan: StreamPlan) -> Iterator[Stream]:
+    number = 0
+    for group in plan.groups:
+        if not group.is_whole:
+            turns = [turn for turn, _ in _with_moves(plan, number, number + len(group.turns))]
+            yield Stream(tuple(range(group.start, group.stop)), len(group.turns), _order(turns))
+        number += len(group.turns)
+
+
+def _with_moves(plan: StreamPlan, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
+    """Turns start ... stop - 1, before each the moves made then as turns of a step behind the last; and which those
+    are."""
+    step = len(plan.problem.layers)
+    for number, turn in enumerate(plan.turns[start:stop], start):
+        for i, move in enumerate(plan.moves):
+            if move.turn == number:
+                yield (step, i), True
+        yield turn, False
+
+
+def _moves(plan: StreamPlan, pool: ConstPool) -> Moves:
+    unit = plan.problem.unit
+    triples = [(move.source // unit, move.target // unit, -(-move.size // unit)) for move in plan.moves]
+    table = Const(np.array(triples, np.uint16), f"rows that move: from, to, bytes, in units of {unit} bytes: ", "moves")
+    pool.add(table, "rows")
+    return Moves(unit, table)
 
 
 def _order(turns: Sequence[Turn]) -> Const:
@@ -82,7 +109,11 @@ def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
     tensor = plan.problem.tensors[name]
     waits, last = [], -1
     read: set[int] = set()
-    for turn in plan.turns:
+    turns = list(_with_moves(plan, 0, len(plan.turns)))
+    for turn, is_move in turns:
+        if is_move:  # right after the turn before
+            waits.append(last)
+            continue
         rows = [row for found, rows in reads_of(plan.problem, turn) if found.name == name for row in rows]
         read.update(rows)
         last = max([last, *rows])
@@ -98,7 +129,7 @@ def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
         if lost
         else _table(places, plan.problem.unit, pool, "input", "rows"),
         loses_rows=bool(lost),
-        order=_order(plan.turns),
+        order=_order([turn for turn, _ in turns]),
         turns=Const(np.array(counts, np.uint16), "how many turns have run when a row is there: ", "turns"),
     )
     pool.add(found.order, "all")
@@ -237,19 +268,48 @@ def _row_step(form: Form, row: RowForm, node: Node, plan: StreamPlan, pool: Cons
     walk = next(layer.walk for layer in problem.layers if layer.node == node.name)
     assert walk is not None
 
+    moved = {move.tensor for move in plan.moves}
+    index = next(i for i, layer in enumerate(problem.layers) if layer.node == node.name)
+    rows = row.call.rows
+    assert rows is not None  # of every row form
+
     def table_of(tensor: str, first: int = 0) -> RowTable:
         offsets = plan.row_offsets[tensor][first:]
         return _table(offsets, problem.unit, pool, makers.get(tensor, "input"), "rows")
 
     return RowStep(
         form=row,
-        inputs={index: table_of(tensor) for index, tensor in tensors.items()},
+        inputs={
+            i: _places_of_calls(plan, index, rows, tensor, pool) if tensor in moved else table_of(tensor)
+            for i, tensor in tensors.items()
+        },
         output=table_of(problem.tensor_of(node.outputs[0]), walk.first),
         scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch"),
         accumulator=plan.accumulator_offsets.get(node.name, 0),
         spare=form.spare,
         tight=form.tight,
     )
+
+
+def _places_of_calls(plan: StreamPlan, index: int, rows: Rows, tensor: str, pool: ConstPool) -> RowTable:
+    """Where the rows of each call's window lie while it runs."""
+    unit = plan.problem.unit
+    places = []
+    for number, (layer, call) in enumerate(plan.turns):
+        if layer == index:
+            first = rows.begins(min(call * rows.out_rows - rows.phase, rows.out_h - rows.out_rows))
+            window = [first + k * rows.dilation for k in range(rows.window_rows)]
+            inside = [0 <= row < rows.in_h for row in window]
+            places += [
+                plan.place(tensor, row, number) // unit if is_in else LOST
+                for row, is_in in zip(window, inside, strict=True)
+            ]
+    if max(place for place in places if place != LOST) >= LOST:
+        raise ValueError(f"{tensor}: a row at {max(places)} units, a table holds 16 bits")
+    what = f"where the {rows.window_rows} rows of each call lie in the arena, in units of {unit} bytes: "
+    const = Const(np.array(places, np.uint16), what, "places")
+    pool.add(const, plan.problem.layers[index].node)
+    return RowTable(0, 0, unit, const, rows.window_rows)
 
 
 def _table(offsets: Sequence[int], unit: int, pool: ConstPool, owner: str, role: str) -> RowTable:

@@ -19,6 +19,8 @@ from tinyc.stream import Limits, StreamPlan, plan_incremental, plan_streamed
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
+# How much more of its time than of its instructions an inference may take longer: most of what rows cost is loads.
+_OF_TIME = 2.4
 # Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
 STREAMED_UP_TO = 400
 
@@ -135,11 +137,11 @@ def _choices(plan: StreamPlan) -> dict[str, Choice]:
 
 
 def _limits(choices: Mapping[str, Choice], memory: Memory, ram_bytes: int | None, flash_bytes: int | None) -> Limits:
-    """What streaming may cost: a share of the instructions, and as much again of the cycles."""
+    """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
     price = MEMORY_PRICE[memory]
     flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
     instructions = sum(choice.cost.instructions for choice in choices.values())
-    return Limits(instructions * (1 + price), _time(choices) * (1 + 2 * price), flash, ram_bytes)
+    return Limits(instructions * (1 + price), _time(choices) * (1 + _OF_TIME * price), flash, ram_bytes)
 
 
 def _worth(limits: Limits, choices: Mapping[str, Choice], optimize: Optimize, memory: Memory, arena: int) -> Limits:

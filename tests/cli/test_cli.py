@@ -155,7 +155,10 @@ def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: P
     assert found["arena_bytes"] == built["arena_bytes"]
     assert len(found["moments"]) == len(built["layers"])
     assert "peak" in picture.read_text()
+    steps = [step for one in found["boundaries"] for step in range(one["first"], one["last"] + 1)]
+    assert set(steps) == set(range(len(built["layers"])))
     text = tinyc("plan", model, "--board", "host", "--width", "20").out
+    assert found["boundaries"][0]["reason"].split(";")[0] in " ".join(text.split())
     assert f"arena {found['arena_bytes']:,} bytes" in text
     assert "<- peak" in text
 

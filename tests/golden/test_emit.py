@@ -80,6 +80,7 @@ def test_only_the_kernels_in_use_are_copied() -> None:
     assert kernels == {
         "tc_math.h",
         "tc_rows.h",
+        "tc_band.h",
         "tc_scalar.h",
         "tc_conv2d_s8_scalar.h",
         "tc_mean_s8.h",

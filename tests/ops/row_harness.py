@@ -13,6 +13,7 @@ import numpy as np
 from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS
 from tests.ops.row_program import Case, RowProgram
 from tinyc.ir.graph import Array, Graph
+from tinyc.kernels import Kernel
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
@@ -24,12 +25,22 @@ from tinyc.stream.forms import phases, row_forms
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
 
 
+def is_scalar(kernel: Kernel) -> bool:
+    """Whether the kernel is for cores without DSP instructions."""
+    return any(word in kernel.name for word in ("scalar", "rv32"))
+
+
 def cases(
-    graph: Graph, numerics: Numerics = Numerics.TFLM, isa: frozenset[str] = HOST_ISA, all_forms: bool = False
+    graph: Graph,
+    numerics: Numerics = Numerics.TFLM,
+    isa: frozenset[str] = HOST_ISA,
+    all_forms: bool = False,
+    scalar: bool | None = None,
 ) -> list[Case]:
     """Every row form of every kernel that serves the graph's one node, in place too where it says that it may.
 
-    all_forms: also the calls for whole layers that make one row at a time, or a row as an image of one row.
+    all_forms: also the calls for whole layers that make one row at a time, or a row as an image of one row. scalar:
+    only of kernels for cores without DSP instructions, or only of others.
     """
     (node,) = graph.nodes
     site, op = Site(graph, node, numerics), all_ops()[node.op]
@@ -38,6 +49,7 @@ def cases(
     else:
         usable = [kernel for kernel in op.kernels if kernel.row_forms and not refusals(kernel, site, isa)]
         offered = [(k, form) for k in usable if k.row_forms for form in k.row_forms(site, op.prepare(site))]
+    offered = [(kernel, form) for kernel, form in offered if scalar in (None, is_scalar(kernel))]
     found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms
     for kernel, form in [(kernel, moved) for kernel, one in offered for moved in phases(one)]:
         ways = (None, *form.inplace)
@@ -64,11 +76,12 @@ class Layers:
         isa: frozenset[str],
         all_forms: bool = False,
         most_bytes: int = 1 << 30,
+        scalar: bool | None = None,
     ) -> list[Layers]:
         """The layers in as many programs as arenas of `most_bytes` (or of a layer) ask for."""
         parts: list[tuple[list[str], list[Case]]] = [([], [])]
         for name, (graph, _) in layers.items():
-            own = cases(graph, numerics, isa, all_forms)
+            own = cases(graph, numerics, isa, all_forms, scalar)
             assert own, f"no kernel of {name} has row forms"
             if parts[-1][0] and RowProgram(parts[-1][1] + own).arena_bytes > most_bytes:
                 parts.append(([], []))
@@ -99,9 +112,10 @@ def check_rows(
     numerics: Numerics = Numerics.TFLM,
     compiler: str = "gcc",
     all_forms: bool = False,
+    scalar: bool | None = None,
 ) -> list[Case]:
     """Assert that every row form of the layers' nodes gives the reference's bytes on the host; the cases."""
-    (work,) = Layers.of(layers, numerics, HOST_ISA, all_forms)
+    (work,) = Layers.of(layers, numerics, HOST_ISA, all_forms, scalar=scalar)
     with tempfile.TemporaryDirectory() as folder:
         for file, text in work.program.files().items():
             Path(folder, file).write_text(text)

@@ -109,7 +109,7 @@ class RowProgram:
         x_rows = {i: self._row_places(rows.in_h, case.row_bytes(i)) for i in case.inputs}
         y_rows = []
         for row in range(case.out_rows):
-            top = row * rows.stride - rows.pad_top  # where several are made, as many of the topmost
+            top = rows.begins(row)  # where several are made, as many of the topmost
             if case.in_place is not None and 0 <= top < rows.in_h:
                 assert rows.in_row_bytes == rows.out_row_bytes
                 y_rows.append(x_rows[case.in_place][top])
@@ -248,6 +248,8 @@ def _case_text(program: RowProgram, number: int, case: Case, places: _Places) ->
     yield params
     for i in case.inputs:
         yield f"static const int32_t x{number}_{i}[] = {{{', '.join(map(str, places.x_rows[i]))}}};"
+    if rows.starts is not None:
+        yield f"static const int32_t s{number}[] = {{{', '.join(map(str, rows.starts.data))}}};"
     yield f"static const int32_t y{number}[] = {{{', '.join(map(str, places.y_rows))}}};"
     yield f"static void unit_spread_{number}(uint8_t *arena)\n{{"
     for i, tensor in zip(case.inputs, program.tensors[number], strict=True):
@@ -279,7 +281,8 @@ def _step_text(number: int, case: Case, places: _Places, pad: str, names: Mappin
     for i in case.inputs:
         yield f"        const int8_t *rows{i}[{rows.window_rows}];"
         yield f"        for (int32_t k = 0; k < {rows.window_rows}; k++) {{"
-        yield f"            const int32_t row = {first} * {rows.stride} - {rows.pad_top} + k * {rows.dilation};"
+        start = f"s{number}[{first}]" if rows.starts is not None else f"{first} * {rows.stride} - {rows.pad_top}"
+        yield f"            const int32_t row = {start} + k * {rows.dilation};"
         yield f"            const int inside = row >= 0 && row < {rows.in_h};"
         yield f"            rows{i}[k] = inside ? (const int8_t *)arena + x{number}_{i}[row] : {pad};"
         yield f"            if (inside) {{ UNIT_OPEN(rows{i}[k], {case.row_bytes(i)}); }}"

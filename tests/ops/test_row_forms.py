@@ -11,17 +11,26 @@ from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.row_harness import check_rows
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.ir.graph import Array, Graph
+from tinyc.load.resizing import bilinear_onnx
 from tinyc.numerics import Numerics
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
+from tinyc.ops.pad import Pad
+from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.sigmoid import Sigmoid
-from tinyc.ops.slice import whole
+from tinyc.ops.slice import Slice, whole
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
+from tinyc.ops.transpose import Transpose
+from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 ONE = Padding(1, 1, 1, 1)
 
@@ -59,6 +68,10 @@ CONVS = {
     "dilated": conv((9, 8, 3), (8, 3, 2, 3), Conv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(2, 3)), x_zero=127),
     "saturates": conv((3, 5, 8), (8, 3, 3, 8), Conv2D(pad=ONE), gain=20.0),
     "signs": conv((3, 9, 16), (4, 3, 3, 16), Conv2D(pad=ONE), weights="signs"),
+    "int4, 3x3, tiles": conv((4, 8, 16), (8, 3, 3, 16), Conv2D(pad=ONE, act=RELU), x_zero=-128, y_zero=-128, bits=4),
+    "int4, 3x3, ragged": conv((3, 9, 20), (4, 3, 3, 20), Conv2D(pad=Padding(1, 2, 1, 2)), bits=4, weights="all least"),
+    "int4, stride 2": conv((5, 9, 8), (8, 3, 3, 8), Conv2D(Pair(2, 2), ONE), x_zero=9, bits=4, weights="largest"),
+    "int4, 1x1": conv((3, 5, 8), (8, 1, 1, 8), bits=4),
     "clamped": conv((3, 5, 4), (4, 3, 3, 4), Conv2D(pad=ONE, act=Act(-0.5, 0.5))),
 }
 
@@ -118,6 +131,18 @@ def sums(op, attrs, shape, scale=0.04, zero=-7) -> tuple[Graph, Sequence[Mapping
     return one_node(op, attrs, inputs, scale, zero), arrays
 
 
+def taps(old: int, new: int) -> tuple[tuple[int, int, int], ...]:
+    """Rows of a bilinear resize by pixel centers, as the loaders make them."""
+    return tuple(bilinear_onnx(old, new, new / old, "half_pixel"))
+
+
+def joined(axis, *shapes) -> tuple[Graph, Sequence[Mapping[str, Array]]]:
+    """A concat of tensors; of one shape: of the tensor with itself."""
+    inputs = [tensor(f"x{i}", shape, 0.0235, 3) for i, shape in enumerate(shapes)]
+    graph = one_node("concat", Concat(axis), inputs * (2 if len(inputs) == 1 else 1), 0.0235, 3)
+    return graph, [{x.name: random_s8(9 * i + k, x.shape) for k, x in enumerate(inputs)} for i in range(4)]
+
+
 POOLS = {
     "average": pool("avg_pool2d", AvgPool2D(Pair(5, 5)), (1, 5, 5, 8)),
     "average, odd": pool("avg_pool2d", AvgPool2D(Pair(7, 3), act=RELU), (1, 7, 3, 9)),
@@ -128,10 +153,47 @@ POOLS = {
     "largest": pool("max_pool2d", MaxPool2D(Pair(3, 3), Pair(2, 2), ONE), (1, 7, 7, 5)),
     "cut rows": pool("slice", whole((1, 9, 3, 5), 1, 2, 5), (1, 9, 3, 5)),
     "every other row": pool("slice", whole((1, 9, 3, 7), 1, 1, 4, 2), (1, 9, 3, 7)),
+    "cut columns": pool("slice", Slice((0, 1, 2, 0), (1, 4, 3, 5), (1, 2, 2, 1)), (1, 9, 7, 5)),
+    "cut channels": pool("slice", whole((1, 5, 3, 9), 3, 4, 5), (1, 5, 3, 9)),
+    "channels and columns, backwards": pool("slice", Slice((0, 1, 4, 6), (1, 3, 5, 3), (1, 1, -1, -2)), (1, 5, 5, 7)),
+    "padded": pool("pad", Pad((0, 2, 1, 0), (0, 1, 3, 0)), (1, 3, 5, 3)),
+    "padded channels": pool("pad", Pad((0, 0, 0, 1), (0, 0, 0, 4), 0.5), (1, 5, 3, 3)),
+    "padded, all": pool("pad", Pad((0, 1, 0, 2), (0, 0, 3, 1), -1.0), (1, 3, 4, 5)),
+    "nearest": pool("resize_nearest", ResizeNearest((0, 0, 1, 1, 2, 2), (0, 0, 1, 1, 2, 2, 3)), (1, 3, 4, 7)),
+    "nearest, smaller": pool("resize_nearest", ResizeNearest((1, 3, 4), (0, 2)), (1, 5, 3, 4)),
+    "bilinear": pool("resize_bilinear", ResizeBilinear(taps(3, 6), taps(5, 10)), (1, 3, 5, 3)),
+    "bilinear, smaller": pool("resize_bilinear", ResizeBilinear(taps(9, 5), taps(7, 3)), (1, 9, 7, 5)),
+    "bilinear, odd": pool("resize_bilinear", ResizeBilinear(taps(5, 17), taps(1, 3)), (1, 5, 1, 4)),
+    "channel shuffle": pool("transpose", Transpose((0, 1, 2, 4, 3)), (1, 5, 3, 2, 5)),
+    "columns and channels": pool("transpose", Transpose((0, 1, 3, 2)), (1, 3, 5, 7)),
+    "depth to space": pool("transpose", Transpose((0, 1, 3, 2, 4, 5)), (1, 3, 5, 2, 2, 3)),
+    "depth to space, channels first": pool("transpose", Transpose((0, 1, 4, 2, 5, 3)), (1, 3, 4, 3, 2, 2)),
+    "softmax of channels": pool("softmax", Softmax(), (1, 5, 3, 7), scale=1 / 256, zero=-128),
+    "largest channel": pool("reduce_extremum", ReduceExtremum((3,), keep_dims=True), (1, 5, 3, 7)),
+    "mean of channels": pool("mean", Mean((3,), keep_dims=True), (1, 5, 3, 7), scale=0.011, zero=-9),
     "mean": pool("mean", Mean((1, 2)), (1, 5, 3, 8), scale=0.011, zero=-9),
     "mean, odd": pool("mean", Mean((1, 2), keep_dims=True), (1, 3, 7, 7), scale=0.02, zero=5),
 }
+
+
+def transposed(x, w, stride, pad, size, **more) -> tuple[Graph, Sequence[Mapping[str, Array]]]:
+    attrs = TransposeConv2D(Pair(*stride), Pair(*pad), Pair(*size))
+    layer = Layer("transpose_conv2d", attrs, (1, *x), w, **more)
+    return graph_of(layer), samples(layer)
+
+
+TRANSPOSED = {
+    "2x2": transposed((3, 5, 7), (5, 2, 2, 7), (2, 2), (0, 0), (6, 10)),
+    "3x3": transposed((5, 3, 4), (3, 3, 3, 4), (2, 2), (0, 1), (11, 5), x_zero=-128),
+    "3x3, cut": transposed((4, 4, 3), (4, 3, 3, 3), (2, 2), (1, 1), (7, 7)),
+    "4x4": transposed((3, 4, 5), (2, 4, 4, 5), (2, 2), (1, 1), (6, 8), gain=9.0),
+    "1x2, stride 3": transposed((3, 3, 4), (3, 1, 2, 4), (3, 1), (0, 0), (9, 4), bias=False),
+    "3x1, stride 1": transposed((5, 3, 4), (3, 3, 1, 4), (1, 1), (1, 0), (5, 3)),
+}
 SUMS = {
+    "channels joined": joined(3, (1, 5, 3, 7), (1, 5, 3, 4), (1, 5, 3, 1)),
+    "columns joined": joined(2, (1, 4, 3, 5), (1, 4, 1, 5)),
+    "joined with itself": joined(3, (1, 3, 5, 9)),
     "add": sums("add", Add(), (1, 5, 3, 7)),
     "add, relu": sums("add", Add(act=RELU), (1, 3, 4, 8), zero=-128),
     "sub": sums("sub", Sub(), (1, 4, 1, 9)),
@@ -147,18 +209,20 @@ def every_other(layers: Mapping[str, Layer], numerics: Numerics) -> dict[str, La
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 @pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
 def test_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
-    check_rows(group(every_other(layers, numerics)), numerics)
+    check_rows(group(every_other(layers, numerics)), numerics, scalar=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 @pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
 def test_all_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
-    check_rows(group(layers), numerics, compiler="clang")
+    check_rows(group(layers), numerics, compiler="clang", scalar=False)
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 def test_pools_and_sums(numerics: Numerics) -> None:
     found = check_rows(POOLS | SUMS, numerics, all_forms=True)
+    grown = check_rows(TRANSPOSED, numerics)
+    assert all(case.rows.starts is not None for case in grown)
     assert {case.in_place for case in found if case.graph.nodes[0].op == "add"} == {None, 0, 1}
     assert sum(case.form.accumulator_bytes > 0 for case in found) >= 10

@@ -69,6 +69,6 @@ def test_float():
 def test_errors():
     with pytest.raises(TinycError, match="permutation"):
         graph_of((1, 2), (0, 0))
-    scrambled = graph_of((2, 3, 2, 3, 2), (4, 3, 2, 1, 0))
+    scrambled = graph_of((2, 3, 2, 3, 2, 3), (5, 4, 3, 2, 1, 0))
     with pytest.raises(AssertionError, match="no kernel"):
         check_kernels(scrambled, [{"x": random_s8(0, (2, 3, 2, 3, 2))}])

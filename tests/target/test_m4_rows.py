@@ -27,7 +27,7 @@ def test_all_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
 
 
 def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None:
-    for name, case, executed in check_rows_on_core(group(layers), numerics, **where):
+    for name, case, executed in check_rows_on_core(group(layers), numerics, scalar=False, **where):
         promised = case.form.cost.instructions
         if case.form.special is not None and not where:  # of portable ones, and elsewhere, it is an estimate
             assert executed == pytest.approx(promised, rel=0.1, abs=200), f"{name}: {case.name}"

@@ -20,10 +20,10 @@ MEMORY = "min"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Convolutions that shrink the image, a residual block, average, dense layer: streaming more than halves it."""
     net = Network(5)
-    for build in (net.relu, net.depthwise, net.pointwise, net.relu, net.residual, net.strided):
-        if build == net.relu and net.shape == net.input_shape:
+    for layer in (net.relu, net.depthwise, net.pointwise, net.relu, net.residual, net.strided):
+        if layer == net.relu and net.shape == net.input_shape:
             net.conv(8)
-        build()
+        layer()
     net.head()
     path = tmp_path_factory.mktemp("streamed") / "net.onnx"
     path.write_bytes(net.model().SerializeToString())
@@ -88,8 +88,8 @@ def test_a_budget_that_cannot_be_met_says_what_is_missing(model: Path) -> None:
 def test_incremental_library_on_the_board(tmp_path: Path) -> None:
     """NCHW: rows are axis 2. The layers pad in time, so only the unpadded function can be streamed."""
     net = Network(2)
-    for build in (net.pointwise, net.relu, net.depthwise, net.pointwise, net.strided, net.head):
-        build()
+    for layer in (net.pointwise, net.relu, net.depthwise, net.pointwise, net.strided, net.head):
+        layer()
     model = tmp_path / "chain.onnx"
     model.write_bytes(net.model().SerializeToString())
     options = Options(board="cortex-m4", incremental=2, hop=2, stream_unpadded=True, samples=2)

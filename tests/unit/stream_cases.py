@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from tests.load.onnx_models import load
 from tests.unit.networks import random_network
@@ -24,7 +25,7 @@ from tinyc.reference import run_int
 from tinyc.select import Optimize, candidates
 from tinyc.stream import Limits, StreamPlan, plan_streamed
 from tinyc.stream.live import reads_of, writes_of
-from tinyc.stream.problem import WHOLE, Turn
+from tinyc.stream.problem import WHOLE, Move, Turn
 
 NUMERICS = Numerics.OURS
 ANY = Limits(float("inf"), float("inf"), None, None)
@@ -33,8 +34,13 @@ ANY = Limits(float("inf"), float("inf"), None, None)
 @cache
 def integer_graph(seed: int) -> Graph:
     """A random network in integers."""
+    return in_integers(random_network(seed), seed)
+
+
+def in_integers(model: onnx.ModelProto, seed: int) -> Graph:
+    """A float model in integers, quantized by random inputs."""
     with tempfile.TemporaryDirectory() as folder:
-        graph = normalize(load(random_network(seed), Path(folder)))
+        graph = normalize(load(model, Path(folder)))
     shapes = {name: (4, *graph.values[name].shape) for name in graph.inputs}
     rng = np.random.default_rng(seed)
     inputs = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
@@ -90,6 +96,7 @@ class Machine:
         self.arrived = dict.fromkeys(problem.inputs, 0)
         self.consumed: dict[tuple[str, int], Array] = {}  # rows that an accumulating layer has read
         self.wrong: list[tuple[str, int]] = []
+        self.places: dict[tuple[str, int], int] = {}  # of rows that have moved
 
     def run(self) -> list[tuple[str, int]]:
         """The rows that were not what they must be, as (tensor, row), when they were made or at the end."""
@@ -98,7 +105,10 @@ class Machine:
             for name in problem.inputs:
                 for row in range(problem.tensors[name].rows):
                     self.put(name, row, self.rows[name][row])
-        for turn in self.plan.turns:
+        for number, turn in enumerate(self.plan.turns):
+            for move in self.plan.moves:
+                if move.turn == number:
+                    self.move(move)
             self.turn(turn)
         for name in problem.outputs:
             self.wrong += [
@@ -108,8 +118,15 @@ class Machine:
             ]
         return self.wrong
 
+    def move(self, move: Move) -> None:
+        """A row to its next place; where it was is noise."""
+        data = self.get(move.tensor, move.row)
+        self.noise(move.source, move.size)
+        self.places[move.tensor, move.row] = move.target
+        self.put(move.tensor, move.row, data)
+
     def place(self, name: str, row: int) -> slice:
-        at = self.plan.row_offsets[name][row]
+        at = self.places.get((name, row), self.plan.row_offsets[name][row])
         return slice(at, at + self.plan.problem.tensors[name].row_bytes)
 
     def get(self, name: str, row: int) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import typer
 from rich.text import Text
 
 from tinyc.board import load_board
+from tinyc.boundaries import Boundary, boundaries
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.running import run_stages
@@ -41,18 +44,20 @@ def command(
         board = load_board(options.board)
         compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
         found = map_of(compiled.graph, compiled.plan)
+        said = boundaries(compiled.graph, compiled.found, compiled.plan, options.memory)
         if plot is not None:
             plot_map(found, plot, f"{model.stem} on {board.name}: {found.arena_bytes:,} bytes of arena")
-        out.json(found.to_json())
-        _show(out, found, width, plot)
+        out.json({**found.to_json(), "boundaries": [asdict(one) for one in said]})
+        _show(out, found, width, plot, said)
 
 
-def _show(out: Output, found: MemoryMap, width: int, plot: Path | None) -> None:
+def _show(out: Output, found: MemoryMap, width: int, plot: Path | None, said: Sequence[Boundary]) -> None:
     for line in map_text(found, width):
         out.result(Text(line, no_wrap=True, overflow="ignore"))
     gap = found.arena_bytes - found.lower_bound_bytes
     bound = f"lower bound {found.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
     fullest = ", ".join(map(str, found.peak[:MOST_PEAKS])) + (" ..." if len(found.peak) > MOST_PEAKS else "")
     out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {fullest}")
+    out.result("", *(Text(line) for one in said for line in one.lines()))
     if plot is not None:
         out.result(f"drawn in {plot}")

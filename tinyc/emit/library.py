@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,15 @@ from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernels import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
 from tinyc.lower import LOST, Place, Program, RowStep, RowTable, Step
 
-_CTYPE = {"f32": "float", "s4": "int8_t", "s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "s32": "int32_t"}
+_CTYPE = {
+    "f32": "float",
+    "s4": "int8_t",
+    "s8": "int8_t",
+    "u8": "uint8_t",
+    "s16": "int16_t",
+    "s32": "int32_t",
+    "bool": "uint8_t",
+}
 _NUMPY_CTYPE = {
     "int8": "int8_t",
     "uint8": "uint8_t",
@@ -177,17 +185,20 @@ def _row_body(program: Program, step: Step, row: RowStep) -> Iterator[str]:
         assert place is not None
         local = "x" if len(row.inputs) == 1 else f"x{index}"
         names[index] = local
-        if form.direct:
+        if form.direct and not rows.stays_inside:
+            names[index] = f"{local}[0]"
+            yield f"const int8_t *{local}[1];"
+        elif form.direct:
             ctype = _CTYPE[place.value.dtype]
-            row_number = f"r + {-rows.pad_top}" if rows.pad_top else "r"
-            row_number = f"({row_number})" if rows.pad_top and table.table is None else row_number
+            row_number = "r" if table.of_call else _first_row(program, rows)
+            row_number = f"({row_number})" if row_number != "r" and table.table is None else row_number
             yield f"const {ctype} *{local} = {const_cast(ctype)}({_row_at(program, table, row_number)});"
         else:
             yield f"const int8_t *{local}[{rows.window_rows}];"
     yield ""
-    if not form.direct:
+    if not form.direct or not rows.stays_inside:
         for index, table in sorted(row.inputs.items()):
-            yield _find_rows(program, rows, table, names[index])
+            yield _find_rows(program, rows, table, "x" if len(row.inputs) == 1 else f"x{index}")
     if form.accumulator_bytes == 0 and rows.calls == 1 and not several:
         yield "(void)r;"  # there is only one row
     yield from _row_call(program, step, row, names)
@@ -214,13 +225,19 @@ def _row_call(program: Program, step: Step, row: RowStep, names: Mapping[int, st
     if row.spare is None or row.spare.special is None:
         yield text(step.function, step.call)
         return
-    first, end = row.tight
-    tests = [f"r >= {first}"] * (first > 0) + [f"r < {end}"]
-    yield f"if ({' && '.join(tests)}) {{  /* where more bytes are alive */"
+    yield f"if ({_among(row.tight)}) {{  /* where more bytes are alive */"
     yield f"    {text(row.spare.special.name, row.spare.call)}"
     yield "} else {"
     yield f"    {text(step.function, step.call)}"
     yield "}"
+
+
+def _among(turns: Sequence[int]) -> str:
+    """A C condition on r, the number of the call."""
+    first, end = turns[0], turns[-1] + 1
+    if end - first == len(turns):
+        return " && ".join([f"r >= {first}"] * (first > 0) + [f"r < {end}"])
+    return f"(0x{sum(1 << turn for turn in turns):x}u >> r & 1u) != 0"
 
 
 def _several_rows(program: Program, rows: Rows, table: RowTable, ctype: str) -> Iterator[str]:
@@ -245,13 +262,23 @@ def _row_at(program: Program, table: RowTable, row: str) -> str:
     return f"arena + {table.base} {'-' if table.step < 0 else '+'} {row} * {abs(table.step)}"
 
 
+def _first_row(program: Program, rows: Rows) -> str:
+    """The first input row of the window of output row r (of several: from row `first` on)."""
+    if rows.starts is not None:
+        return f"{program.symbol_of(rows.starts)}[r]"
+    number = "r" if rows.out_rows == 1 else "first"
+    text = number if rows.stride == 1 else f"{number} * {rows.stride}"
+    return text + (f" {'-' if rows.pad_top > 0 else '+'} {abs(rows.pad_top)}" if rows.pad_top else "")
+
+
 def _find_rows(program: Program, rows: Rows, table: RowTable, local: str) -> str:
     """The pointers of a window, or of the one row."""
     pad = program.symbol_of(rows.pad) if rows.pad is not None else "NULL"
-    number = "r" if rows.out_rows == 1 else "first"
-    first = number if rows.stride == 1 else f"{number} * {rows.stride}"
-    first += f" {'-' if rows.pad_top > 0 else '+'} {abs(rows.pad_top)}" if rows.pad_top else ""
-    if rows.k_h == 1 and rows.pad_top <= 0 and (rows.out_h - 1) * rows.stride - rows.pad_top < rows.in_h:
+    first = "r" if table.of_call else _first_row(program, rows)
+    if table.of_call and table.table is not None and not (rows.window_rows == 1 and rows.stays_inside):
+        places = f"{program.symbol_of(table.table)} + {table.of_call} * r"
+        return f"tc_row_places({local}, arena, {places}, {table.unit}, {table.of_call}, {pad});"
+    if rows.window_rows == 1 and rows.stays_inside:
         row = first if first == "r" or table.table is not None else f"({first})"
         return f"{local}[0] = (const int8_t *)({_row_at(program, table, row)});"
     window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"

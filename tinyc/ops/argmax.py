@@ -52,6 +52,12 @@ def lower(site: Site, p: ArgMax) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_argmax_s8_t", fields))
 
 
+def over_channels(site: Site) -> bool:
+    """`Op.rowwise`: the index of a channel, for each pixel of an image that stays one."""
+    rank = len(site.x(0).shape)
+    return rank == len(site.y().shape) == 4 and site.attrs.axis % rank == 3
+
+
 OP = Op(
     name="argmax",
     attrs=ArgMax,
@@ -62,4 +68,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Kept(),),
     kernels=(Kernel("tc_argmax_s8", lower, when=(is_s8,)),),
+    rowwise=over_channels,
 )

@@ -122,6 +122,11 @@ def elementwise(site: Site) -> bool:
     return all(len(shape) < 3 or shape[-3] == 1 for shape in consts)
 
 
+def along_channels(site: Site) -> bool:
+    """`Op.rowwise` of operators along the last axis: the channels of each pixel."""
+    return len(site.x().shape) == 4
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Quantized by the range that calibration saw; per index of `axis` and symmetric for weights."""

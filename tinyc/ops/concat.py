@@ -10,9 +10,9 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Kernel, Out, Params, Struct
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis, tensor_argument
+from tinyc.kernels import Call, Const, Cost, Kernel, Out, Params, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,18 @@ def lower_concat(site: Site, p: Concat) -> Call:
     return Call((Params(), Out(), *inputs), Struct("tc_concat_t", fields))
 
 
+def cost(site: Site, p: Concat) -> Cost:
+    """A run of each input for each index before the axis."""
+    y = site.y()
+    return copy_cost(math.prod(y.shape[: p.axis]) * len(site.node.inputs), y.size_bytes)
+
+
+def within_rows(site: Site) -> bool:
+    """`Op.rowwise`: the columns or the channels of an image are joined, none of them constant."""
+    rank = len(site.y().shape)
+    return rank == 4 and site.attrs.axis % rank >= 2 and elementwise(site)
+
+
 OP = Op(
     name="concat",
     attrs=Concat,
@@ -64,5 +76,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), SameAs(0)),  # the last rule holds for all further inputs
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_concat", lower_concat),),
+    kernels=(Kernel("tc_concat", lower_concat, cost=cost),),
+    rowwise=within_rows,
 )

@@ -115,6 +115,11 @@ def split(a: Mean, shape: Shape) -> tuple[int, int, int] | None:
     return math.prod(shape[:first]), math.prod(shape[first:end]), math.prod(shape[end:])
 
 
+def over_channels(site: Site) -> bool:
+    """`Op.rowwise`: of the channels of each pixel of an image that stays one."""
+    return len(site.x().shape) == len(site.y().shape) == 4 and reduced_axes(site.attrs, 4) == (3,)
+
+
 def lower(site: Site, p: MeanParams) -> Call:
     """tc_mean_s8: the whole tensor."""
     parts = split(p.attrs, site.x().shape)
@@ -221,4 +226,5 @@ OP = Op(
         Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any, row_forms=by_rows),
         Kernel("tc_mean_s16", lower, when=(is_s16, adjacent), cost=cost_any, row_forms=by_rows),
     ),
+    rowwise=over_channels,
 )

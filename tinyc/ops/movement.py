@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.kernels import Arg, Const, In
+from tinyc.kernels import Arg, Const, Cost, In
 from tinyc.ops.base import Site
+
+_PER_RUN, _PER_CALL, _COPY_FLASH = 28, 30, 150
 
 
 def element_bytes(value: Value) -> int:
@@ -32,6 +34,11 @@ def tensor_argument(site: Site, index: int) -> Arg:
         return In(index)
     shape = ",".join(map(str, site.x(index).shape))
     return Const(site.const(index), f"[{shape}]", "x")
+
+
+def copy_cost(runs: int, size_bytes: int) -> Cost:
+    """An estimate of copying so many bytes in so many runs, by tc_copy."""
+    return Cost(_PER_RUN * runs + size_bytes * 3 // 2 + _PER_CALL, _COPY_FLASH, 0)
 
 
 def normal_axis(axis: int, rank: int, op: str) -> int:

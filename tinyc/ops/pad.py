@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
 from tinyc.numerics import quantize_array
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 
 _LOOPS = 4
+_PER_FILLED = 6  # instructions, an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,13 @@ def int_ref(p: PadParams, x: Array) -> tuple[Array, ...]:
 
 def padded_loops(site: Site) -> list[tuple[int, int, int]]:
     """(before, size, after) of each loop, outermost first; an unpadded axis joins the loop outside it."""
-    a: Pad = site.attrs
+    return loops_of(site.attrs, site.x(0).shape)
+
+
+def loops_of(a: Pad | PadParams, shape: Shape) -> list[tuple[int, int, int]]:
+    """`padded_loops` of a tensor of that shape."""
     loops = [(0, 1, 0)]
-    for before, size, after in zip(a.before, site.x(0).shape, a.after, strict=True):
+    for before, size, after in zip(a.before, shape, a.after, strict=True):
         outer = loops[-1]
         if before == after == 0:
             loops[-1] = (outer[0] * size, outer[1] * size, outer[2] * size)
@@ -83,8 +89,11 @@ def few_loops(site: Site) -> bool:
 
 def lower_pad(site: Site, p: PadParams) -> Call:
     """tc_pad: four nested loops; sizes of the innermost are bytes."""
-    width = element_bytes(site.x(0))
-    loops = [(0, 1, 0)] * (_LOOPS - len(padded_loops(site))) + padded_loops(site)
+    return _call(p, padded_loops(site), element_bytes(site.x(0)))
+
+
+def _call(p: PadParams, found: list[tuple[int, int, int]], width: int, rows: Rows | None = None) -> Call:
+    loops = [(0, 1, 0)] * (_LOOPS - len(found)) + found
     loops[-1] = (loops[-1][0] * width, loops[-1][1] * width, loops[-1][2] * width)
     fields: dict[str, int | float | str | Const] = {
         "fill": Const(p.fill.reshape(1), "[1] the padding element", "fill"),
@@ -92,7 +101,34 @@ def lower_pad(site: Site, p: PadParams) -> Call:
     }
     for i, (before, size, after) in enumerate(loops):
         fields |= {f"before{i}": before, f"n{i}": size, f"after{i}": after}
-    return Call((Params(), In(0), Out()), Struct("tc_pad_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_pad_t", fields), rows)
+
+
+def cost(site: Site, p: PadParams) -> Cost:
+    """A run for each of the innermost loops, and what is filled."""
+    x, y = site.x(0), site.y()
+    copied = copy_cost(math.prod(size for _, size, _ in padded_loops(site)[:-1]), x.size_bytes)
+    return Cost(copied.instructions + _PER_FILLED * (y.size_bytes - x.size_bytes), copied.flash_bytes, 0)
+
+
+def row_forms(site: Site, p: PadParams) -> tuple[RowForm, ...]:
+    """Rows of an image with columns and channels added; rows above and below are rows of padding elements."""
+    x, y = site.x(0), site.y()
+    if len(x.shape) != 4 or x.shape[0] != 1 or y.shape[0] != 1:
+        return ()
+    (_, in_h, *inner), out_h, row = x.shape, y.shape[1], x.size_bytes // x.shape[1]
+    pad = None
+    if in_h != out_h:
+        fill = np.full(math.prod(inner), p.fill, p.fill.dtype).view(np.int8)
+        pad = Const(fill, "[in_w][in_c] of the padding element", "pad" if p.fill.nbytes == 1 else "row")
+    rows = Rows(in_h, out_h, 1, 1, p.before[1], 1, row, y.size_bytes // out_h, pad)
+    within = PadParams((0, 0, *p.before[2:]), (0, 0, *p.after[2:]), p.fill)
+    loops = loops_of(within, (1, 1, *inner))
+    copied = copy_cost(math.prod(size for _, size, _ in loops[:-1]), row)
+    filled = _PER_FILLED * (rows.out_row_bytes - row)
+    flash = copied.flash_bytes + (pad.data.nbytes if pad else 0)
+    form_cost = Cost((copied.instructions + filled) * out_h, flash, 0)
+    return (RowForm(_call(p, loops, element_bytes(x), rows), 0, form_cost, direct=True),)
 
 
 OP = Op(
@@ -104,5 +140,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_pad", lower_pad, when=(few_loops,)),),
+    kernels=(Kernel("tc_pad", lower_pad, when=(few_loops,), cost=cost, row_forms=row_forms),),
 )

@@ -11,7 +11,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.mean import Mean, adjacent, reduced_axes, split
+from tinyc.ops.mean import Mean, adjacent, over_channels, reduced_axes, split
 from tinyc.ops.mean import infer as infer_mean
 from tinyc.ops.movement import need_one_quant
 
@@ -68,4 +68,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_reduce_extremum_s8", lower, when=(is_s8, adjacent), cost=cost),),
+    rowwise=over_channels,
 )

@@ -9,12 +9,13 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.windows import check_image, pool_is_s8
+from tinyc.ops.windows import check_image, pool_is_s8, row_bytes
 
 ONE = 1024  # weights are in 1 / ONE
+_PER_ELEMENT, _CODE_BYTES = 20, 250  # estimates
 Tap = tuple[int, int, int]
 
 
@@ -64,6 +65,10 @@ def int_ref(p: ResizeBilinear, x: Array) -> tuple[Array, ...]:
 
 def lower_resize(site: Site, p: ResizeBilinear) -> Call:
     """tc_resize_bilinear_s8: the whole tensor."""
+    return _call(site, p, (Params(), In(0), Out()))
+
+
+def _call(site: Site, p: ResizeBilinear, args: tuple[Arg, ...], geometry: Rows | None = None) -> Call:
     layout = "[first, second, weight of the second in 1/1024]"
     fields: dict[str, int | float | str | Const] = {
         "rows": Const(np.array(p.rows, np.int16), f"[out_h]{layout}", "rows"),
@@ -73,7 +78,34 @@ def lower_resize(site: Site, p: ResizeBilinear) -> Call:
         "out_h": len(p.rows),
         "out_w": len(p.columns),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_resize_bilinear_s8_t", fields))
+    return Call(args, Struct("tc_resize_bilinear_s8_t", fields), geometry)
+
+
+def cost(site: Site, p: ResizeBilinear) -> Cost:
+    """An estimate: per element."""
+    tables = 6 * (len(p.rows) + len(p.columns))
+    return Cost(_PER_ELEMENT * site.y().elements, tables + _CODE_BYTES, 0)
+
+
+def row_forms(site: Site, p: ResizeBilinear) -> tuple[RowForm, ...]:
+    """tc_resize_bilinear_row_s8: each row is made of two rows of the input that follow each other."""
+    plain = tuple((first, second, weight if second != first else 0) for first, second, weight in p.rows)
+    if any(weight and second != first + 1 for first, second, weight in plain):
+        return ()
+    (_, in_h, _, _), out_h = site.x(0).shape, len(p.rows)
+    starts = Const(np.array([first for first, _, _ in plain], np.int16), "[out_h] the upper row", "starts")
+    rows = Rows(in_h, out_h, 2, 1, 0, 1, row_bytes(site.x(0)), row_bytes(site.y()), None, starts=starts)
+    name = "tc_resize_bilinear_row_s8"
+    whole = cost(site, p)
+    return (
+        RowForm(
+            _call(site, ResizeBilinear(plain, p.columns), (Params(), In(0), RowIndex(), Out()), rows),
+            scratch_bytes=0,
+            cost=Cost(whole.instructions, whole.flash_bytes + starts.data.nbytes, 0),
+            function=name,
+            includes=(f"{name}.h",),
+        ),
+    )
 
 
 OP = Op(
@@ -85,5 +117,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resize_bilinear_s8", lower_resize, when=(pool_is_s8,)),),
+    kernels=(Kernel("tc_resize_bilinear_s8", lower_resize, when=(pool_is_s8,), cost=cost, row_forms=row_forms),),
 )

@@ -9,10 +9,10 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant
-from tinyc.ops.windows import check_image
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.windows import check_image, row_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ def prepare(site: Site) -> ResizeNearest:
 
 def lower_resize(site: Site, p: ResizeNearest) -> Call:
     """tc_resize_nearest: the whole tensor."""
+    return _call(site, p)
+
+
+def _call(site: Site, p: ResizeNearest, geometry: Rows | None = None) -> Call:
     fields: dict[str, int | float | str | Const] = {
         "rows": Const(np.array(p.rows, np.int16), "[out_h]", "rows"),
         "columns": Const(np.array(p.columns, np.int16), "[out_w]", "columns"),
@@ -51,7 +55,23 @@ def lower_resize(site: Site, p: ResizeNearest) -> Call:
         "out_w": len(p.columns),
         "unit": site.x(0).shape[3] * element_bytes(site.x(0)),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_resize_nearest_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_resize_nearest_t", fields), geometry)
+
+
+def cost(site: Site, p: ResizeNearest) -> Cost:
+    """A run for each pixel."""
+    return copy_cost(site.y().shape[1] * site.y().shape[2], site.y().size_bytes)
+
+
+def row_forms(site: Site, p: ResizeNearest) -> tuple[RowForm, ...]:
+    """Each row is made of one row of the input."""
+    (_, in_h, _, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    in_row, out_row = row_bytes(site.x(0)), row_bytes(site.y())
+    starts = Const(np.array(p.rows, np.int16), "[out_h] the row that is copied", "rows")
+    rows = Rows(in_h, out_h, 1, 1, 0, 1, in_row, out_row, None, starts=starts)
+    one = copy_cost(out_w, out_row)
+    form_cost = Cost(one.instructions * out_h, one.flash_bytes + starts.data.nbytes, 0)
+    return (RowForm(_call(site, ResizeNearest((0,), p.columns), rows), 0, form_cost, direct=True),)
 
 
 OP = Op(
@@ -63,5 +83,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resize_nearest", lower_resize),),
+    kernels=(Kernel("tc_resize_nearest", lower_resize, cost=cost, row_forms=row_forms),),
 )

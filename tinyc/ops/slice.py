@@ -10,12 +10,11 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 
 _LOOPS = 4
-_ROW_INSTRUCTIONS, _BYTE_INSTRUCTIONS, _ROW_FLASH = 60, 5, 150  # of a row that is copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,15 @@ def prepare(site: Site) -> Slice:
 
 def byte_loops(site: Site) -> tuple[int, list[tuple[int, int]], int]:
     """(offset in bytes, (size, step in bytes) of each loop outermost first, bytes that each innermost step copies)."""
-    a, width = site.attrs, element_bytes(site.x(0))
+    return loops_of(site.attrs, site.x(0).shape, element_bytes(site.x(0)))
+
+
+def loops_of(a: Slice, shape: Shape, width: int) -> tuple[int, list[tuple[int, int]], int]:
+    """`byte_loops` of a tensor of that shape, whose elements have `width` bytes."""
     offset = 0
     loops: list[tuple[int, int]] = []
-    for axis, n in enumerate(site.x(0).shape):
-        stride = math.prod(site.x(0).shape[axis + 1 :]) * width
+    for axis, n in enumerate(shape):
+        stride = math.prod(shape[axis + 1 :]) * width
         offset += a.begin[axis] * stride
         if a.size[axis] == 1:
             continue
@@ -86,26 +89,36 @@ def few_loops(site: Site) -> bool:
 
 def lower_slice(site: Site, p: Slice) -> Call:
     """tc_slice: four nested loops that copy runs of bytes."""
-    offset, found, unit = byte_loops(site)
+    return _call(*byte_loops(site))
+
+
+def _call(offset: int, found: list[tuple[int, int]], unit: int, rows: Rows | None = None) -> Call:
     fields: dict[str, int | float | str] = {"offset": offset, "unit": unit}
     for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(found)) + found):
         fields |= {f"n{i}": size, f"step{i}": step}
-    return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
+
+
+def cost(site: Site, p: Slice) -> Cost:
+    """A run for each of the innermost steps."""
+    _, loops, _ = byte_loops(site)
+    return copy_cost(math.prod(size for size, _ in loops), site.y().size_bytes)
 
 
 def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
-    """Rows of an image that are taken as they are, each by a call of tc_slice."""
+    """Rows of an image, or parts of them, each by a call of tc_slice."""
     x, y, a = site.x(0), site.y(), site.attrs
-    if len(x.shape) != 4 or x.shape[0] != 1 or a.step[1] < 1 or x.shape[2:] != y.shape[2:] or a.step[2:] != (1, 1):
+    if len(x.shape) != 4 or x.shape[0] != 1 or a.step[1] < 1:
         return ()
-    row = math.prod(y.shape[2:]) * element_bytes(x)
-    fields: dict[str, int | float | str | Const] = {"offset": 0, "unit": row}
-    for i in range(_LOOPS):
-        fields |= {f"n{i}": 1, f"step{i}": 0}
-    rows = Rows(x.shape[1], y.shape[1], 1, a.step[1], -a.begin[1], 1, row, row, None)
-    call = Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
-    cost = Cost((_ROW_INSTRUCTIONS + _BYTE_INSTRUCTIONS * row) * y.shape[1], _ROW_FLASH, 0)
-    return (RowForm(call, 0, cost, direct=True),)
+    part = Slice((0, 0, *a.begin[2:]), (1, 1, *a.size[2:]), (1, 1, *a.step[2:]))
+    offset, found, unit = loops_of(part, (1, 1, *x.shape[2:]), element_bytes(x))
+    runs, out_h = math.prod(size for size, _ in found), y.shape[1]
+    rows = Rows(
+        *(x.shape[1], out_h, 1, a.step[1], -a.begin[1], 1, x.size_bytes // x.shape[1], y.size_bytes // out_h, None)
+    )
+    one = copy_cost(runs, rows.out_row_bytes)
+    cost = Cost(one.instructions * out_h, one.flash_bytes, 0)
+    return (RowForm(_call(offset, found, unit, rows), 0, cost, direct=True),)
 
 
 OP = Op(
@@ -117,5 +130,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", lower_slice, when=(few_loops,), row_forms=row_forms),),
+    kernels=(Kernel("tc_slice", lower_slice, when=(few_loops,), cost=cost, row_forms=row_forms),),
 )

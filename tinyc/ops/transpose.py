@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 
-_LOOPS = 4
+_LOOPS = 5
+_PER_BYTE = 2  # that moves alone, in bytes of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,16 @@ def prepare(site: Site) -> Transpose:
     return Transpose(site.attrs.perm)
 
 
-def strided_loops(shape: Shape, perm: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, step in x) of each loop over y, outermost first, in elements.
+def strided_loops(shape: Shape, perm: Sequence[int], part: Shape | None = None) -> list[tuple[int, int]]:
+    """(size, step in x) of each loop over y, outermost first, in elements. part: of the tensor, with so many indices of
+    each axis.
 
     Axes of size 1 are left out and neighbours that stay neighbours are one loop, so an order that
     moves nothing gives a single loop with step 1.
     """
     loops: list[tuple[int, int]] = []
     for axis in perm:
-        size, step = shape[axis], math.prod(shape[axis + 1 :])
+        size, step = (part or shape)[axis], math.prod(shape[axis + 1 :])
         if size == 1:
             continue
         if loops and loops[-1][1] == size * step:
@@ -55,10 +57,10 @@ def strided_loops(shape: Shape, perm: Sequence[int]) -> list[tuple[int, int]]:
     return loops or [(1, 1)]
 
 
-def byte_loops(site: Site) -> tuple[list[tuple[int, int]], int]:
+def byte_loops(site: Site, part: Shape | None = None) -> tuple[list[tuple[int, int]], int]:
     """Loops of `strided_loops` with steps in bytes, and the bytes that each innermost step moves."""
     width = element_bytes(site.x(0))
-    loops = strided_loops(site.x(0).shape, site.attrs.perm)
+    loops = strided_loops(site.x(0).shape, site.attrs.perm, part)
     unit = width
     if loops[-1][1] == 1:
         unit *= loops.pop()[0]
@@ -66,18 +68,70 @@ def byte_loops(site: Site) -> tuple[list[tuple[int, int]], int]:
 
 
 def few_loops(site: Site) -> bool:
-    """at most 4 groups of axes that move separately, beside a contiguous last one"""
+    """at most 5 groups of axes that move separately, beside a contiguous last one"""
     return len(byte_loops(site)[0]) <= _LOOPS
 
 
 def lower_transpose(site: Site, p: Transpose) -> Call:
-    """tc_transpose: four nested loops that copy runs of bytes."""
-    found, unit = byte_loops(site)
+    """tc_transpose: five nested loops that copy runs of bytes."""
+    return _call(*byte_loops(site), (Params(), In(0), Out()))
+
+
+def _call(found: list[tuple[int, int]], unit: int, args: tuple[Arg, ...], rows: Rows | None = None) -> Call:
     loops = [(1, 0)] * (_LOOPS - len(found)) + found
     fields: dict[str, int | float | str] = {"unit": unit}
     for i, (size, step) in enumerate(loops):
         fields |= {f"n{i}": size, f"step{i}": step}
-    return Call((Params(), In(0), Out()), Struct("tc_transpose_t", fields))
+    return Call(args, Struct("tc_transpose_t", fields), rows)
+
+
+def cost(site: Site, p: Transpose) -> Cost:
+    """A run for each of the innermost steps."""
+    loops, unit = byte_loops(site)
+    return _moved_cost(loops, unit, site.y().size_bytes)
+
+
+def _moved_cost(loops: list[tuple[int, int]], unit: int, size_bytes: int) -> Cost:
+    """Single bytes go in a loop of their own."""
+    return copy_cost(0, _PER_BYTE * size_bytes) if unit == 1 else copy_cost(math.prod(n for n, _ in loops), size_bytes)
+
+
+def row_forms(site: Site, p: Transpose) -> tuple[RowForm, ...]:
+    """Rows that stay rows: what moves are elements within each. Or rows that become several, an axis of the row being
+    moved out of it (as in depth to space): then y's rows are those of its next axis too."""
+    x, perm = site.x(0), p.perm
+    if len(perm) < 4 or x.shape[0] != 1 or perm[:2] != (0, 1) or x.shape[1] < 2:
+        return ()
+    found = (_row_form(site, parts) for parts in dict.fromkeys((1, site.y().shape[2])))
+    return tuple(form for form in found if form is not None)
+
+
+def _row_form(site: Site, parts: int) -> RowForm | None:
+    """The form that makes `parts` rows of each row of x: 1, or as many as y's axis 2 has indices."""
+    x, y, perm = site.x(0), site.y(), site.attrs.perm
+    height, out_h = x.shape[1], x.shape[1] * parts
+    part = [1, 1, *x.shape[2:]]
+    if parts > 1:
+        part[perm[2]] = 1
+    loops, unit = byte_loops(site, tuple(part))
+    if len(loops) > _LOOPS:
+        return None
+    one = _moved_cost(loops, unit, y.size_bytes // out_h)
+    whole = Cost(one.instructions * out_h, one.flash_bytes, 0)
+    rows = Rows(height, out_h, 1, 1, 0, 1, x.size_bytes // height, y.size_bytes // out_h, None)
+    if parts == 1:
+        return RowForm(_call(loops, unit, (Params(), In(0), Out()), rows), 0, whole, direct=True)
+    starts = Const((np.arange(out_h) // parts).astype(np.int16), "[out_h] the row that it is of", "starts")
+    step = math.prod(x.shape[perm[2] + 1 :]) * element_bytes(x)
+    args = (Params(), In(0), RowIndex(), parts, step, Out())
+    return RowForm(
+        call=_call(loops, unit, args, replace(rows, starts=starts)),
+        scratch_bytes=0,
+        cost=replace(whole, flash_bytes=whole.flash_bytes + starts.data.nbytes),
+        direct=True,
+        function="tc_transpose_row",
+        includes=("tc_transpose_row.h",),
+    )
 
 
 OP = Op(
@@ -89,5 +143,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_transpose", lower_transpose, when=(few_loops,)),),
+    kernels=(Kernel("tc_transpose", lower_transpose, when=(few_loops,), cost=cost, row_forms=row_forms),),
 )

@@ -9,10 +9,12 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
 from tinyc.ops.base import Act, Bias, Observed, Op, Pair, Site, Type
 from tinyc.ops.wide import WideParams, is_s16, scaling_fields, wide_params
-from tinyc.ops.windows import ConvParams, check_bias, check_image, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
+
+_PER_OUTPUT, _PER_TAP, _PER_PRODUCT, _CODE_BYTES = 50, 15, 6, 350  # estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,10 @@ def macs(site: Site) -> int:
 
 def lower(site: Site, p: ConvParams | WideParams) -> Call:
     """tc_transpose_conv2d_s8 and tc_transpose_conv2d_s16: the whole tensor."""
+    return _call(site, p, (Params(), In(0), Out()))
+
+
+def _call(site: Site, p: ConvParams | WideParams, args: tuple[Arg, ...], rows: Rows | None = None) -> Call:
     a: TransposeConv2D = site.attrs
     out_c, k_h, k_w, in_c = p.w.shape
     fields: dict[str, int | float | str | Const] = {
@@ -90,7 +96,35 @@ def lower(site: Site, p: ConvParams | WideParams) -> Call:
         "x_zero": p.x_zero,
     }
     kind = "s16" if isinstance(p, WideParams) else "s8"
-    return Call((Params(), In(0), Out()), Struct(f"tc_transpose_conv2d_{kind}_t", fields))
+    return Call(args, Struct(f"tc_transpose_conv2d_{kind}_t", fields), rows)
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """An estimate: per product that stays inside the image, per tap, per output."""
+    out_c, k_h, k_w, in_c = p.w.shape
+    met = -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
+    executed = site.y().elements * (_PER_OUTPUT + met * (_PER_TAP + _PER_PRODUCT * in_c))
+    return Cost(executed, p.w.size + 9 * out_c + _CODE_BYTES, 0)
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """tc_transpose_conv2d_row_s8: each row is made of the input rows whose taps meet it."""
+    a: TransposeConv2D = site.attrs
+    count = -(-p.w.shape[1] // a.stride.h)
+    newest = (np.arange(a.size.h) + a.pad.h) // a.stride.h
+    starts = Const((newest - count + 1).astype(np.int16), "[out_h] the uppermost of its rows", "starts")
+    in_h, in_row, out_row = site.x(0).shape[1], row_bytes(site.x(0)), row_bytes(site.y())
+    rows = Rows(in_h, a.size.h, count, 1, 0, 1, in_row, out_row, None, starts=starts)
+    name, whole = "tc_transpose_conv2d_row_s8", cost(site, p)
+    return (
+        RowForm(
+            _call(site, p, (Params(), In(0), RowIndex(), Out()), rows),
+            scratch_bytes=0,
+            cost=Cost(whole.instructions, whole.flash_bytes + starts.data.nbytes, 0),
+            function=name,
+            includes=(f"{name}.h",),
+        ),
+    )
 
 
 def _output_fields(p: ConvParams | WideParams) -> dict[str, int | float | str | Const]:
@@ -109,7 +143,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_transpose_conv2d_s8", lower, when=(is_s8,)),
+        Kernel("tc_transpose_conv2d_s8", lower, when=(is_s8,), cost=cost, row_forms=row_forms),
         Kernel("tc_transpose_conv2d_s16", lower, when=(is_s16,)),
     ),
     macs=macs,

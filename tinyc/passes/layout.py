@@ -15,7 +15,7 @@ import numpy as np
 from tinyc.ir.graph import Graph, Node, Shape, Value
 from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.ops.concat import Concat
-from tinyc.ops.mean import Mean, reduced_axes
+from tinyc.ops.mean import reduced_axes
 from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
@@ -28,6 +28,7 @@ from tinyc.passes.cleanup import (
     moves_nothing,
     transpose_to_view,
 )
+from tinyc.passes.shuffles import sink_through_shuffle, sink_through_split
 
 Perm = tuple[int, ...]
 
@@ -226,9 +227,9 @@ def sink_through_argmax(view: View, node: Node) -> Rewrite | None:
     return _after(Draft(view, node), "argmax", moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
-@rule("mean")
+@rule("mean", "sum", "reduce_extremum")
 def sink_through_mean(view: View, node: Node) -> Rewrite | None:
-    """mean(transpose(x)) -> transpose(mean(x)) over the axes that x has them on."""
+    """mean(transpose(x)) -> transpose(mean(x)) over the axes that x has them on; a sum and an extremum alike."""
     moved = view.producer(node.inputs[0], "transpose")
     if moved is None:
         return None
@@ -236,8 +237,8 @@ def sink_through_mean(view: View, node: Node) -> Rewrite | None:
     axes = tuple(sorted(perm[k] for k in reduced_axes(node.attrs, len(perm))))
     left = tuple(range(len(perm))) if node.attrs.keep_dims else tuple(k for k in range(len(perm)) if k not in axes)
     order = tuple(left.index(k) for k in perm if k in left)
-    attrs = Mean(axes, node.attrs.keep_dims)
-    return _after(Draft(view, node), "mean", moved.inputs, attrs, order, view.value(node.outputs[0]))
+    attrs = replace(node.attrs, axes=axes)
+    return _after(Draft(view, node), node.op, moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
 @rule("softmax")
@@ -358,6 +359,8 @@ _SINK = (
     sink_through_mean,
     sink_through_softmax,
     sink_through_reshape,
+    sink_through_split,
+    sink_through_shuffle,
     permute_weights,
 )
 _LIFT = (drop_identity, merge_reshapes, merge_transposes, transpose_to_view, lift_to_input)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tinyc.ir.graph import Graph
 from tinyc.select import FLASH_PER_RAM, PRICE, Optimize
-from tinyc.stream.cuts import Candidate, Cut, Weigh, cheapest, measure, smallest, weigh_all
+from tinyc.stream.cuts import Candidate, Cut, Weigh, cheapest, measure, measure_group, smallest, weigh_all
 from tinyc.stream.forms import Found, problem_of
 from tinyc.stream.incremental import incremental_problem
-from tinyc.stream.live import round_up
+from tinyc.stream.live import round_up, uses_of
 from tinyc.stream.pool import FULL_WORK, WORK, plan_of
 from tinyc.stream.problem import Problem, StreamPlan
 from tinyc.stream.slot_forms import cuts_in_slots, others_in_slots
@@ -107,11 +107,26 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
     if best is not None:
         if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
             best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=rank)
+        best = min((best, *_with_early_sums(problem, limits, optimize, best)), key=rank)
         fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
         if fits and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
         validate(best)
     return best
+
+
+def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: StreamPlan) -> Iterator[StreamPlan]:
+    """Where rows move: plans of the same turns, their forms chosen for what moves leave beside sums."""
+    for weigh in _weights(optimize) if best.moves else ():
+        found = smallest(_early(problem, best, weigh), limits.allow)
+        if found is not None:
+            yield plan_of(problem, Cut(best.groups, found[1].forms, found[1].weight))
+
+
+def _early(problem: Problem, plan: StreamPlan, weigh: Weigh) -> tuple[Candidate, ...]:
+    """The groups of the plan, and what they leave for forms where sums have a place of their own from the beginning."""
+    early = replace(problem.for_forms(plan.forms), early_sums=True)
+    return weigh_all([measure_group(early, group, uses_of(early)) for group in plan.groups], weigh)
 
 
 def _in_slots(
@@ -156,8 +171,8 @@ def _ranked(plan: StreamPlan, limits: Limits, flash_per_ram: int | None) -> tupl
 
 
 def _weights(optimize: Optimize) -> Iterator[Weigh]:
-    """What may be minimized within a number of bytes: as `select` does; time, and less flash; and with little scratch,
-    which is easier to place."""
+    """What may be minimized within a number of bytes: as `select` does; time, or instructions, and less flash; and with
+    little scratch, which is easier to place."""
     price = PRICE[optimize]
     if price is None:
         yield lambda form: form.flash_bytes
@@ -165,6 +180,7 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
     yield lambda form: form.time + price * form.flash_bytes
     less = price // 4
     yield lambda form: form.time + less * form.flash_bytes
+    yield lambda form: 2 * form.cost.instructions + less * form.flash_bytes
     yield lambda form: form.time + less * form.flash_bytes + _SCRATCH_PRICE * form.scratch_bytes
 
 
@@ -173,10 +189,12 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
 
     How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
     """
+    slots: list[StreamPlan] = []
     for step in range(_ROOMS):
         found = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
         if found is not None:
-            return [found]
+            slots = [found]
+            break
     limit = ram
     plans: list[StreamPlan] = []
     for _ in range(_TRIES):
@@ -184,14 +202,20 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
         if cut is None:
             break
         if not limits.fit_flash(cut):
-            return plans
+            return slots or plans
         plan = plan_of(problem, cut)
         for share, work in _HARDER:
             if ram < plan.arena_bytes <= ram + ram // share:
                 plan = min(plan, plan_of(problem, cut, work), key=lambda one: one.arena_bytes)
+        if ram < plan.arena_bytes and plan.moves:
+            early = cheapest(_early(problem, plan, candidates[0].weigh), ram)
+            if early is not None and limits.fit_flash(early):
+                plan = plan_of(problem, Cut(plan.groups, early.forms, early.weight))
         if plan.arena_bytes <= ram:
-            return [plan]
+            return [min((*slots, plan), key=lambda one: one.time)]
         plans.append(plan)
-        limit = min(plan.lower_bound_bytes - 1, limit - limit // 100)
+        limit = min(plan.lower_bound_bytes - 1, limit - limit // _ROOM_STEPS)
+    if slots:
+        return slots
     fewest = smallest(candidates, limits.fit_flash)
     return plans if fewest is None else [*plans, plan_of(problem, fewest[1])]

@@ -153,7 +153,7 @@ def _ending(problem: Problem, stop: int, places: frozenset[int]) -> Iterator[Gro
                 yield Group(start, stop, turns)
 
 
-def mixture(fast: Form, spare: Form, tight: tuple[int, int], turns: int) -> Form | None:
+def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form | None:
     """The fast form, but in some of the turns the other; None if they cannot share a step's function."""
     if fast.row is None or spare.row is None or fast.inplace != spare.inplace:
         return None
@@ -161,7 +161,7 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, int], turns: int) -> Form
         row.special is None or row.call.params or row.direct or row.accumulator_bytes for row in (fast.row, spare.row)
     ):
         return None
-    part = tight[1] - tight[0]
+    part = len(tight)
 
     def share(of_fast: int, of_spare: int) -> int:
         return (of_fast * (turns - part) + of_spare * part) // turns

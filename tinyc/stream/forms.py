@@ -47,14 +47,16 @@ def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int =
 
 
 def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, Tensor]:
-    """Every tensor of the arena, with the rows of the image that it is under one of its names."""
+    """Every tensor of the arena, with the rows of the image that it is under one of the names that layers know."""
+    known = {name for node in graph.nodes if not all_ops()[node.op].view for name in (*node.inputs, *node.outputs)}
     heights: dict[str, set[int]] = {}
     for name, value in graph.values.items():
         if views.get(name, name) not in graph.consts:
-            heights.setdefault(views.get(name, name), set()).add(height_of(value.shape))
+            found = heights.setdefault(views.get(name, name), set())
+            found |= {height_of(value.shape)} if name in known else set()
     tensors = {}
-    for name, known in heights.items():
-        tall = known - {1}
+    for name, found in heights.items():
+        tall = found - {1}
         rows = tall.pop() if len(tall) == 1 else 1
         tensors[name] = Tensor(name, rows, graph.values[name].size_bytes // rows)
     return tensors
@@ -77,11 +79,24 @@ def _layer(
         walk = _walk(min((f for _, f in offered), key=lambda f: _window_bytes(f, tensors[reads[0]])))
         rows = tuple(_row_form(c, f, names, reads) for c, f in offered if _walk(f) == walk)
     walks = dict.fromkeys(found for found in map(_walk, (f for _, f in offered)) if walk and found.rows > walk.rows)
-    wider = tuple(
+    others = [
         (other, useful([_row_form(c, f, names, reads) for c, f in offered if _walk(f) == other])) for other in walks
-    )
+    ]
     whole = tuple(whole_form(graph, node, choice, names) for choice in choices)
-    return Layer(node.name, reads, node.outputs, walk, useful(rows), useful(whole), wider)
+    rows = useful(rows)
+    return Layer(node.name, reads, node.outputs, walk, rows, useful(whole), tuple(_worthwhile(rows, others)))
+
+
+def _worthwhile(
+    rows: Sequence[Form], wider: Sequence[tuple[Walk, tuple[Form, ...]]]
+) -> Iterator[tuple[Walk, tuple[Form, ...]]]:
+    """The walks of more rows per call that are faster than all of fewer, with every phase."""
+    fastest = {1: min((form.time for form in rows), default=0)}
+    for walk, forms in wider:
+        fastest[walk.rows] = min(fastest.get(walk.rows, forms[0].time), forms[0].time)
+    for walk, forms in wider:
+        if fastest[walk.rows] < min(time for count, time in fastest.items() if count < walk.rows):
+            yield walk, forms
 
 
 def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, Tensor]) -> bool:
@@ -112,7 +127,7 @@ def _walk(form: RowForm) -> Walk:
 
 def rows_read(rows: Rows, call: int) -> tuple[int, ...]:
     """The input rows inside the tensor that a call needs for the rows that it makes, ascending."""
-    taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in rows.made(call) for k in range(rows.k_h)}
+    taps = {rows.begins(r) + k * rows.dilation for r in rows.made(call) for k in range(rows.k_h)}
     return tuple(sorted(i for i in taps if 0 <= i < rows.in_h))
 
 
@@ -124,7 +139,7 @@ def phases(form: RowForm) -> Iterator[RowForm]:
         return
     for phase in range(1, rows.out_rows):
         moved = replace(rows, phase=phase)
-        part = moved.calls / rows.calls
+        part = 1.0 if form.only_made else moved.calls / rows.calls
         cost = replace(form.cost, instructions=int(form.cost.instructions * part), cycles=int(form.cost.cycles * part))
         yield replace(form, call=replace(form.call, rows=moved), cost=cost)
 

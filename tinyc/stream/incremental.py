@@ -11,7 +11,7 @@ another function.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
@@ -19,14 +19,6 @@ from tinyc.kernels import Cost, RowForm, Rows
 from tinyc.select import Choice
 from tinyc.stream.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
 from tinyc.stream.problem import Form, Layer, Problem, Tensor, Walk
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A tensor whose rows are moments: new rows per call, and the rows that its readers need from before."""
-
-    new: int
-    kept: int
 
 
 def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
@@ -77,6 +69,8 @@ def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int)
         rows = _geometry(layer, found)
         if rows is None:
             raise _stopped(node, "needs all rows at once")
+        if rows.starts is not None:
+            raise _stopped(node, "makes several rows of one")
         last = (rows.out_h - 1) * rows.stride - rows.pad_top + (rows.k_h - 1) * rows.dilation
         if rows.pad_top > 0 or last >= rows.in_h:
             raise _stopped(node, f"pads in time, {rows.pad_top} rows before and {max(last - rows.in_h + 1, 0)} after")

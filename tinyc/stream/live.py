@@ -11,6 +11,8 @@ from itertools import accumulate
 
 from tinyc.stream.problem import WHOLE, Form, Layer, Problem, Tensor, Turn
 
+TURN_BITS = 32  # turns that generated code tells apart one by one
+
 
 @dataclass(frozen=True, slots=True)
 class Uses:
@@ -42,11 +44,11 @@ class Load:
         """Live bytes with the form's scratch, which is the same in all turns."""
         return max(self.inplace.get(form.inplace, self.turns)) + form.scratch_bytes
 
-    def tight(self, form: Form, limit: int) -> tuple[int, int]:
-        """The turns [first, end) around those in which the form's scratch is too much."""
+    def tight(self, form: Form, limit: int) -> tuple[int, ...]:
+        """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""
         room = limit - form.scratch_bytes
         found = [turn for turn, live in enumerate(self.inplace.get(form.inplace, self.turns)) if live > room]
-        return (found[0], found[-1] + 1) if found else (0, 0)
+        return tuple(range(found[0], found[-1] + 1)) if found and len(self.turns) > TURN_BITS else tuple(found)
 
 
 def uses_of(problem: Problem) -> Uses:
@@ -191,7 +193,7 @@ def loads_of(problem: Problem, turns: Sequence[Turn], start: int, stop: int, use
         walk = problem.layers[index].walk
         if walk is not None and walk.accumulates and turns[0][1] != WHOLE:
             own = [number for number, turn in enumerate(turns) if turn[0] == index]
-            changes[own[0]] += round_up(walk.accumulator_bytes, problem.unit)
+            changes[0 if problem.early_sums else own[0]] += round_up(walk.accumulator_bytes, problem.unit)
             changes[own[-1] + 1] -= round_up(walk.accumulator_bytes, problem.unit)
     live = list(accumulate(changes))
     numbers: dict[int, list[int]] = {index: [] for index in range(start, stop)}

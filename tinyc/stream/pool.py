@@ -2,20 +2,22 @@
 
 The rows of a contiguous tensor are members of one block, each with its own lifetime; so is a row that is made in place
 of another. What places them is the planner's own `arena.place`, or `ends.py` where that finds less, or `slots.py` where
-forms were chosen for it.
+forms were chosen for it; or `compact.py`, where moving rows from turn to turn makes the arena smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.stream.compact import Kinds, Places, place_with_moves
 from tinyc.stream.cuts import Cut
 from tinyc.stream.ends import place_from_ends
 from tinyc.stream.live import dying_rows, is_inside, lifetimes, round_up, uses_of
-from tinyc.stream.problem import WHOLE, Form, Group, Piece, Problem, StreamPlan, Turn
+from tinyc.stream.problem import WHOLE, Form, Group, Move, Piece, Problem, StreamPlan, Turn
 from tinyc.stream.slots import place_in_slots
 
 WORK = 150_000  # of `place`, where several plans are compared
@@ -32,6 +34,7 @@ class _Pool:
     aligns: list[int] = field(default_factory=list)
     where: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (block, offset in it)
     scratch: set[int] = field(default_factory=set)  # blocks
+    tall: set[int] = field(default_factory=set)  # blocks whose rows lie one after another
 
     def add(self, key: Key, size: int, born: int, dies: int, align: int) -> None:
         """A block of its own, alive in turns born .. dies."""
@@ -46,9 +49,9 @@ class _Pool:
             self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies + 1))
 
 
-def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0) -> StreamPlan:
+def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0, moves: bool = True) -> StreamPlan:
     """The plan of a cut: an address for every row and all scratch. Not yet validated. room: bytes in which rows may
-    have slots, which is tried first; 0: they have not."""
+    have slots, which is tried first; 0: they have not. moves: rows may move, if that makes the arena smaller."""
     problem = problem.for_forms(cut.forms)
     turns = tuple(turn for group in cut.groups for turn in group.turns)
     uses = uses_of(problem)
@@ -63,34 +66,79 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0) -> Stre
     bound = _lower_bound(blocks, len(turns), problem.unit)
     scratch = [number for number, i in enumerate(used) if i in pool.scratch]
     starts = (place_in_slots(layout, scratch, room) if room else None) or _starts(layout, scratch, bound, work)
-    offsets = dict.fromkeys(range(len(pool.members)), 0) | dict(zip(used, starts, strict=True))
-    at = {key: offsets[block] + inside for key, (block, inside) in pool.where.items()}
+    reached = height(layout, starts)
+    found: Places = {i: [(0, at)] for i, at in enumerate(starts)}
+    if moves and reached > _enough(bound) and not problem.hop:
+        kinds = Kinds(frozenset(scratch), frozenset(number for number, i in enumerate(used) if i in pool.tall))
+        moved = place_with_moves(layout, kinds, range(round_up(bound, problem.unit), reached, problem.unit))
+        found = moved or found
+        reached = max(at + blocks[i].size for i, own in found.items() for _, at in own)
+    at = _At(pool.where, {i: found[number] for number, i in enumerate(used)})
     return StreamPlan(
         problem=problem,
         groups=cut.groups,
         forms=cut.forms,
         row_offsets={
-            name: tuple(at[name, row] for row in range(tensor.rows)) for name, tensor in problem.tensors.items()
+            name: tuple(at.of((name, row), lives[name][row][0]) for row in range(tensor.rows))
+            for name, tensor in problem.tensors.items()
         },
         scratch_offsets=_scratch_offsets(problem, cut.forms, turns, at),
         accumulator_offsets={
-            problem.layers[turn[0]].node: at[key] for turn in turns if (key := _accumulator(problem, turn)) in at
+            problem.layers[turn[0]].node: at.of(key) for turn in turns if (key := _accumulator(problem, turn)) in at
         },
         pieces=tuple(_pieces(problem, cut.forms, turns, lives, at)),
-        arena_bytes=round_up(height(layout, starts), problem.unit),
+        arena_bytes=round_up(reached, problem.unit),
         lower_bound_bytes=bound,
         arena_align=16,
+        moves=tuple(_moves(problem, lives, at)),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where every row and all scratch lies: blocks, and bytes in them."""
+
+    where: Mapping[Key, tuple[int, int]]
+    blocks: Places
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.where
+
+    def of(self, key: Key, turn: int = 0) -> int:
+        """In a turn; 0: nothing is ever there."""
+        block, inside = self.where.get(key, (-1, 0))
+        starts = [start for since, start in self.blocks.get(block, ()) if since <= turn]
+        return starts[-1] + inside if starts else 0
+
+    def stays(self, key: Key, born: int, dies: int) -> list[tuple[int, int]]:
+        """(turn, offset) where the bytes begin to be in a place."""
+        own = self.blocks.get(self.where[key][0], ())
+        return [(born, self.of(key, born)), *((t, self.of(key, t)) for t, _ in own if born < t <= dies)]
+
+
+def _moves(problem: Problem, lives: Mapping[str, Sequence[tuple[int, int]]], at: _At) -> list[Move]:
+    """In the order in which they are made: larger rows before others."""
+    found = []
+    for name, tensor in problem.tensors.items():
+        for row, (born, dies) in enumerate(lives[name]):
+            stays = at.stays((name, row), born, dies) if born <= dies else []
+            for (_, source), (turn, target) in pairwise(stays):
+                found.append(Move(turn, name, row, source, target, tensor.row_bytes))
+    return sorted(found, key=lambda move: (move.turn, -move.size))
+
+
 def _starts(layout: Layout, scratch: Sequence[int], bound: int, work: int) -> tuple[int, ...]:
-    """An offset for every block. Less than 1/256 above the lower bound is not worth a search."""
-    enough = bound + bound // 256
-    starts = place(layout, enough, work)
+    """An offset for every block."""
+    starts = place(layout, _enough(bound), work)
     reached = height(layout, starts)
-    if reached <= enough:
+    if reached <= _enough(bound):
         return starts
     return place_from_ends(layout, scratch, bound, reached, work) or starts
+
+
+def _enough(bound: int) -> int:
+    """Less than 1/256 above the lower bound is not worth a search."""
+    return bound + bound // 256
 
 
 def _scratch(problem: Problem, layer: int) -> str:
@@ -168,6 +216,8 @@ def _add_contiguous(
         pool.members.append([])
         pool.aligns.append(problem.unit)
     block, at = pool.where[host] if host else (len(pool.members) - 1, 0)
+    if tensor.rows > 1:
+        pool.tall.add(block)
     for row in range(tensor.rows):
         pool.put((name, row), block, at + row * tensor.row_bytes, tensor.row_bytes, *lives[name][row])
 
@@ -189,13 +239,13 @@ def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Se
 
 
 def _scratch_offsets(
-    problem: Problem, forms: Sequence[Form], turns: Sequence[Turn], at: Mapping[Key, int]
+    problem: Problem, forms: Sequence[Form], turns: Sequence[Turn], at: _At
 ) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for index, row in turns:
         if forms[index].scratch_bytes:
             node = problem.layers[index].node
-            place = at.get((_scratch(problem, index), max(row, 0)), 0)  # a turn may have none
+            place = at.of((_scratch(problem, index), max(row, 0)))  # a turn may have none
             found[node] = (*found.get(node, ()), place)
     return found
 
@@ -226,21 +276,23 @@ def _pieces(
     forms: Sequence[Form],
     turns: Sequence[Turn],
     lives: Mapping[str, Sequence[tuple[int, int]]],
-    at: Mapping[Key, int],
+    at: _At,
 ) -> Iterator[Piece]:
     for name, tensor in problem.tensors.items():
         for row, (born, dies) in enumerate(lives[name]):
-            if born <= dies:
-                yield Piece(name, row, at[name, row], tensor.row_bytes, born, dies)
+            stays = at.stays((name, row), born, dies) if born <= dies else []
+            ends = [since - 1 for since, _ in stays[1:]] + [dies]
+            for (since, offset), end in zip(stays, ends, strict=True):
+                yield Piece(name, row, offset, tensor.row_bytes, since, end)
     spans: dict[Key, tuple[int, int, int]] = {}
     for number, turn in enumerate(turns):
         index, row = turn
         if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            yield Piece(*key, at[key], size, number, number)
+            yield Piece(*key, at.of(key), size, number, number)
         walk = problem.layers[index].walk
         key = _accumulator(problem, turn)
         if row != WHOLE and walk is not None and key in at:
             spans[key] = (spans.get(key, (number,))[0], number, walk.accumulator_bytes)
     for key, (born, dies, size) in spans.items():
-        yield Piece(*key, at[key], size, born, dies)
+        yield Piece(*key, at.of(key), size, born, dies)

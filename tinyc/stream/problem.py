@@ -45,8 +45,8 @@ class Form:
     """One way to run a layer: a kernel with what it takes and costs.
 
     row: how the kernel is called by rows; None: whole. inplace: tensors that the layer reads, of which
-    dying rows (whole: all of it) may become the output. tight: turns [first, end) that run as `spare` says, with less
-    scratch than the others.
+    dying rows (whole: all of it) may become the output. tight: turns that run as `spare` says, with less scratch than
+    the others, ascending.
     """
 
     choice: Choice
@@ -54,7 +54,7 @@ class Form:
     cost: Cost
     inplace: tuple[str, ...] = ()
     spare: RowForm | None = None
-    tight: tuple[int, int] = (0, 0)
+    tight: tuple[int, ...] = ()
 
     @property
     def scratch_bytes(self) -> int:
@@ -63,7 +63,7 @@ class Form:
 
     def scratch_at(self, turn: int) -> int:
         """Bytes in a turn."""
-        if self.spare is not None and self.tight[0] <= turn < self.tight[1]:
+        if self.spare is not None and turn in self.tight:
             return self.spare.scratch_bytes
         return self.cost.scratch_bytes
 
@@ -147,7 +147,8 @@ class Problem:
 
     views: a reshaped value -> its tensor. unit: rows, scratch and tensors start at multiples of it.
     hop: > 0: the turns are those of one call of an incremental library, which takes so many new input rows. kept: the
-    first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call.
+    first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call. early_sums:
+    accumulators count as alive from the first turn of their group on, as their place is where rows move (`compact.py`).
     """
 
     layers: tuple[Layer, ...]
@@ -160,6 +161,7 @@ class Problem:
     scratch_unit: int = 8
     hop: int = 0
     kept: Mapping[str, int] = field(default_factory=dict)
+    early_sums: bool = False
 
     def tensor_of(self, value: str) -> str:
         return self.views.get(value, value)
@@ -212,12 +214,25 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """A row goes from one place to another before a turn, and before rows of the input arrive for it."""
+
+    turn: int
+    tensor: str
+    row: int
+    source: int
+    target: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamPlan:
     """The order of the turns, the form of every layer, and the place of every row.
 
-    forms: by layer. row_offsets: by tensor, of each row; contiguous tensors too. scratch_offsets: by node, of each
-    turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no placement is smaller, for these
-    turns and forms. pieces: everything above as rectangles over turns and bytes.
+    forms: by layer. row_offsets: by tensor, of each row when it is made; contiguous tensors too. scratch_offsets: by
+    node, of each turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no
+    placement is smaller, for these turns and forms. pieces: everything above as rectangles over turns and bytes. moves:
+    in the order in which they are made.
     """
 
     problem: Problem
@@ -230,6 +245,7 @@ class StreamPlan:
     arena_bytes: int
     lower_bound_bytes: int
     arena_align: int
+    moves: tuple[Move, ...] = ()
 
     @property
     def gap_bytes(self) -> int:
@@ -260,6 +276,11 @@ class StreamPlan:
     def flash_bytes(self) -> int:
         """Estimated, of all kernels and constants."""
         return sum(form.flash_bytes for form in self.forms)
+
+    def place(self, tensor: str, row: int, turn: int) -> int:
+        """Where a row lies in a turn."""
+        moved = [m.target for m in self.moves if (m.tensor, m.row) == (tensor, row) and m.turn <= turn]
+        return moved[-1] if moved else self.row_offsets[tensor][row]
 
     def offset(self, value: str) -> int:
         """Where a value starts in the arena. Only the rows of a contiguous one lie behind each other there."""

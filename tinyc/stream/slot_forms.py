@@ -175,7 +175,7 @@ class _Slots:
             if form.scratch_bytes:
                 sizes = np.full(len(numbers), round_up(form.scratch_bytes, self.problem.scratch_unit))
                 if form.spare is not None:
-                    sizes[slice(*form.tight)] = round_up(form.spare.scratch_bytes, self.problem.scratch_unit)
+                    sizes[list(form.tight)] = round_up(form.spare.scratch_bytes, self.problem.scratch_unit)
                 room[numbers] -= sizes
         if room.min(initial=0) < 0:
             return False
@@ -217,5 +217,5 @@ def _mixtures(layer: Layer, load: Load) -> Iterator[Form]:
         for spare in layer.row_forms:
             if spare.inplace == fast.inplace and spare.scratch_bytes < fast.scratch_bytes and fast.time < spare.time:
                 for tight in spans:
-                    if tight != (0, len(live)) and (mixed := mixture(fast, spare, tight, len(live))) is not None:
+                    if len(tight) < len(live) and (mixed := mixture(fast, spare, tight, len(live))) is not None:
                         yield mixed

@@ -50,11 +50,11 @@ class _Grid:
         self.offsets = [-1] * len(blocks)
         self.places: dict[int, list[int]] = {}
         for i in tall:
-            self.offsets[i] = _highest(self._taken(i), height - blocks[i].size, blocks[i].align)
+            self.offsets[i] = highest(taken(layout, self.offsets, i), height - blocks[i].size, blocks[i].align)
             if self.offsets[i] < 0:
                 self.places[i] = []
         for i in small:
-            self.offsets[i] = _lowest(self._taken(i), blocks[i].align)
+            self.offsets[i] = lowest(taken(layout, self.offsets, i), blocks[i].align)
             if self.offsets[i] + blocks[i].size > height:
                 self.places[i] = []
         align = max((blocks[i].align for i in rows), default=1)
@@ -66,29 +66,13 @@ class _Grid:
 
     def _places(self, i: int) -> list[int]:
         """Where a block may be beside what has one place, highest first."""
-        block, taken = self.layout.blocks[i], self._taken(i)
+        block, held = self.layout.blocks[i], taken(self.layout, self.offsets, i)
         most = self.height - block.size
         found = {-(-at // block.align) * block.align for at in range(self.base, most + 1, self.unit)}
         if i in self.scratch:
-            found.add(_highest(taken, most, block.align))
-        free = (at for at in found if 0 <= at <= most and not any(low < at < high for low, high in taken))
+            found.add(highest(held, most, block.align))
+        free = (at for at in found if 0 <= at <= most and not any(low < at < high for low, high in held))
         return sorted(free, reverse=True)
-
-    def _taken(self, i: int) -> list[Interval]:
-        """The offsets that the blocks placed so far forbid, as open intervals that do not overlap, ascending."""
-        found = sorted(
-            (self.offsets[j] + low, self.offsets[j] + high)
-            for j, ways in self.layout.forbidden[i].items()
-            if self.offsets[j] >= 0
-            for low, high in ways
-        )
-        joined: list[Interval] = []
-        for low, high in found:
-            if joined and low < joined[-1][1]:
-                joined[-1] = (joined[-1][0], max(joined[-1][1], high))
-            else:
-                joined.append((low, high))
-        return joined
 
 
 class _Tabu:
@@ -161,18 +145,37 @@ class _Tabu:
         return tuple(offsets)
 
 
-def _highest(taken: Sequence[Interval], most: int, step: int) -> int:
-    """The largest multiple of step up to `most` that is not taken; negative: there is none."""
+def taken(layout: Layout, offsets: Sequence[int], i: int) -> list[Interval]:
+    """The offsets that the blocks placed so far forbid a block, as open intervals that do not overlap, ascending.
+    offsets: negative where a block has none."""
+    found = sorted(
+        (offsets[j] + low, offsets[j] + high)
+        for j, ways in layout.forbidden[i].items()
+        if offsets[j] >= 0
+        for low, high in ways
+    )
+    joined: list[Interval] = []
+    for low, high in found:
+        if joined and low < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def highest(held: Sequence[Interval], most: int, step: int) -> int:
+    """The largest multiple of step up to `most` that is in none of the intervals; negative: there is none."""
     at = most // step * step
-    for low, high in reversed(taken):
+    for low, high in reversed(held):
         if low < at < high:
             at = low // step * step
     return at
 
 
-def _lowest(taken: Sequence[Interval], step: int) -> int:
+def lowest(held: Sequence[Interval], step: int) -> int:
+    """The least multiple of step that is in none of the intervals."""
     at = 0
-    for low, high in taken:
+    for low, high in held:
         if low < at < high:
             at = -(-high // step) * step
     return at

@@ -55,13 +55,20 @@ def _timed(graph: Graph, node: Node) -> list[str]:
 
 
 def _windowed(graph: Graph, node: Node) -> bool:
-    moves = hasattr(node.attrs, "pad") and hasattr(node.attrs, "stride")
+    moves = hasattr(node.attrs, "pad") and hasattr(node.attrs, "stride") and node.op != "transpose_conv2d"
     return moves and not all_ops()[node.op].view and _rows(graph, node.outputs[0]) > 1
 
 
 def _needed(graph: Graph, node: Node, made: Span) -> Span:
     """The moments of an input that a layer needs to make those of its output."""
     if not _windowed(graph, node):
+        rows = {_rows(graph, name) for name in (*_timed(graph, node), node.outputs[0])}
+        if len(rows) > 1:
+            raise TinycError(
+                f"{node.op} '{node.name}' changes the number of moments: {' and '.join(map(str, sorted(rows)))} rows",
+                node.where,
+                "--stream-unpadded knows windows with strides, and what works moment by moment",
+            )
         return made
     attrs, (begin, end) = node.attrs, made
     kernel = attrs.kernel.h if hasattr(attrs, "kernel") else _kernel_height(graph, node)

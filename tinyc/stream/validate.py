@@ -60,6 +60,13 @@ def _check_places(plan: StreamPlan) -> None:
         _require(not form.scratch_bytes or len(places) > 0, f"scratch of '{layer.node}' has no place")
         spans += [(f"scratch of '{layer.node}'", at, form.scratch_at(turn)) for turn, at in enumerate(places)]
         _require(all(at % problem.scratch_unit == 0 for at in places), f"scratch of '{layer.node}' is not aligned")
+    for move in plan.moves:
+        tensor = problem.tensors[move.tensor]
+        spans += [(f"row {move.row} of '{move.tensor}', moved,", at, move.size) for at in (move.source, move.target)]
+        _require(move.size == tensor.row_bytes, f"a part of a row of '{move.tensor}' moves")
+        _require(move.target % problem.unit == 0, f"a row of '{move.tensor}' is not aligned")
+        stays = problem.is_resident(move.tensor) or move.tensor in problem.outputs or problem.hop
+        _require(not stays, f"a row of '{move.tensor}' moves, which must stay")
     for what, at, size in spans:
         _require(0 <= at <= plan.arena_bytes - size, f"{what} leaves the arena")
     for name, tensor in problem.tensors.items():
@@ -83,6 +90,8 @@ class _Replay:
         self.number = {row: i for i, row in enumerate(names)}
         self.left = self._reads_left()
         self.arrived = dict.fromkeys(self.problem.inputs, 0)
+        self.places = {row: plan.row_offsets[row[0]][row[1]] for row in names}  # they change where rows move
+        self.moves = list(plan.moves)
 
     def _reads_left(self) -> dict[Row, int]:
         """How often each row will be read; once more for outputs, which nobody may overwrite."""
@@ -115,12 +124,26 @@ class _Replay:
                 if self.left[name, row]:
                     self._claim((name, row), "the caller")
         accumulators: dict[int, tuple[int, int]] = {}
-        for index, row in self.plan.turns:
+        for number, (index, row) in enumerate(self.plan.turns):
+            self._move(number)
             self._turn(index, row, accumulators)
+        _require(not self.moves, "a row moves after the last turn")
         for name, tensor in self.problem.tensors.items():
             for row in range(tensor.rows):
                 if name in self.problem.outputs or self.problem.stays(name, row):
                     _require(self._intact((name, row)), f"row {row} of '{name}' is overwritten before the end")
+
+    def _move(self, turn: int) -> None:
+        """Rows that move before a turn."""
+        while self.moves and self.moves[0].turn == turn:
+            move = self.moves.pop(0)
+            row = (move.tensor, move.row)
+            what = f"row {move.row} of '{move.tensor}'"
+            _require(self.places[row] == move.source, f"{what} moves from where it is not")
+            _require(self._intact(row), f"{what} moves when its bytes are overwritten")
+            self._release(row)
+            self.places[row] = move.target
+            self._claim(row, f"a move of {what}")
 
     def _turn(self, index: int, row: int, accumulators: dict[int, tuple[int, int]]) -> None:
         layer, form = self.problem.layers[index], self.plan.forms[index]
@@ -196,7 +219,7 @@ class _Replay:
         self.owner[there] = owned
 
     def _bytes(self, row: Row) -> slice:
-        at = self.plan.row_offsets[row[0]][row[1]]
+        at = self.places[row]
         return slice(at, at + self.problem.tensors[row[0]].row_bytes)
 
     def _intact(self, row: Row) -> bool:

@@ -33,15 +33,15 @@ def with_wider(
     search = _Search(problem)
     plain = weigh_all(measured, _time)
     least = smallest(plain, allowed)
-    if ram is not None and (least is None or least[0] > ram):
+    limit = least[0] if least else max(option.need for c in plain for options in c.options for option in options)
+    if ram is not None and limit > ram:
         for room in _ROOM:
             search.widen(cheapest(plain, int(ram * room)), int(ram * room))
-        return (*measured, *search.found)
-    limit = least[0] if least else max(option.need for c in plain for options in c.options for option in options)
+        limit = ram if least is None else 0  # what is too slow by single rows need not be
     while cut := cheapest(plain, int(limit * _STEP)):
         limit = int(limit * _STEP)
         search.widen(cut, limit)
-    return (*measured, *search.found)
+    return tuple(sorted((*measured, *search.found), key=lambda one: one.group.stop))
 
 
 def _time(form: Form) -> int:

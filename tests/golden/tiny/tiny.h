@@ -1,4 +1,4 @@
-/* tiny: tiny.tflite, compiled by tinyc 0.0.0. Generated; do not edit.
+/* tiny: tiny.tflite, compiled by tinyc 0.0.0 for cortex-m0plus. Generated; do not edit.
  *
  *   static tiny_arena_t arena;
  *   fill tiny_input_0(&arena); tiny_run(&arena); read tiny_output_0(&arena);
@@ -48,12 +48,13 @@ typedef struct {
 #define TINY_INPUT_0_ZERO_POINT (-3)
 int8_t *tiny_input_0(void *arena);
 
-/* The integer of a real value, rounded half away from zero and saturated. */
+/* The integer of a real value, rounded half away from zero and saturated; of NaN the least. */
 static inline int8_t tiny_quantize_input_0(float real)
 {
     const float lo = -125.0f, hi = 130.0f;
     float q = real / 0.0500000007f;
-    q = q < lo ? lo : q > hi ? hi : q;
+    q = q > lo ? q : lo;
+    q = q < hi ? q : hi;
     return (int8_t)((int32_t)(q < 0.0f ? q - 0.5f : q + 0.5f) - 3);
 }
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from tinyc.codegen.rows import direct as rows_direct
 from tinyc.codegen.rows import fast as rows_fast
-from tinyc.codegen.stream import Fit, packed, stream, twin_text, wide
+from tinyc.codegen.stream import Fit, fours, packed, stream, twin_text, wide
 from tinyc.codegen.thumb import Work
 from tinyc.codegen.weighted import conv, layer
 from tinyc.codegen.weighted.pixels import pixels_function
@@ -34,8 +34,10 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
     pairs = _pairs_form(work, family, in_place)
     solo = solo_layer(work.layer) if work.pixels % 2 and work.is_direct else None
     found = [pairs] if solo is None else [_solo_form(work, solo, family, in_place), pairs]
+    if fit in (wide, fours) and not fpu:  # once for weights of a kind
+        found += rows_fast.row_forms(site, p)
     if fit is wide and not fpu:
-        found += [*rows_fast.row_forms(site, p), *rows_direct.row_forms(site, p)]
+        found += rows_direct.row_forms(site, p)
     return tuple(found)
 
 

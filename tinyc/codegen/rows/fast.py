@@ -9,6 +9,7 @@ the input of the next has been read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from tinyc.codegen.finish import GROUP, Finish
 from tinyc.codegen.rows.fast_text import Row, functions
 from tinyc.codegen.rows.proof import factors_of, has_third, proof, unit_of
 from tinyc.codegen.rows.tiles import RowTiles
+from tinyc.codegen.rows.twice import twice
 from tinyc.codegen.stream import Matrix
 from tinyc.kernels import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.ops.base import Site
@@ -35,7 +37,17 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
     nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
-    return tuple(found for forms in nested for together in (1, 2) for found in _forms(site, p, *forms, together))
+    found = [form for forms in nested for together in (1, 2) for form in _forms(site, p, *forms, together)]
+    return (*found, *_less_scratch(found, p))
+
+
+def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
+    """Two rows per call in less scratch than all forms for two rows take, by those for one."""
+    pairs = [form for form in found if form.call.rows is not None and form.call.rows.out_rows > 1]
+    for one in found:
+        form = twice(one, p.x_zero)
+        if form and all(form.scratch_bytes < pair.scratch_bytes for pair in pairs if pair.inplace == form.inplace):
+            yield form
 
 
 def _forms(site: Site, p: ConvParams, vertical: Form, form: Form, together: int) -> list[RowForm]:

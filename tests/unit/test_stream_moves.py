@@ -1,0 +1,130 @@
+"""Rows that move between turns: the arena that it saves, plans that run, libraries, what the validator refuses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import HOST_ISA, run_program
+from tests.unit.stream_cases import NUMERICS, Machine, random_sample
+from tests.unit.test_stream_ends import bound_of, layout_of
+from tests.unit.test_stream_wider import network
+from tinyc.emit.library import Info, emit_library
+from tinyc.lower_rows import lower_streamed
+from tinyc.native import load_library
+from tinyc.plan.validate import InvalidPlanError
+from tinyc.reference import run_int
+from tinyc.select import candidates
+from tinyc.stream import StreamPlan, validate
+from tinyc.stream.compact import Kinds, place_with_moves
+from tinyc.stream.cuts import cheapest, measure, weigh_all
+from tinyc.stream.forms import problem_of
+from tinyc.stream.pool import plan_of
+
+LIMITS = {False: (720, 1140), True: (760, 1130)}  # bytes for which rows move
+
+
+def plan_with_moves(by_rows: bool, limit: int) -> tuple[StreamPlan, StreamPlan]:
+    """A plan whose rows move, and the same turns and forms without."""
+    problem = problem_of(network(), candidates(network(), HOST_ISA, NUMERICS), by_rows=by_rows)
+    cut = cheapest(weigh_all(measure(problem), lambda form: form.time), limit)
+    assert cut is not None
+    return plan_of(problem, cut, work=1), plan_of(problem, cut, work=1, moves=False)
+
+
+CASES = [(by_rows, limit) for by_rows, limits in LIMITS.items() for limit in limits]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("arriving", [False, True])
+def test_nothing_overlaps_and_the_bound_is_reached(seed: int, arriving: bool) -> None:
+    """Rows of one size, scratch, sums, and rows of an input that are smaller."""
+    rng = random.Random(seed)
+    blocks = [(64, turn, turn + rng.randint(2, 6), 4) for turn in range(40) for _ in range(rng.randint(0, 2))]
+    blocks += [(16, turn, turn + 3, 4) for turn in range(0, 38, 2)] * arriving
+    blocks += [(24, 0, 40, 4)]
+    kinds = Kinds(frozenset(range(len(blocks), len(blocks) + 14)), frozenset())
+    blocks += [(rng.choice([40, 104, 216]), turn, turn + 1, 8) for turn in range(0, 42, 3)]
+    layout = layout_of(blocks)
+    bound = bound_of(layout)
+    places = place_with_moves(layout, kinds, range(bound, 2 * bound, 4))
+    assert places is not None
+    ends = []
+    for turn in range(max(block.dies for block in layout.blocks)):
+        there = sorted(
+            ([at for since, at in places[i] if since <= turn][-1], block.size)
+            for i, block in enumerate(layout.blocks)
+            if block.born <= turn < block.dies
+        )
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(there))
+        ends.append(max((at + size for at, size in there), default=0))
+    assert max(ends) <= bound + 8  # scratch begins at multiples of 8
+
+
+def test_rows_that_leave_no_room_have_no_places() -> None:
+    layout = layout_of([(64, 0, 3, 4), (64, 1, 4, 4), (64, 2, 5, 4)])
+    kinds = Kinds(frozenset(), frozenset())
+    assert place_with_moves(layout, kinds, range(64, 192, 4)) is None
+    assert place_with_moves(layout, kinds, range(64, 196, 4)) is not None
+
+
+@pytest.mark.parametrize(("by_rows", "limit"), CASES)
+def test_every_row_is_right_where_rows_move(by_rows: bool, limit: int) -> None:
+    plan, still = plan_with_moves(by_rows, limit)
+    assert plan.moves
+    assert not still.moves
+    assert plan.arena_bytes < still.arena_bytes
+    for one in (plan, still):
+        validate(one)
+        assert Machine(network(), one, NUMERICS, random_sample(network(), 5)).run() == []
+
+
+def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
+    for i, move in enumerate(plan.moves):
+        before, after = plan.moves[:i], plan.moves[i + 1 :]
+        yield replace(plan, moves=(*before, *after))
+        yield replace(plan, moves=(*before, replace(move, target=move.target + 1), *after))
+        yield replace(plan, moves=(*before, replace(move, source=move.source + 4), *after))
+        yield replace(plan, moves=(*before, replace(move, size=move.size - 4), *after))
+        yield replace(plan, moves=(*before, replace(move, turn=len(plan.turns)), *after))
+        alive = next(p for p in plan.pieces if p.born < move.turn < p.dies and p.offset != move.source)
+        yield replace(plan, moves=(*before, replace(move, target=alive.offset), *after))
+
+
+@pytest.mark.parametrize(("by_rows", "limit"), CASES)
+def test_the_validator_refuses_wrong_moves(by_rows: bool, limit: int) -> None:
+    plan, _ = plan_with_moves(by_rows, limit)
+    for mistake in broken(plan):
+        with pytest.raises(InvalidPlanError):
+            validate(mistake)
+
+
+def test_bytes_of_a_library_whose_rows_move() -> None:
+    graph = network()
+    plan, _ = plan_with_moves(False, LIMITS[False][1])
+    inputs = [random_sample(graph, n) for n in range(3)]
+    outputs = run_program(graph, lower_streamed(graph, plan, NUMERICS, "unit"), inputs)
+    for sample, got in zip(inputs, outputs, strict=True):
+        wanted = run_int(graph, sample, NUMERICS)
+        for name, array in zip(graph.outputs, got, strict=True):
+            np.testing.assert_array_equal(array, wanted[name])
+
+
+def test_bytes_of_a_library_that_takes_rows_and_moves_them(tmp_path: Path) -> None:
+    graph = network()
+    plan, _ = plan_with_moves(True, LIMITS[True][1])
+    program = lower_streamed(graph, plan, NUMERICS, "unit")
+    for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
+        (tmp_path / name).write_text(text)
+    library = load_library(tmp_path)
+    for seed in range(3):
+        sample = random_sample(graph, seed)[graph.inputs[0]]
+        wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
+        for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
+            np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
