@@ -106,3 +106,64 @@ def reciprocal(x: npt.ArrayLike, integer_bits: int) -> tuple[Raw, Raw]:
     headroom = 32 - np.frexp(x.astype(np.float64))[1].astype(np.int64)  # leading zeros of 32 bits
     fraction = (x << headroom) - (1 << 31)
     return one_over_one_plus_x_for_x_in_0_1(fraction), integer_bits - headroom
+
+
+_HALF_SQRT_2 = _q(math.sqrt(2) / 2, 31)
+_ROOT_STEPS = 5  # of Newton's iteration
+
+
+def inverse_root(v: int) -> tuple[int, int]:
+    """(m, s) with 1 / sqrt(v) ~ m * 2^(-31 - s), v >= 0: Newton's iteration on v, scaled to Q3.28. 0 counts as 1.
+
+    TensorFlow Lite's `GetInvSqrtQuantizedMultiplierExp`.
+    """
+    if v <= 1:
+        return ONE_Q0, 0
+    down = 11
+    while v >= 1 << 29:
+        v, down = v // 4, down + 1
+    pairs = (32 - v.bit_length() - 1) // 2 - 1
+    half = int(rounding_divide_by_pot((v << 2 * pairs) >> 1, 1))
+    x = 1 << 28  # 1 in Q3.28
+    for _ in range(_ROOT_STEPS):
+        cube = _saturated_left(_product(_product(x, x), x), 6)
+        x = _saturated_left(_product((1 << 28) + (1 << 27), x) - _product(half, cube), 3)
+    root, down = _product(x, _HALF_SQRT_2), down - pairs
+    return (root << -down, 0) if down < 0 else (root, down)
+
+
+def _product(a: int, b: int) -> int:
+    return int(_mul(a, b))
+
+
+def _saturated_left(x: int, bits: int) -> int:
+    return max(_INT32_MIN, min(_INT32_MAX, x << bits))
+
+
+_LOG_2 = _q(math.log(2), 31)
+_ROOT_OF_ROOT_HALF = _q(0.5**0.25, 31)
+_ALPHA_N = _q(11 / 240 * 2**0.25, 31)  # of the rational function that approximates log around 2^(-1/4)
+_ALPHA_D = _q(1 / 20 * 2**0.25, 31)
+_ALPHA_I = _q(2 / 2**0.25 - 2**0.25, 31)
+_ALPHA_F = _q(1 / 4 * 2**0.25, 31)
+
+
+def log_of_sum(x: int) -> int:
+    """log(x) in Q5.26 for x >= 1 in Q12.19, as TensorFlow Lite's `log_x_for_x_greater_than_or_equal_to_1` has it.
+
+    x is brought to r in about [2^-1/2, 1) by a power of 2, directly or over x / sqrt(2), whichever has less to shift.
+    """
+    zeros = 32 - x.bit_length()
+    shifted = _saturated_left(x, zeros - 1)
+    near = _saturated_left(_product(shifted, _HALF_SQRT_2), 1)
+    power = ((12 - zeros) << 25) + (1 << 23)
+    zeros_b = 31 - _product(x, _HALF_SQRT_2).bit_length()
+    r = min(near, _saturated_left(x, zeros_b))
+    power = max(power, ((12 - zeros_b) << 25) - (1 << 23))
+    p, q = (r + _ROOT_OF_ROOT_HALF + 1) >> 1, 2 * (r - _ROOT_OF_ROOT_HALF)
+    square = _product(q, q)
+    above = _product(q, r) + _product(_product(q, square), _ALPHA_N)
+    below = _product(p, _ALPHA_I + q + _product(_ALPHA_D, square)) + _product(_ALPHA_F, q)
+    inverse = int(one_over_one_plus_x_for_x_in_0_1(below))
+    scaled = int(rounding_divide_by_pot(above, 6))
+    return _saturated_left(_product(power, _LOG_2) + _product(scaled, inverse), 1)

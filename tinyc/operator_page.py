@@ -18,6 +18,7 @@ from tinyc.load.onnx.folding import FOLDABLE
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
 from tinyc.load.onnx.qoperator import SPELLINGS
 from tinyc.load.tflite import IMPORTERS as TFLITE
+from tinyc.load.tflite_folding import FOLDS
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op
 
@@ -41,6 +42,7 @@ kernel asks for. Nothing falls back to float.
 def operator_page() -> str:
     """The whole page, Markdown, ending in a newline. The same code gives the same text."""
     folded = ", ".join(f"`{name}`" for name in sorted({*FOLDABLE, "Constant"} - ONNX.keys()))
+    constant = ", ".join(f"`{name}`" for name in sorted({*FOLDS, "RANK", "ZEROS_LIKE"} - TFLITE.keys()))
     parts = [
         _HEAD,
         "## From ONNX\n",
@@ -49,6 +51,7 @@ def operator_page() -> str:
         f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
         "## From TFLite\n",
         _imports(TFLITE),
+        f"\nOnly of constants, and then computed when the model is loaded: {constant}.\n",
         "\n## Operators and their kernels\n",
         *(_operator(op) for op in all_ops().values()),
     ]

@@ -130,7 +130,7 @@ def run_program(
 
 
 def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
-    dtypes = {"f32": np.float32, "s8": np.int8, "u8": np.uint8, "s16": np.int16, "s32": np.int32}
+    dtypes = {"f32": np.float32, "s8": np.int8, "u8": np.uint8, "s16": np.int16, "s32": np.int32, "bool": np.bool_}
     values = [graph.values[name] for name in graph.outputs]
     found, at = [], 0
     for _ in range(count):

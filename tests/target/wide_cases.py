@@ -10,28 +10,37 @@ import numpy as np
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as weighted
-from tinyc.ir.graph import Graph, Quant, read_only
+from tinyc.ir.graph import Graph, Quant, Value, read_only
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import RELU6, Padding, Pair
+from tinyc.ops.broadcast import Broadcast
+from tinyc.ops.choose import Choose
 from tinyc.ops.clip import Clip
+from tinyc.ops.compare import Compare
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.div import Div
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.gather import Gather
+from tinyc.ops.l2_normalize import L2Normalize
 from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
+from tinyc.ops.pick import Pick
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.resize_bilinear import ResizeBilinear
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
+from tinyc.ops.sum import Sum
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 ONE = Padding(1, 1, 1, 1)
@@ -98,3 +107,22 @@ def other_cases() -> Iterator[Graph]:
     yield one_node("leaky_relu", LeakyRelu(0.1), [wide], 0.0012)
     yield one_node("quantize", Quantize("s16"), [tensor("x", (1, 37), dtype="f32")], 0.001)
     yield one_node("dequantize", Dequantize(), [wide])
+
+
+def copied_cases() -> Iterator[Graph]:
+    """Operators that repeat and pick, and those that reduce, divide and normalize."""
+    x, at = tensor("x", (3, 5, 7), 0.1, 7), tensor("k", (4,), dtype="s32")
+    yield one_node("broadcast", Broadcast((2, 3, 5, 7)), [tensor("x", (3, 1, 7), 0.1, 7)], 0.1, 7)
+    yield one_node("pick", Pick(1, (4, 0, 0)), [x], 0.1, 7)
+    yield one_node("gather", Gather(0), [x, at], 0.1, 7)
+    yield one_node("sum", Sum((0, 1)), [x], 0.9, 7)
+    yield one_node("sum", Sum((2,)), [tensor("x", (3, 5, 7), 0.001, 0, "s16")], 0.004)
+    yield one_node("sum", Sum((1, 2)), [tensor("x", (1, 7, 5, 9), 0.1, 7)], 0.9, 7)
+    yield one_node("l2_normalize", L2Normalize(), [x], 1 / 128, 0)
+    yield one_node("log_softmax", LogSoftmax(), [x], 1 / 16, 127)
+    yield one_node("div", Div(), [x, tensor("b", (5, 1), 0.05, -9)], 0.2, 4)
+    yield one_node("div", Div(), [x, tensor("b", (1,), 0.05, -9)], 0.2, 4, {"b": np.array([77], np.int8)})
+    yield one_node("compare", Compare("less"), [x, tensor("b", (5, 1), 0.05, -9)])
+    mask = np.arange(7) % 3 > 0
+    condition = Value("c", (7,), "bool")
+    yield one_node("choose", Choose(), [condition, x, tensor("b", (5, 1), 0.1, 7)], 0.1, 7, {"c": mask})

@@ -22,7 +22,7 @@ def test_page_is_up_to_date() -> None:
     ("foreign", "wanted"),
     [
         ("Conv", {"conv2d", "depthwise_conv2d"}),
-        ("Add", {"add"}),
+        ("Add", {"add", "choose"}),
         ("Sub", {"add", "sub"}),
         ("Mul", {"mul"}),
         ("Max", {"reshape", "clip", "extremum"}),

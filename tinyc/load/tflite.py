@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load import tflite_moves, tflite_products, tflite_recurrent
+from tinyc.load import (
+    tflite_batches,
+    tflite_choices,
+    tflite_copies,
+    tflite_moves,
+    tflite_numbers,
+    tflite_products,
+    tflite_recurrent,
+)
 from tinyc.load.problems import combined, read_bytes
 from tinyc.load.tflite_file import Operator, Tensor, read_tflite
+from tinyc.load.tflite_folding import FOLDS, fold
 from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
 from tinyc.load.tflite_ops import IMPORTERS, Importer
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
 
-__all__ = ["IMPORTERS", "load_tflite", "tflite_moves", "tflite_products", "tflite_recurrent", "unsupported_tflite"]
+__all__ = [
+    "IMPORTERS",
+    "load_tflite",
+    "tflite_batches",
+    "tflite_choices",
+    "tflite_copies",
+    "tflite_moves",
+    "tflite_numbers",
+    "tflite_products",
+    "tflite_recurrent",
+    "unsupported_tflite",
+]
 
 
 def load_tflite(path: Path) -> Graph:
@@ -61,26 +83,51 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     problems = []
     for operator in file.operators:
         try:
-            _importer(operator)(Step(builder, operator))
+            step = Step(builder, operator)
+            if not fold(step):
+                _importer(operator)(step)
         except FollowUpError:
             poison(builder, operator)
         except TinycError as e:
             problems.append(e.located(operator.where))
             poison(builder, operator)
     if not problems:
+        for index in file.outputs:
+            builder.settle(index)
         close_variables(builder)
         _check_outputs(builder)
     return builder, problems
 
 
+_CONTROL = "it runs as often as the data say: unroll it when the model is converted (Keras: unroll=True)"
+_SEARCH = "end the model before it and do it in the program: its time and memory depend on the data"
+_SIGNAL = "compute the features in the program, and convert the network behind them"
+_CONSTANT = "only numbers that are known when the model is loaded are computed: give the model fixed shapes"
+_FLEX = "convert without SELECT_TF_OPS: it is an operator of TensorFlow itself, not of TensorFlow Lite"
+# What to do where an operator has no importer, by how its name begins; the first that fits.
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("IF", "WHILE"), _CONTROL),
+        **dict.fromkeys(
+            ("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "TOPK_V2", "WHERE", "UNIQUE"), _SEARCH
+        ),
+        **dict.fromkeys(("CUSTOM Signal", "RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
+        "CUSTOM Flex": _FLEX,
+        "CUSTOM CIRCULAR_BUFFER": "give the model the whole window, and build it with --incremental: docs/memory.md",
+        "CUSTOM": "an operator of your own: spell it in standard ones, or end the model before it",
+        **dict.fromkeys(("BIDIRECTIONAL_SEQUENCE", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _CONTROL),
+    }
+)
+
+
 def _importer(operator: Operator) -> Importer:
-    if operator.code not in IMPORTERS:
-        raise TinycError(
-            f"operator {operator.code} is not supported",
-            operator.where,
-            "docs/operators.md lists the operators that tinyc imports",
-        )
-    return IMPORTERS[operator.code]
+    if operator.code in IMPORTERS:
+        return IMPORTERS[operator.code]
+    if operator.code in FOLDS:
+        raise TinycError(f"operator {operator.code} of computed values is not supported", operator.where, _CONSTANT)
+    hints = (hint for name, hint in _HINTS.items() if operator.code.startswith(name))
+    hint = next(hints, "docs/operators.md lists the operators that tinyc imports")
+    raise TinycError(f"operator {operator.code} is not supported", operator.where, hint)
 
 
 def _declare_input(builder: Builder, tensor: Tensor, where: Loc) -> None:

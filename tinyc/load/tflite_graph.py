@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,15 @@ MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat m
 ANY_DTYPE = frozenset(
     {
         "argmax",
+        "broadcast",
+        "choose",
+        "compare",
         "concat",
         "dequantize",
+        "gather",
         "lstm",
         "pad",
+        "pick",
         "quantize",
         "requantize",
         "reshape",
@@ -51,6 +56,7 @@ INT16 = frozenset(
         "mul",
         "softmax",
         "sub",
+        "sum",
         "transpose_conv2d",
     }
 )
@@ -73,6 +79,13 @@ class Variable:
     where: Loc | None = None
 
 
+class Deferred(Protocol):
+    """A tensor that no node makes unless an operator reads it as it is."""
+
+    def make(self) -> Value:
+        """Add the nodes that make it."""
+
+
 class Builder:
     """The graph under construction, filled operator by operator."""
 
@@ -83,6 +96,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.made: dict[int, Value] = {}  # activations by tensor index
         self.broken: set[int] = set()  # outputs of operators that failed
+        self.deferred: dict[int, Deferred] = {}
         self.states: list[State] = []
         self.variables: dict[str, Variable] = {}  # by name
         self.handles: dict[int, str] = {}  # names of variables by the tensors that stand for them
@@ -127,6 +141,11 @@ class Builder:
     def define(self, index: int, value: Value) -> None:
         self.values[value.name] = value
         self.made[index] = value
+
+    def settle(self, index: int) -> None:
+        """Make a deferred tensor now."""
+        if index in self.deferred and index not in self.made:
+            self.define(index, self.deferred[index].make())
 
     def constant(self, tensor: Tensor, where: Loc) -> Array | None:
         """The tensor's elements if they are known when the model is loaded."""
@@ -209,6 +228,7 @@ class Step:
     def value(self, index: int) -> Value:
         """An input, computed or constant."""
         tensor = self.tensor(index)
+        self.builder.settle(tensor.index)
         if tensor.index in self.builder.made:
             return self.builder.made[tensor.index]
         array = self.constant(index)
@@ -337,6 +357,14 @@ class Step:
         self.insert(op, inputs, attrs, *made)
         for index, value in zip(self.operator.outputs, made, strict=True):
             self.builder.define(index, value)
+
+    def deferred(self, index: int) -> Deferred | None:
+        """An input that is not made yet, if it is none."""
+        return self.builder.deferred.get(self.tensor(index).index)
+
+    def defer(self, made_later: Deferred) -> None:
+        """Say what the operator's output is, without a node."""
+        self.builder.deferred[self.out_tensor().index] = made_later
 
     def define(self, index: int, value: Value) -> None:
         """Say that output `index` is a value that `insert` has made."""

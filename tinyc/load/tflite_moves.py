@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Value
+from tinyc.ir.graph import Shape, Value
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_file import MAX_ELEMENTS
@@ -39,33 +39,47 @@ def _axis(s: Step, axis: int, rank: int) -> int:
 
 @imports("STRIDED_SLICE")
 def strided_slice(s: Step) -> None:
-    """Any begin, end, stride and mask but ellipsis and new axes."""
-    o = s.options("StridedSliceOptions")
+    """Any begin, end, stride and mask."""
     constant = s.constant(0)
-    shape = s.value(0).shape if constant is None else constant.shape
-    begin, end, step = (s.numbers(k) for k in (1, 2, 3))
-    if o["EllipsisMask"] or o["NewAxisMask"] or not len(begin) == len(end) == len(step) <= len(shape):
-        raise TinycError("STRIDED_SLICE with an ellipsis or a new axis is not supported", s.where)
-    if 0 in step:
-        raise TinycError("STRIDED_SLICE with stride 0", s.where)
-    ranges = []
-    for k, size in enumerate(shape):
-        if k >= len(begin):
-            ranges.append(range(size))
-        elif o["ShrinkAxisMask"] >> k & 1:
-            at = _axis(s, begin[k], size)
-            ranges.append(range(at, at + 1))
-        else:
-            first = None if o["BeginMask"] >> k & 1 else begin[k]
-            last = None if o["EndMask"] >> k & 1 else end[k]
-            ranges.append(range(*slice(first, last, step[k]).indices(size)))
-    shrunk = tuple(len(r) for k, r in enumerate(ranges) if k >= len(begin) or not o["ShrinkAxisMask"] >> k & 1)
+    ranges, left = _spelled(s, s.value(0).shape if constant is None else constant.shape)
     if min((len(r) for r in ranges), default=1) < 1:
         raise TinycError("STRIDED_SLICE of nothing", s.where)
     if constant is not None:
-        s.fold(constant[np.ix_(*ranges)].reshape(shrunk))
+        s.fold(constant[np.ix_(*ranges)].reshape(left))
         return
+    if s.out_tensor().shape != tuple(left):
+        raise TinycError(f"STRIDED_SLICE makes {left}, not {list(s.out_tensor().shape)}", s.where)
     _cut(s, ranges)
+
+
+def _spelled(s: Step, shape: Shape) -> tuple[list[range], list[int]]:
+    """(what is taken of each axis, the output's shape): `x[1:, ..., 3, newaxis]` axis by axis."""
+    o = s.options("StridedSliceOptions")
+    begin, end, step = (s.numbers(k) for k in (1, 2, 3))
+    marks = range(len(begin))
+    dots = [k for k in marks if o["EllipsisMask"] >> k & 1]
+    new = [k for k in marks if o["NewAxisMask"] >> k & 1 and k not in dots]
+    rest = len(shape) - (len(begin) - len(new) - len(dots))  # axes that no number is for
+    if not len(begin) == len(end) == len(step) or rest < 0 or len(dots) > 1 or 0 in step:
+        raise TinycError(f"STRIDED_SLICE by strides {list(step)} of a tensor of rank {len(shape)}", s.where)
+    ranges: list[range] = []
+    left: list[int] = []
+    for k in (*marks, None):
+        axis = len(ranges)
+        if k in dots or (k is None and not dots):
+            ranges += [range(size) for size in shape[axis : axis + rest]]
+            left += shape[axis : axis + rest]
+        elif k in new:
+            left.append(1)
+        elif k is not None and o["ShrinkAxisMask"] >> k & 1:
+            at = _axis(s, begin[k], shape[axis])
+            ranges.append(range(at, at + 1))
+        elif k is not None:
+            first = None if o["BeginMask"] >> k & 1 else begin[k]
+            last = None if o["EndMask"] >> k & 1 else end[k]
+            ranges.append(range(*slice(first, last, step[k]).indices(shape[axis])))
+            left.append(len(ranges[-1]))
+    return ranges, left
 
 
 def _cut(s: Step, ranges: Sequence[range]) -> None:

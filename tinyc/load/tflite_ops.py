@@ -12,6 +12,7 @@ from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.load.tflite_arrays import dtype_of, elements
 from tinyc.load.tflite_file import MAX_ELEMENTS, Options
 from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_phases import Phases
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
@@ -90,24 +91,39 @@ def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> 
 
 @imports("CONV_2D")
 def conv_2d(s: Step) -> None:
-    o, x = s.options("Conv2DOptions"), s.image(0)
+    o, phases = s.options("Conv2DOptions"), _phases(s)
+    x = s.image(0) if phases is None else phases.one()
     w = s.weights(1, x, axis=0)
     _weights_of(s, w, 4)
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[1:3]), dilated=True)
     groups = max(x.shape[3] // w.shape[3], 1)
-    s.emit("conv2d", (x, w, s.bias(2, x, w)), Conv2D(stride, pad, dilation, groups, fused(o)))
+    inputs, attrs = (x, w, s.bias(2, x, w)), Conv2D(stride, pad, dilation, groups, fused(o))
+    if phases is None:
+        s.emit("conv2d", inputs, attrs)
+    else:
+        s.defer(phases.layered(s, "conv2d", inputs, attrs))
+
+
+def _phases(s: Step) -> Phases | None:
+    """Input 0 if it is phases of an image that are not in the graph yet."""
+    deferred = s.deferred(0)
+    return deferred if isinstance(deferred, Phases) and len(s.tensor(0).shape) == 4 else None
 
 
 @imports("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(s: Step) -> None:
-    o, x = s.options("DepthwiseConv2DOptions"), s.image(0)
+    o, phases = s.options("DepthwiseConv2DOptions"), _phases(s)
+    x = s.image(0) if phases is None else phases.one()
     shape = s.tensor(1).shape
     if len(shape) != 4 or shape[0] != 1:
         raise TinycError(f"depthwise weights have shape {list(shape)}, expected [1, height, width, channels]")
     w = s.weights(1, x, axis=2, shape=shape[1:])
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[:2]), dilated=True)
-    attrs = DepthwiseConv2D(stride, pad, dilation, fused(o))
-    s.emit("depthwise_conv2d", (x, w, s.bias(2, x, w)), attrs)
+    inputs, attrs = (x, w, s.bias(2, x, w)), DepthwiseConv2D(stride, pad, dilation, fused(o))
+    if phases is None:
+        s.emit("depthwise_conv2d", inputs, attrs)
+    else:
+        s.defer(phases.layered(s, "depthwise_conv2d", inputs, attrs))
 
 
 @imports("FULLY_CONNECTED")
@@ -187,9 +203,12 @@ def concatenation(s: Step) -> None:
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def reshape(s: Step) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter."""
-    x = s.constant(0)
+    x, phases = s.constant(0), s.deferred(0)
     shape = s.out_tensor().shape
-    if x is not None and x.size == elements(s.out_tensor(), s.where):
+    same = phases.reshaped(s, shape) if isinstance(phases, Phases) else None
+    if same is not None:
+        s.defer(same)
+    elif x is not None and x.size == elements(s.out_tensor(), s.where):
         s.fold(x.reshape(shape))
     else:
         s.emit("reshape", (s.value(0),), Reshape(shape))

@@ -21,7 +21,7 @@ _LARGEST = 700.0  # exp of more is no double
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """name: a key of FUNCTIONS. alpha: of elu and celu."""
+    """name: a key of FUNCTIONS. alpha: of celu, elu, swish and thresholded_relu."""
 
     name: str
     alpha: float = 1.0
@@ -45,19 +45,25 @@ def _softplus(x: float) -> float:
 
 FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
     {
+        "ceil": lambda x, alpha: float(math.ceil(x)),
         "celu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x / alpha),
         "cos": lambda x, alpha: math.cos(x),
         "elu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x),
         "erf": lambda x, alpha: math.erf(x),
         "exp": lambda x, alpha: _exp(x),
+        "floor": lambda x, alpha: float(math.floor(x)),
         "gelu": lambda x, alpha: 0.5 * x * (1 + math.erf(x / math.sqrt(2))),
         "gelu_tanh": lambda x, alpha: _gelu_tanh(x),
         "log": lambda x, alpha: _log(x),
         "mish": lambda x, alpha: x * math.tanh(_softplus(x)),
+        "round": lambda x, alpha: float(round(x)),
         "selu": lambda x, alpha: _SELU_SCALE * (x if x >= 0 else _SELU_ALPHA * math.expm1(x)),
+        "sign": lambda x, alpha: math.copysign(1.0, x) if x else 0.0,
         "sin": lambda x, alpha: math.sin(x),
         "softplus": lambda x, alpha: _softplus(x),
         "softsign": lambda x, alpha: x / (1 + abs(x)),
+        "swish": lambda x, alpha: x / (1 + _exp(-alpha * x)),
+        "thresholded_relu": lambda x, alpha: x if x > alpha else 0.0,
     }
 )
 

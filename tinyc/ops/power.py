@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.fixedpoint import inverse_root
 from tinyc.ir.graph import INT_RANGE, Array
 from tinyc.numerics import (
     Numerics,
     Rounding,
     quantize_multiplier,
     requantize,
-    rounding_divide_by_pot,
-    saturating_rounding_doubling_high_mul,
 )
 from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.tables import (
@@ -34,8 +33,6 @@ from tinyc.ops.tables import (
 
 _Ints = npt.NDArray[np.int64]
 _ROOT_BITS = 20  # of the fraction of an inverse root before it is scaled
-_HALF_SQRT_2 = 1518500250  # sqrt(2) / 2 in Q0.31
-_STEPS = 5  # of Newton's iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +72,9 @@ def _inverse_root(site: Site) -> Table:
 
 
 def _inverse_root_of(v: int, mult: int, shift: int) -> int:
-    root, down = _inverse_root_multiplier(v)
+    root, down = inverse_root(v)
     fixed = int(requantize(1, root, _ROOT_BITS - down, Rounding.DOUBLE))
     return int(requantize(fixed, mult, shift - _ROOT_BITS, Rounding.DOUBLE))
-
-
-def _inverse_root_multiplier(v: int) -> tuple[int, int]:
-    """(m, s) with 1 / sqrt(v) ~ m * 2^(-31 - s), 0 < v < 2^29: Newton's iteration on v, scaled to Q3.28."""
-    if v <= 1:
-        return 2**31 - 1, 0
-    pairs = (32 - v.bit_length() - 1) // 2 - 1
-    half = int(rounding_divide_by_pot((v << 2 * pairs) >> 1, 1))
-    x = 1 << 28  # 1 in Q3.28
-    for _ in range(_STEPS):
-        cube = _left(_mul(_mul(x, x), x), 6)
-        x = _left(_mul((1 << 28) + (1 << 27), x) - _mul(half, cube), 3)
-    root, down = _mul(x, _HALF_SQRT_2), 11 - pairs
-    return (root << -down, 0) if down < 0 else (root, down)
-
-
-def _mul(a: int, b: int) -> int:
-    return int(saturating_rounding_doubling_high_mul(a, b))
-
-
-def _left(x: int, bits: int) -> int:
-    return max(-(2**31), min(2**31 - 1, x << bits))
 
 
 OP = Op(

@@ -22,7 +22,7 @@ from tinyc.numerics import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.ops.base import Fixed, Observed, Op, Site, Type, along_channels
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
 from tinyc.ops.tables import need_scale
@@ -98,10 +98,10 @@ def prepare(site: Site) -> FixedSoftmax | FloatSoftmax | WideSoftmax:
     need_scale(site, 2.0**-bits, -(1 << (bits - 1)))
     if site.x(0).shape[-1] > _MAX_DEPTH:
         raise TinycError(f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where)
-    return FixedSoftmax(_fixed_exps(site.attrs.beta, scale, bits), bits)
+    return FixedSoftmax(fixed_exps(site.attrs.beta, scale, bits), bits)
 
 
-def _fixed_exps(beta: float, scale: float, bits: int) -> npt.NDArray[np.int32]:
+def fixed_exps(beta: float, scale: float, bits: int) -> npt.NDArray[np.int32]:
     """Table of FixedSoftmax, as TensorFlow Lite's softmax computes each difference; trailing no-ops cut."""
     factor = float(np.float32(beta)) * scale * 2.0 ** (31 - _DIFF_BITS)
     if factor <= 1:
@@ -192,4 +192,5 @@ OP = Op(
         WIDE_KERNEL,
         Kernel("tc_softmax_s8_s16", lower_fixed, when=(is_widened,)),
     ),
+    rowwise=along_channels,
 )

@@ -11,6 +11,7 @@ from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.ops import all_ops
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose, strided_loops
+from tinyc.passes.repeats import drop_broadcast
 
 _MOVES = ("reshape", "transpose", "pad", "concat")  # the same on integers as on floats
 
@@ -76,7 +77,7 @@ def compute_now(view: View, node: Node) -> Rewrite | None:
 
 def cleanup(graph: Graph) -> Graph:
     """The graph without identities, constant nodes and repeated nodes or constants."""
-    rules = (drop_identity, merge_reshapes, merge_transposes, transpose_to_view, compute_now)
+    rules = (drop_identity, merge_reshapes, merge_transposes, transpose_to_view, drop_broadcast, compute_now)
     before = None
     while before is not graph:
         before = graph

@@ -24,13 +24,17 @@ from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.mean import Mean
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
+from tinyc.passes import qdq_choices
 from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
 from tinyc.passes.fuse import fuse_clip
 from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 
-MOVES = ("reshape", "transpose", "pad", "concat", "max_pool2d", "slice", "resize_nearest", "reduce_extremum")
+MOVES = (
+    *("reshape", "transpose", "pad", "concat", "slice", "pick", "broadcast"),
+    *("max_pool2d", "resize_nearest", "reduce_extremum"),
+)
 # Elementwise operators that a table can hold; with two inputs only if one is a number, or both come from one byte.
 _ELEMENTWISE = frozenset(
     {"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "absolute", "add", "sub", "mul", "extremum"}
@@ -39,7 +43,8 @@ _ELEMENTWISE = frozenset(
 _LAYERS = (*WEIGHTED, "transpose_conv2d")
 _BINARY = frozenset({"add", "sub", "mul"})
 _INTEGER = frozenset(
-    {*_LAYERS, *_BINARY, "batch_matmul", "clip", "mean", "softmax", "avg_pool2d", "max_pool2d", "resize_bilinear"}
+    {*_LAYERS, *_BINARY, "batch_matmul", "clip", "mean", "sum", "softmax"}
+    | {"avg_pool2d", "max_pool2d", "resize_bilinear"}
 )
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _NONE = Act()
@@ -288,7 +293,7 @@ def sink_dequantize_of_two(view: View, node: Node) -> Rewrite | None:
     return sink_dequantize(view, node)
 
 
-@rule("softmax", "sigmoid", "tanh")
+@rule("softmax", "sigmoid", "tanh", "log_softmax", "l2_normalize")
 def quantize_last(view: View, node: Node) -> Rewrite | None:
     """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
     y = view.value(node.outputs[0])
@@ -323,6 +328,7 @@ _RULES = (
     quantize_last,
     index_of_integers,
     sink_dequantize_of_two,
+    *qdq_choices.RULES,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tinyc.board import Board
@@ -32,7 +32,8 @@ from tinyc.stream import StreamPlan, without_time_padding
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A model after the stages that need no tool: the integer graph, the program, and the library's text."""
+    """A model after the stages that need no tool: the integer graph, the program, and the library's text. found: the
+    kernels that may run each node."""
 
     path: Path
     sha256: str
@@ -42,6 +43,7 @@ class Compiled:
     files: Mapping[str, str]
     calibration: CalibrationInputs | None
     plan: Plan | StreamPlan
+    found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
 
 
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
@@ -96,7 +98,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         else:
             program = lower(graph, choices, plan, numerics, name, perms)
         files = emit_library(program, Info(path.name, sha256, board.name))
-    return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan)
+    return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan, found)
 
 
 def quantize_float(

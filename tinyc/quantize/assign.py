@@ -15,6 +15,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.ops import all_ops
 from tinyc.ops.base import Fixed, Kept, QuantRule, SameAs
+from tinyc.ops.choose import HIDDEN
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import Method, Range, affine, merged, minmax
@@ -131,7 +132,7 @@ def assign_activations(
         members.setdefault(groups.of(name), []).append(name)
     for node in graph.nodes:
         kept = any(isinstance(output_rule(node, i), Kept) for i in range(len(node.outputs)))
-        if kept and node.op not in ("requantize", "argmax"):
+        if kept and node.op not in ("requantize", "argmax", "compare"):
             raise TinycError(f"{node.op} has no integer form", node.where)
     quants: dict[str, Quant] = {}
     for names in members.values():
@@ -158,11 +159,20 @@ def symmetric_wide(lo: float, hi: float) -> Quant:
     return Quant((float(np.float32(max(-lo, hi, 32767 * _LEAST_WIDE) * _HEADROOM / 32767)),), (0,))
 
 
+_BELOW = 6.0  # exp(-6) is half a step of a softmax's output
+
+
 def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method) -> Range:
     seen = [stats[name] for name in names if name in stats]
-    lo, hi = method(merged(seen), "s8")
+    hidden = {node.inputs[2] for node in graph.nodes if node.op == "choose"} & graph.consts.keys() & set(names)
+    hidden = {name for name in hidden if graph.consts[name].min() < -HIDDEN}
+    if hidden:  # minus infinity: a place so far below all others that a softmax makes nothing of it
+        lo, hi = method(merged([one for one in seen if one.lo > -HIDDEN] or seen), "s8")
+        lo -= _BELOW
+    else:
+        lo, hi = method(merged(seen), "s8")
     for name in names:
-        if name in graph.consts:  # a constant among them has to fit as well
+        if name in graph.consts and name not in hidden:  # a constant among them has to fit as well
             lo, hi = min(lo, float(graph.consts[name].min())), max(hi, float(graph.consts[name].max()))
     return lo, hi
 

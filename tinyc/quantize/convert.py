@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Value, read_only
-from tinyc.ops.base import Bias, Observed
+from tinyc.ops.base import Bias, Kept, Observed
 from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide
 from tinyc.quantize.ranges import affine
 
@@ -32,6 +32,11 @@ class _Constants:
         self._graph = graph
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
+
+    def keep(self, name: str) -> str:
+        """The name of constant `name` as it is: indices, truth values."""
+        self.values[name], self.consts[name] = self._graph.values[name], self._graph.consts[name]
+        return name
 
     def add(self, name: str, quant: Quant, dtype: DType) -> str:
         """The name of constant `name` in the given quantization."""
@@ -75,6 +80,8 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
                 raise TinycError("the weights are no constant", node.where)
             scale = tuple(_x_scale(node, quants) * s for s in w_quant.scale)
             inputs[index] = made.add(name, Quant(scale, w_quant.zero, 0), "s32")
+        elif isinstance(rule, Kept):
+            inputs[index] = made.keep(name)
         elif name in quants:
             inputs[index] = made.add(name, quants[name], "s16" if name in wide else "s8")
         else:

@@ -48,7 +48,7 @@ def every_value(graph: Graph) -> frozenset[str]:
         kinds = ", ".join(sorted({node.op for node in without}))
         layers = ", ".join(f"'{layer_name(node)}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
         raise TinycError(
-            f"{kinds} have no int16 form here: {layers}",
+            f"there is no int16 form here of {kinds}: {layers}",
             without[0].where,
             "--activations auto, or --int16-layers with the layers that matter: these stay int8 then",
         )

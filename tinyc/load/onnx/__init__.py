@@ -9,8 +9,10 @@ from tinyc.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.onnx import (
+    choices,
     convolution,
     dense,
+    einsum,
     elementwise,
     functions,
     mirroring,
@@ -20,7 +22,9 @@ from tinyc.load.onnx import (
     products,
     quantization,
     recurrent,
+    reductions,
     shaping,
+    transposed,
 )
 from tinyc.load.onnx.file import read_onnx
 from tinyc.load.onnx.importing import Builder, FollowUpError
@@ -31,8 +35,10 @@ from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import integers_only
 
 __all__ = [
+    "choices",
     "convolution",
     "dense",
+    "einsum",
     "elementwise",
     "functions",
     "load_onnx",
@@ -43,7 +49,9 @@ __all__ = [
     "products",
     "quantization",
     "recurrent",
+    "reductions",
     "shaping",
+    "transposed",
     "unsupported_onnx",
 ]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import TensorProto
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Act
+from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.clip import Clip
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.hard_swish import HardSwish
@@ -39,10 +42,23 @@ def arithmetic(s: Step) -> None:
     op, attrs = _ARITHMETIC[s.node.op]
     if s.node.op == "Sub" and s.constant(1) is not None:
         s.emit("add", [s.value(0), s.const(-s.weights(1), 1)], Add())
+    elif s.node.op == "Add" and (mask := _mask(s)) is not None:
+        shown = s.constant(mask)
+        assert shown is not None
+        hide(s, s.value(1 - mask), shown == 0)
     elif s.node.op != "Sub" and s.constant(0) is not None:
         s.emit(op, [s.value(1), s.value(0)], attrs)
     else:
         s.emit(op, [s.value(0), s.value(1)], attrs)
+
+
+def _mask(s: Step) -> int | None:
+    """Which input is a constant that hides scores from the softmax behind the sum: each 0, or far below all scores."""
+    for index in (0, 1):
+        array = s.constant(index)
+        if array is not None and array.dtype.kind == "f" and array.size > 1 and array.min() < -HIDDEN:
+            return index if before_softmax(s) and ((array == 0) | (array < -HIDDEN)).all() else None
+    return None
 
 
 @imports("Div")
@@ -85,28 +101,41 @@ def clip(s: Step) -> None:
         lo, hi = s.node.float_("min", -math.inf), s.node.float_("max", math.inf)
     else:
         lo, hi = s.scalar(1, -math.inf), s.scalar(2, math.inf)
-    _clip(s, lo, hi)
+    _clip(s, s.value(0), lo, hi)
 
 
 @imports("Max", "Min")
 def bound(s: Step) -> None:
-    """The larger (smaller) of two tensors, or of a tensor and a constant number."""
-    if s.input_count != 2:
-        raise TinycError(f"{s.node.op} of {s.input_count} tensors is not supported, only of two", s.where)
-    if s.constant(0) is None and s.constant(1) is None:
-        s.emit("extremum", [s.value(0), s.value(1)], Extremum(s.node.op == "Max"))
-        return
-    constant = 0 if s.constant(0) is not None else 1
-    number = s.scalar(constant, 0.0)
-    bounds = (number, math.inf) if s.node.op == "Max" else (-math.inf, number)
-    _clip(s, *bounds, index=1 - constant)
+    """The larger (smaller) of tensors and constant numbers."""
+    largest = s.node.op == "Max"
+    numbers = [k for k in range(s.input_count) if (c := s.constant(k)) is not None and c.size == 1]
+    tensors = [s.value(k) for k in range(s.input_count) if k not in numbers]
+    if not tensors:
+        raise TinycError(f"{s.node.op} of {s.input_count} numbers", s.where)
+    x = tensors[0]
+    for k, other in enumerate(tensors[1:], 1):
+        if k == len(tensors) - 1 and not numbers:
+            s.emit("extremum", [x, other], Extremum(largest))
+            return
+        x = s.insert("extremum", [x, other], Extremum(largest), f"of{k + 1}")
+    found = [s.scalar(k, 0.0) for k in numbers]
+    lo, hi = (max(found, default=-math.inf), math.inf) if largest else (-math.inf, min(found, default=math.inf))
+    _clip(s, x, lo, hi)
 
 
-def _clip(s: Step, lo: float, hi: float, index: int = 0) -> None:
+@imports("Mean")
+def mean_of_all(s: Step) -> None:
+    """The sum of the tensors over their number."""
+    total = s.value(0)
+    for index in range(1, s.input_count):
+        total = s.insert("add", [total, s.value(index)], Add(), f"sum{index}")
+    s.emit("mul", [total, _scalar(s, 1 / s.input_count, "part")], Mul())
+
+
+def _clip(s: Step, x: Value, lo: float, hi: float) -> None:
     # Exporters write "no bound" as the largest float.
     lo = -math.inf if lo <= -_LARGEST else min(lo, hi)
     hi = math.inf if hi >= _LARGEST else hi
-    x = s.value(index)
     if (lo, hi) == (-math.inf, math.inf):
         s.emit("reshape", [x], Reshape(x.shape))
     elif math.inf in (lo, -hi):
@@ -164,12 +193,21 @@ def softmax(s: Step) -> None:
     s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
-@imports("Cast")
+@imports("Cast", "CastLike")
 def cast(s: Step) -> None:
-    """Between floats of any width: nothing to do, all are float32 here."""
-    if s.node.int_("to", 0) not in FLOATS:
-        raise TinycError("a cast of computed values to integers is not supported", s.where)
-    identity(s)
+    """Between floats, or between integers: nothing to do, all are float32, or int32, here. Truth becomes 1 or 0."""
+    x, to = s.value(0), s.node.int_("to", TensorProto.FLOAT)
+    if x.dtype == "bool" and to in FLOATS:
+        s.emit("choose", [x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
+        return
+    is_index = x.dtype == "s32" and x.quant is None and to in (TensorProto.INT32, TensorProto.INT64)
+    if not is_index and (x.dtype != "f32" or to not in FLOATS):
+        raise TinycError(
+            "a cast of computed values to another kind of number is not supported",
+            s.where,
+            "leave the index, or the comparison, as the model's output, and convert it in the program",
+        )
+    s.emit("reshape", [x], Reshape(x.shape))
 
 
 @imports("Identity", "Dropout")

@@ -7,9 +7,17 @@ from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.function import Function
 
 
-@imports("Celu", "Cos", "Elu", "Erf", "Exp", "Log", "Mish", "Sin", "Softplus", "Softsign")
+@imports(
+    *("Ceil", "Celu", "Cos", "Elu", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin"),
+    *("Softplus", "Softsign", "Swish"),
+)
 def function(s: Step) -> None:
     s.emit("function", [s.value(0)], Function(s.node.op.lower(), s.node.float_("alpha", 1.0)))
+
+
+@imports("ThresholdedRelu")
+def thresholded_relu(s: Step) -> None:
+    s.emit("function", [s.value(0)], Function("thresholded_relu", s.node.float_("alpha", 1.0)))
 
 
 @imports("Selu")

@@ -51,6 +51,9 @@ MOVES = frozenset(
 )
 
 
+_ASKED: Mapping[str, DType] = {"choose": "bool", "gather": "s32"}  # what these take beside floats
+
+
 class FollowUpError(Exception):
     """A node reads what an unsupported one should have computed: no problem of its own."""
 
@@ -319,7 +322,7 @@ class Step:
     def _check_integers(self, op: str, inputs: Sequence[Value | None]) -> None:
         """Float operators take floats: integers pass only through what moves them."""
         computed = [x for x in inputs if x is not None and x.name not in self.builder.consts]
-        integers = [x for x in computed if x.dtype != "f32"]
+        integers = [x for x in computed if x.dtype not in ("f32", _ASKED.get(op))]
         if op in MOVES:
             if len({x.quant for x in computed}) > 1:
                 raise TinycError(f"{op} of tensors with different scales or zero points", self.where)

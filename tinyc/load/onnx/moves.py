@@ -1,29 +1,24 @@
-"""Operators that cut, pick, resize and rearrange: Slice, Split, Gather, Resize, DepthToSpace; ArgMax; ConvTranspose."""
+"""Operators that cut, pick, resize and rearrange: Slice, Split, Gather, Resize, DepthToSpace; ArgMax."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
-import numpy as np
-
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Array, Value
+from tinyc.ir.graph import Value
 from tinyc.load.onnx.file import MAX_ELEMENTS
 from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.picking import picked
 from tinyc.load.resizing import bilinear_onnx, nearest_onnx
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.base import Pair
-from tinyc.ops.concat import Concat
+from tinyc.ops.gather import Gather
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.resize_bilinear import ResizeBilinear
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
 from tinyc.ops.transpose import Transpose
-from tinyc.ops.transpose_conv2d import TransposeConv2D
-
-_MOST_PICKED = 64  # indices of a Gather, each of which becomes a slice
 
 
 @imports("Slice")
@@ -73,27 +68,21 @@ def split(s: Step) -> None:
 
 @imports("Gather")
 def gather(s: Step) -> None:
-    """With constant indices: slices, joined."""
+    """Constant indices in step are a slice. Computed ones are int32; one outside is taken as the nearest inside."""
     x = s.value(0)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
     indices = s.constant(1)
-    if indices is None or indices.dtype.kind not in "iu":
-        raise TinycError("its indices are computed; they must be constants", s.where)
-    size = x.shape[axis]
-    picked = [int(k) + (size if k < 0 else 0) for k in indices.reshape(-1)]
-    if not picked or min(picked) < 0 or max(picked) >= size:
-        raise TinycError(f"indices {picked[:8]} leave axis {axis} of {list(x.shape)}", s.where)
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    steps = {b - a for a, b in itertools.pairwise(picked)}
-    if len(picked) == 1 or (len(steps) == 1 and 0 not in steps):
-        step = steps.pop() if steps else 1
-        part = s.insert("slice", [x], whole(x.shape, axis, picked[0], len(picked), step), "picked")
-    elif len(picked) > _MOST_PICKED:
-        raise TinycError(f"{len(picked)} indices in no regular order are too many", s.where)
-    else:
-        parts = [s.insert("slice", [x], whole(x.shape, axis, k, 1), f"part{i}") for i, k in enumerate(picked)]
-        part = s.insert("concat", parts, Concat(axis), "picked")
-    s.emit("reshape", [part], Reshape(shape))
+    if indices is None:
+        s.emit("gather", [x, s.value(1)], Gather(axis))
+        return
+    if indices.dtype.kind not in "iu":
+        raise TinycError("its indices must be integers", s.where)
+    try:
+        op, attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
+    except ValueError as e:
+        raise TinycError(str(e), s.where) from e
+    part = s.insert("slice", [x], attrs, "picked") if op == "slice" else s.insert("pick", [x], attrs, "picked")
+    s.emit("reshape", [part], Reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])))
 
 
 @imports("Resize", "Upsample")
@@ -170,38 +159,3 @@ def arg_max(s: Step) -> None:
 @imports("Abs")
 def absolute(s: Step) -> None:
     s.emit("absolute", [s.value(0)], Absolute())
-
-
-@imports("ConvTranspose")
-def conv_transpose(s: Step) -> None:
-    """w [I,O,KH,KW], one group, no dilation."""
-    weights, x = s.weights(1), s.image(0)
-    if weights.ndim != 4 or weights.shape[0] != x.shape[3]:
-        raise TinycError(f"weights {list(weights.shape)} do not fit {x.shape[3]} channels", s.where)
-    kernel = weights.shape[2:]
-    stride = s.node.ints("strides") or (1, 1)
-    if s.node.int_("group", 1) != 1 or any(d != 1 for d in s.node.ints("dilations") or ()):
-        raise TinycError("ConvTranspose with groups or dilation is not supported", s.where)
-    if len(stride) != 2 or min(stride) < 1 or s.node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID", ""):
-        raise TinycError(
-            f"strides {list(stride)} with auto_pad '{s.node.text('auto_pad', 'NOTSET')}'",
-            s.where,
-            "export with explicit pads",
-        )
-    pads, extra = s.node.ints("pads") or (0,) * 4, s.node.ints("output_padding") or (0, 0)
-    if len(pads) != 4 or len(extra) != 2 or min((*pads, *extra)) < 0 or s.node.ints("output_shape") is not None:
-        raise TinycError(f"pads {list(pads)}, output_padding {list(extra)} are not supported", s.where)
-    size = [stride[k] * (x.shape[1 + k] - 1) + kernel[k] + extra[k] - pads[k] - pads[2 + k] for k in (0, 1)]
-    if min(size) < 1 or math.prod(size) * weights.shape[1] > MAX_ELEMENTS:
-        raise TinycError(f"its output would have {size[0]}x{size[1]} pixels", s.where)
-    w = s.weight(1, lambda a: a.transpose(1, 2, 3, 0), 0)
-    b = _bias(s, w.shape[0]) if s.has(2) else None
-    attrs = TransposeConv2D(Pair(*stride), Pair(*pads[:2]), Pair(*size))
-    s.emit_image("transpose_conv2d", [x, w, b], attrs, rank=4)
-
-
-def _bias(s: Step, out_c: int) -> Value:
-    bias: Array = s.weights(2)
-    if bias.shape != (out_c,):
-        raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)
-    return s.weight(2, np.asarray, 0)

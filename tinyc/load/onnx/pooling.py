@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Shape
 from tinyc.load.onnx.importing import TO_NHWC, Step, imports
+from tinyc.load.onnx.reductions import reduced
 from tinyc.load.onnx.windows import rounded_up, window
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.base import Pair
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
-from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.windows import Window
 
@@ -57,20 +53,14 @@ def global_average_pool(s: Step) -> None:
     s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
 
 
-@imports("ReduceMean", "ReduceSum")
+@imports("ReduceMean")
 def reduce_mean(s: Step) -> None:
     """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
     x = s.value(0)
     rank = len(x.shape)
-    given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
-    axes = tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
-    keep = bool(s.node.int_("keepdims", 1))
-    if not given and s.node.int_("noop_with_empty_axes", 0):
+    axes, keep = reduced(s, x), bool(s.node.int_("keepdims", 1))
+    if axes is None:
         s.emit("reshape", [x], Reshape(x.shape))
-    elif s.node.op == "ReduceSum":
-        count = np.array(math.prod(x.shape[axis] for axis in axes), np.float32)
-        mean = s.insert("mean", [x], Mean(axes, keep), "mean")
-        s.emit("mul", [mean, s.builder.add_const(f"{s.node.outputs[0]}:count", count)], Mul())
     elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:
         s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
     else:

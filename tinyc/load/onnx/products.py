@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import Value
+from tinyc.ir.graph import Node, Value
 from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.reductions import over_norm, reduced, standardized
 from tinyc.ops.add import Add
-from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.sub import Sub
+
+_TINY = 1e-4  # a bound on a norm that only guards against division by 0
 
 
 @imports("Sqrt")
@@ -45,30 +46,57 @@ def power(s: Step) -> None:
 
 
 def divide_by_computed(s: Step) -> None:
-    """x / y as x * y^-1; a root that made y becomes part of the power, so that it is rounded once."""
-    base, exponent = _base(s, s.value(1))
+    """x / y as x * y^-1; a root that made y becomes part of the power, so that it is rounded once. x over its own
+    Euclidean norm is one operator."""
+    x, y = s.value(0), _unrepeated(s, s.value(1))
+    axis = _own_norm(s, x, y)
+    if axis is not None:
+        over_norm(s, x, axis)
+        return
+    base, exponent = _base(s, y)
     inverse = s.insert("power", [base], Power(-exponent), "inverse")
-    s.emit("mul", [s.value(0), inverse], Mul())
+    s.emit("mul", [x, inverse], Mul())
+
+
+def _maker(s: Step, y: Value, op: str) -> Node | None:
+    """The node that makes the value, if it is of the operator."""
+    found = next((node for node in reversed(s.builder.nodes) if y.name in node.outputs), None)
+    return found if found is not None and found.op == op else None
+
+
+def _unrepeated(s: Step, y: Value) -> Value:
+    """y before a broadcast, which x's own shape implies."""
+    node = _maker(s, y, "broadcast")
+    return y if node is None or s.value(0).shape != y.shape else s.builder.values[node.inputs[0]]
+
+
+def _own_norm(s: Step, x: Value, y: Value) -> int | None:
+    """The axis along which y is the Euclidean norm of x, perhaps not less than a tiny number; None if it is not."""
+    clip = _maker(s, y, "clip")
+    if clip is not None and clip.attrs.act.lo <= _TINY and clip.attrs.act.hi == np.inf:
+        y = s.builder.values[clip.inputs[0]]
+    root = _maker(s, y, "power")
+    total = _maker(s, s.builder.values[root.inputs[0]], "sum") if root and root.attrs.exponent == 0.5 else None
+    squares = _maker(s, s.builder.values[total.inputs[0]], "mul") if total else None
+    if total is None or squares is None or squares.inputs != (x.name, x.name):
+        return None
+    axes = [axis % len(x.shape) for axis in total.attrs.axes]
+    return axes[0] if len(axes) == 1 and total.attrs.keep_dims else None
 
 
 def _base(s: Step, y: Value) -> tuple[Value, float]:
     """(x, e) with y = x^e: a square root is looked through, its argument cannot be negative."""
-    for node in reversed(s.builder.nodes):
-        if y.name in node.outputs:
-            if node.op == "power" and node.attrs.exponent == 0.5:
-                return s.builder.values[node.inputs[0]], 0.5
-            break
+    node = _maker(s, y, "power")
+    if node is not None and node.attrs.exponent == 0.5:
+        return s.builder.values[node.inputs[0]], 0.5
     return y, 1.0
 
 
 @imports("ReduceMax", "ReduceMin")
 def reduce_extremum(s: Step) -> None:
     """Axes are an attribute, since opset 18 an input. None means all axes, or nothing if so requested."""
-    x = s.value(0)
-    rank = len(x.shape)
-    given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
-    axes = tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
-    if not given and s.node.int_("noop_with_empty_axes", 0):
+    x, axes = s.value(0), reduced(s, s.value(0))
+    if axes is None:
         s.emit("reshape", [x], Reshape(x.shape))
     else:
         keep = bool(s.node.int_("keepdims", 1))
@@ -83,17 +111,9 @@ def layer_normalization(s: Step) -> None:
     x = s.value(0)
     rank = len(x.shape)
     axes = tuple(range(s.axis(s.node.int_("axis", -1), rank), rank))
-    epsilon = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(s.node.float_("epsilon", 1e-5), np.float32))
-    mean = s.insert("mean", [x], Mean(axes, keep_dims=True), "mean")
-    centred = s.insert("sub", [x, mean], Sub(), "centred")
-    squares = s.insert("mul", [centred, centred], Mul(), "squares")
-    variance = s.insert("mean", [squares], Mean(axes, keep_dims=True), "variance")
-    spread = s.insert("add", [variance, epsilon], Add(), "spread")
-    inverse = s.insert("power", [spread], Power(-0.5), "inverse")
+    normal = standardized(s, x, axes, s.node.float_("epsilon", 1e-5))
     if not s.has(2):
-        normal = s.insert("mul", [centred, inverse], Mul(), "normal")
         s.emit("mul", [normal, s.const(s.weights(1), 1)], Mul())
         return
-    normal = s.insert("mul", [centred, inverse], Mul(), "normal")
     scaled = s.insert("mul", [normal, s.const(s.weights(1), 1)], Mul(), "scaled")
     s.emit("add", [scaled, s.const(s.weights(2), 2)], Add())

@@ -6,7 +6,7 @@ import onnx
 
 from tinyc.errors import TinycError
 from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
-from tinyc.load.onnx.folding import fold
+from tinyc.load.onnx.folding import FOLDABLE, fold
 from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step, imports
 from tinyc.ops.reshape import Reshape
 
@@ -25,6 +25,10 @@ def _importer(node: OnnxNode) -> Importer:
     hint = "docs/operators.md lists the operators that tinyc imports"
     if node.op in ("Loop", "Scan"):
         hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
+    if node.op in ("TopK", "NonMaxSuppression", "NonZero", "Unique", "Compress"):
+        hint = "end the model before it and do it in the program: its time and memory depend on the data"
+    if not node.domain and node.op in FOLDABLE:
+        hint = "only of numbers that are known when the model is loaded: give the model fixed shapes"
     if node.op == "DynamicQuantizeLinear" or node.op.endswith("Integer"):
         hint = (
             "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "

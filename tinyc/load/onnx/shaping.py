@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 from tinyc.errors import TinycError
+from tinyc.ir.graph import Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.onnx.mirroring import pad_with_copies
+from tinyc.load.picking import tiled
+from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.concat import Concat
 from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
 
 
@@ -83,7 +87,7 @@ def concat(s: Step) -> None:
 
 @imports("Pad")
 def pad(s: Step) -> None:
-    """Constant padding. Pads and value are attributes before opset 11, inputs since; axes came with 18."""
+    """Pads and value are attributes before opset 11, inputs since; axes came with 18. Negative pads crop."""
     x = s.value(0)
     rank = len(x.shape)
     mode = s.node.text("mode", "constant")
@@ -94,27 +98,55 @@ def pad(s: Step) -> None:
     else:
         pads, value = s.numbers(1), s.scalar(2, 0.0)
     axes = [s.axis(axis, rank) for axis in s.numbers(3)] if s.has(3) else list(range(rank))
-    if len(pads) != 2 * len(axes) or min(pads, default=0) < 0 or not math.isfinite(value):
+    if len(pads) != 2 * len(axes) or not math.isfinite(value):
         raise TinycError(
-            f"pads {list(pads)} with value {value} of {list(x.shape)}: sizes must fit the input and be positive, "
-            "the value finite",
+            f"pads {list(pads)} with value {value} of {list(x.shape)}: sizes must fit the input, the value be finite",
             s.where,
         )
     before, after = [0] * rank, [0] * rank
     for k, axis in enumerate(axes):
         before[axis], after[axis] = pads[k], pads[len(axes) + k]
+    x = _cropped(s, x, before, after)
     if mode == "constant":
         s.emit("pad", [x], Pad(tuple(before), tuple(after), value))
     else:
         pad_with_copies(s, x, before, after, mode)
 
 
+def _cropped(s: Step, x: Value, before: list[int], after: list[int]) -> Value:
+    """x without what negative pads take off; they become 0."""
+    if min((*before, *after), default=0) >= 0:
+        return x
+    begin = tuple(max(-n, 0) for n in before)
+    size = tuple(n - b + min(e, 0) for n, b, e in zip(x.shape, begin, after, strict=True))
+    if min(size) < 1:
+        raise TinycError(f"pads {before} and {after} leave nothing of {list(x.shape)}", s.where)
+    before[:], after[:] = [max(n, 0) for n in before], [max(n, 0) for n in after]
+    return s.insert("slice", [x], Slice(begin, size, (1,) * len(size)), "cropped")
+
+
 @imports("Expand")
 def expand(s: Step) -> None:
-    """Only where nothing is repeated."""
+    """Repeated along axes of size 1; where none is, nothing to do."""
     x, wanted = s.value(0), s.numbers(1)
     rank = max(len(x.shape), len(wanted))
     own = (1,) * (rank - len(x.shape)) + x.shape
-    if any(size not in (1, have) for size, have in zip((1,) * (rank - len(wanted)) + wanted, own, strict=True)):
-        raise TinycError(f"expanding {list(x.shape)} to {list(wanted)} is not supported", s.where)
-    s.emit("reshape", [x], Reshape(own))
+    asked = (1,) * (rank - len(wanted)) + wanted
+    if any(1 not in (size, have) and size != have for size, have in zip(asked, own, strict=True)):
+        raise TinycError(f"{list(x.shape)} cannot be expanded to {list(wanted)}", s.where)
+    shape = tuple(size if have == 1 else have for size, have in zip(asked, own, strict=True))
+    if shape == own:
+        s.emit("reshape", [x], Reshape(own))
+    else:
+        s.emit("broadcast", [x], Broadcast(shape))
+
+
+@imports("Tile")
+def tile(s: Step) -> None:
+    x = s.value(0)
+    try:
+        narrow, attrs = tiled(x.shape, s.numbers(1))
+    except ValueError as e:
+        raise TinycError(str(e), s.where) from e
+    wide = s.insert("broadcast", [s.reshape(x, narrow, "narrow")], attrs, "wide")
+    s.emit("reshape", [wide], Reshape(tuple(n * k for n, k in zip(x.shape, s.numbers(1), strict=True))))

@@ -1,0 +1,117 @@
+"""Comparisons, what joins them, and Where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.binary import broadcast_shape
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
+from tinyc.ops.reshape import Reshape
+
+_KINDS = {
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+}
+FAR = 1e9  # as a constant, for minus infinity
+_OPPOSITE = {
+    "equal": "not_equal",
+    "not_equal": "equal",
+    "greater": "less_equal",
+    "less_equal": "greater",
+    "less": "greater_equal",
+    "greater_equal": "less",
+}
+
+
+@imports(*_KINDS)
+def compare(s: Step) -> None:
+    """Of two tensors of reals, or of one and a constant."""
+    s.emit("compare", [s.value(0), s.value(1)], Compare(_KINDS[s.node.op]))
+
+
+@imports("Where")
+def where(s: Step) -> None:
+    """Both tensors get one scale, that of the computed one; a constant beyond its range becomes the range's end."""
+    condition = s.constant(0)
+    if condition is not None and condition.size and (condition == condition.flat[0]).all():
+        x = s.value(1 if condition.flat[0] else 2)
+        other = _shape(s, 2 if condition.flat[0] else 1)
+        shape = broadcast_shape(condition.shape, broadcast_shape(x.shape, other))
+        if shape == x.shape:
+            s.emit("reshape", [x], Reshape(x.shape))
+            return
+    turned = s.constant(1) is not None and s.constant(2) is None  # the first gives the scale: it should be computed
+    mask = _mask(s, turned)
+    first, second = (2, 1) if turned else (1, 2)
+    s.emit("choose", [mask, s.value(first), _filled(s, second)], Choose())
+
+
+def _filled(s: Step, index: int) -> Value:
+    """A tensor to choose from; a constant of no lower bound is one far below all scores."""
+    array = s.constant(index)
+    return s.value(index) if array is None else s.const(np.maximum(array, np.float32(-FAR)), index)
+
+
+def hide(s: Step, x: Value, shown: Array) -> None:
+    """x where it is shown, far below all scores elsewhere."""
+    mask = s.builder.add_const(f"{s.node.outputs[0]}:shown", shown)
+    fill = s.builder.add_const(f"{s.node.outputs[0]}:hidden", np.array(-FAR, np.float32))
+    s.emit("choose", [mask, x, fill], Choose())
+
+
+def before_softmax(s: Step) -> bool:
+    """Whether nothing but a softmax reads the node's output."""
+    name, file = s.node.outputs[0], s.builder.file
+    readers = [node.op for node in file.nodes if name in node.inputs]
+    return bool(readers) and set(readers) == {"Softmax"} and name not in file.outputs
+
+
+def _shape(s: Step, index: int) -> tuple[int, ...]:
+    array = s.constant(index)
+    return s.value(index).shape if array is None else array.shape
+
+
+def _mask(s: Step, turned: bool) -> Value:
+    """The condition, or what is true where it is not."""
+    array = s.constant(0)
+    if array is not None:
+        return s.builder.add_const(s.node.inputs[0], np.logical_not(array) if turned else array.astype(np.bool_))
+    return _opposite(s) if turned else s.value(0)
+
+
+def _opposite(s: Step) -> Value:
+    """The opposite of a computed condition, which must be a comparison."""
+    condition = s.value(0)
+    for node in reversed(s.builder.nodes):
+        if condition.name in node.outputs and node.op == "compare":
+            inputs = [s.builder.values[name] for name in node.inputs]
+            return s.insert("compare", inputs, Compare(_OPPOSITE[node.attrs.kind]), "not")
+    raise TinycError(
+        f"{s.node.op} asks for the opposite of a computed condition that is no comparison",
+        s.where,
+        "ask for the opposite in the comparisons themselves",
+    )
+
+
+@imports("Not")
+def negate(s: Step) -> None:
+    """Of a comparison."""
+    opposite = _opposite(s)
+    s.emit("reshape", [opposite], Reshape(opposite.shape))
+
+
+@imports("And", "Or")
+def join(s: Step) -> None:
+    """One of two computed conditions, as the first says."""
+    a, b = s.value(0), s.value(1)
+    if s.node.op == "And":
+        s.emit("choose", [a, b, a], Choose())
+    else:
+        s.emit("choose", [a, a, b], Choose())

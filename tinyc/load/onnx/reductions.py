@@ -1,0 +1,190 @@
+"""Sums and norms over axes, and the normalizations that are spelled out in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.add import Add
+from tinyc.ops.div import Div
+from tinyc.ops.function import Function
+from tinyc.ops.l2_normalize import L2Normalize
+from tinyc.ops.log_softmax import LogSoftmax
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.power import Power
+from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sub import Sub
+from tinyc.ops.sum import Sum
+from tinyc.ops.transpose import Transpose
+
+
+def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
+    """The axes of a reduction: an attribute, in newer opsets an input. None given means all axes, or (None here) that
+    nothing is to be done, if so requested."""
+    given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
+    rank = len(x.shape)
+    if not given and s.node.int_("noop_with_empty_axes", 0):
+        return None
+    return tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
+
+
+@imports("ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+def reduce_sum(s: Step) -> None:
+    """The sum of x, its size, its square or its exponential; then the root or the logarithm."""
+    x = s.value(0)
+    axes, keep = reduced(s, x), bool(s.node.int_("keepdims", 1))
+    if axes is None:
+        s.emit("reshape", [x], Reshape(x.shape))
+        return
+    if s.node.op == "ReduceSum":
+        s.emit("sum", [x], Sum(axes, keep))
+    elif s.node.op == "ReduceL1":
+        s.emit("sum", [s.insert("absolute", [x], Absolute(), "size")], Sum(axes, keep))
+    elif s.node.op == "ReduceSumSquare":
+        s.emit("sum", [s.insert("mul", [x, x], Mul(), "squares")], Sum(axes, keep))
+    elif s.node.op == "ReduceL2":
+        squares = s.insert("mul", [x, x], Mul(), "squares")
+        s.emit("power", [s.insert("sum", [squares], Sum(axes, keep), "sum")], Power(0.5))
+    elif s.node.op == "ReduceLogSum":
+        s.emit("function", [s.insert("sum", [x], Sum(axes, keep), "sum")], Function("log"))
+    else:
+        _log_of_exponentials(s, x, axes, keep)
+
+
+def _log_of_exponentials(s: Step, x: Value, axes: tuple[int, ...], keep: bool) -> None:
+    """log(sum(exp(x - max))) + max."""
+    most = s.insert("reduce_extremum", [x], ReduceExtremum(axes, keep_dims=True), "most")
+    exps = s.insert("function", [s.insert("sub", [x, most], Sub(), "below")], Function("exp"), "exps")
+    logs = s.insert("function", [s.insert("sum", [exps], Sum(axes, keep_dims=True), "sum")], Function("log"), "logs")
+    total = s.insert("add", [logs, most], Add(), "total")
+    left = tuple(n for k, n in enumerate(x.shape) if k not in axes)
+    s.emit("reshape", [total], Reshape(total.shape if keep else left))
+
+
+def along_last(s: Step, x: Value, axis: int, work: Callable[[Value], Value]) -> None:
+    """An operator that works along the last axis, along another one: between transposes."""
+    rank = len(x.shape)
+    last = (*(k for k in range(rank) if k != axis), axis)
+    y = work(s.transpose(x, last, "axis_last"))
+    s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
+
+
+def over_norm(s: Step, x: Value, axis: int) -> None:
+    """x over its Euclidean norm along an axis."""
+    if axis == len(x.shape) - 1:
+        s.emit("l2_normalize", [x], L2Normalize())
+    else:
+        along_last(s, x, axis, lambda v: s.insert("l2_normalize", [v], L2Normalize(), "l2", s.node.outputs[0]))
+
+
+@imports("LogSoftmax")
+def log_softmax(s: Step) -> None:
+    """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
+    x = s.value(0)
+    rank = len(x.shape)
+    if s.opset < 13:
+        axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
+        rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
+        y = s.insert("log_softmax", [rows], LogSoftmax(), "log_softmax", s.node.outputs[0])
+        s.emit("reshape", [y], Reshape(x.shape))
+    elif s.axis(s.node.int_("axis", -1), rank) == rank - 1:
+        s.emit("log_softmax", [x], LogSoftmax())
+    else:
+        axis = s.axis(s.node.int_("axis", -1), rank)
+        along_last(s, x, axis, lambda v: s.insert("log_softmax", [v], LogSoftmax(), "logs", s.node.outputs[0]))
+
+
+@imports("LpNormalization")
+def normalize(s: Step) -> None:
+    """x over its Euclidean norm along an axis, or (p = 1) over the sum of its sizes."""
+    x = s.value(0)
+    axis, p = s.axis(s.node.int_("axis", -1), len(x.shape)), s.node.int_("p", 2)
+    if p == 1:
+        sizes = s.insert("absolute", [x], Absolute(), "size")
+        s.emit("div", [x, s.insert("sum", [sizes], Sum((axis,), keep_dims=True), "sum")], Div())
+    elif p != 2:
+        raise TinycError(f"LpNormalization with p = {p}: only 1 and 2 are supported", s.where)
+    else:
+        over_norm(s, x, axis)
+
+
+def standardized(s: Step, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) over the axes, as new values."""
+    least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(epsilon, np.float32))
+    mean = s.insert("mean", [x], Mean(axes, keep_dims=True), "mean")
+    centred = s.insert("sub", [x, mean], Sub(), "centred")
+    squares = s.insert("mul", [centred, centred], Mul(), "squares")
+    variance = s.insert("mean", [squares], Mean(axes, keep_dims=True), "variance")
+    inverse = s.insert("power", [s.insert("add", [variance, least], Add(), "spread")], Power(-0.5), "inverse")
+    return s.insert("mul", [centred, inverse], Mul(), "normal")
+
+
+def _per_channel(s: Step, index: int, rank: int, channels: int) -> Value:
+    """A constant [C] as it broadcasts against [1,C,...]."""
+    array: Array = s.weights(index)
+    if array.shape != (channels,):
+        raise TinycError(f"input {index} {list(array.shape)} does not fit {channels} channels", s.where)
+    return s.const(array.reshape(-1, *(1,) * (rank - 2)), index)
+
+
+def _scaled(s: Step, normal: Value, shape: Sequence[int]) -> None:
+    """normal * scale + bias per channel: the last node."""
+    rank, channels = len(shape), shape[1]
+    scaled = s.insert("mul", [normal, _per_channel(s, 1, rank, channels)], Mul(), "scaled")
+    s.emit("add", [scaled, _per_channel(s, 2, rank, channels)], Add())
+
+
+@imports("InstanceNormalization")
+def instance_normalization(s: Step) -> None:
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias, over rows and columns of each channel, spelled out."""
+    x = s.value(0)
+    if len(x.shape) < 3:
+        raise TinycError(f"InstanceNormalization of {list(x.shape)}", s.where)
+    _scaled(s, standardized(s, x, tuple(range(2, len(x.shape))), s.node.float_("epsilon", 1e-5)), x.shape)
+
+
+@imports("GroupNormalization")
+def group_normalization(s: Step) -> None:
+    """As InstanceNormalization, over groups of channels. Before opset 21 scale and bias are per group."""
+    x, groups = s.value(0), s.node.int_("num_groups", 0)
+    if len(x.shape) < 3 or groups < 1 or x.shape[1] % groups:
+        raise TinycError(f"GroupNormalization of {list(x.shape)} in {groups} groups", s.where)
+    each = x.shape[1] // groups
+    together = s.reshape(x, (x.shape[0], groups, each * math.prod(x.shape[2:])), "groups")
+    normal = standardized(s, together, (2,), s.node.float_("epsilon", 1e-5))
+    if s.weights(1).shape == (groups,) and each > 1:
+        scaled = s.insert("mul", [normal, _per_channel(s, 1, 3, groups)], Mul(), "scaled")
+        moved = s.insert("add", [scaled, _per_channel(s, 2, 3, groups)], Add(), "moved")
+        s.emit("reshape", [moved], Reshape(x.shape))
+    else:
+        _scaled(s, s.reshape(normal, x.shape, "apart"), x.shape)
+
+
+@imports("MeanVarianceNormalization")
+def mean_variance_normalization(s: Step) -> None:
+    """(x - mean) / sqrt(variance + 1e-9) over the axes (0, 2 and 3 unless said), spelled out."""
+    x = s.value(0)
+    axes = tuple(sorted(s.axis(axis, len(x.shape)) for axis in s.node.ints("axes") or (0, 2, 3)))
+    normal = standardized(s, x, axes, 1e-9)
+    s.emit("reshape", [normal], Reshape(normal.shape))
+
+
+@imports("RMSNormalization")
+def root_mean_square_normalization(s: Step) -> None:
+    """scale * x / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, spelled out."""
+    x = s.value(0)
+    rank = len(x.shape)
+    axes = tuple(range(s.axis(s.node.int_("axis", -1), rank), rank))
+    least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(s.node.float_("epsilon", 1e-5), np.float32))
+    mean = s.insert("mean", [s.insert("mul", [x, x], Mul(), "squares")], Mean(axes, keep_dims=True), "mean")
+    inverse = s.insert("power", [s.insert("add", [mean, least], Add(), "spread")], Power(-0.5), "inverse")
+    normal = s.insert("mul", [x, inverse], Mul(), "normal")
+    s.emit("mul", [normal, s.const(s.weights(1), 1)], Mul())

@@ -1,0 +1,87 @@
+"""ConvTranspose: one- and two-dimensional, in groups or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.file import MAX_ELEMENTS
+from tinyc.load.onnx.importing import Step, imports
+from tinyc.ops.base import Pair
+from tinyc.ops.transpose_conv2d import TransposeConv2D
+
+
+@imports("ConvTranspose")
+def conv_transpose(s: Step) -> None:
+    """w [I,O,KH,KW] (or [I,O,K]), no dilation. Groups become one, with weights of 0 between them."""
+    weights, x, rank = s.weights(1), s.image(0), len(s.value(0).shape)
+    groups = s.node.int_("group", 1)
+    if weights.ndim != rank or weights.shape[0] != x.shape[3] or groups < 1 or x.shape[3] % groups:
+        raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {x.shape[3]} channels", s.where)
+    if any(d != 1 for d in s.node.ints("dilations") or ()):
+        raise TinycError("ConvTranspose with dilation is not supported", s.where, "train it without dilation")
+    kernel = weights.shape[2:]
+    stride, pads, size = _geometry(s, kernel, x.shape[3 - len(kernel) : 3])
+    if min(size) < 1 or math.prod(size) * weights.shape[1] * groups > MAX_ELEMENTS:
+        raise TinycError(f"its output would have {'x'.join(map(str, size))} pixels", s.where)
+    if groups == 1:
+        w = s.weight(1, lambda a: _rows(a).transpose(1, 2, 3, 0), 0)
+    else:
+        w = s.const(_dense(_rows(weights), groups).transpose(1, 2, 3, 0), 1)
+    b = _bias(s, w.shape[0]) if s.has(2) else None
+    attrs = TransposeConv2D(_pair(stride, 1), _pair(pads, 0), _pair(size, 1))
+    s.emit_image("transpose_conv2d", [x, w, b], attrs, rank=rank)
+
+
+def _geometry(
+    s: Step, kernel: Sequence[int], sizes: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """(strides, padding before, size of the output) of each axis. Source: ONNX operator reference, ConvTranspose."""
+    count = len(kernel)
+    stride = s.node.ints("strides") or (1,) * count
+    extra = s.node.ints("output_padding") or (0,) * count
+    pads = s.node.ints("pads") or (0,) * (2 * count)
+    auto, wanted = s.node.text("auto_pad", "NOTSET"), s.node.ints("output_shape")
+    if (len(stride), len(extra), len(pads)) != (count, count, 2 * count) or min(stride) < 1 or min((*pads, *extra)) < 0:
+        raise TinycError(f"strides {list(stride)}, pads {list(pads)}, output_padding {list(extra)}", s.where)
+    full = [stride[k] * (sizes[k] - 1) + kernel[k] + extra[k] for k in range(count)]
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = tuple(stride[k] * sizes[k] for k in range(count))
+    if wanted is None:
+        if auto == "VALID":
+            return stride, (0,) * count, full
+        return stride, pads[:count], [full[k] - pads[k] - pads[count + k] for k in range(count)]
+    size = wanted[-count:]
+    cut = [max(full[k] - size[k], 0) for k in range(count)]
+    before = [n // 2 if auto == "SAME_UPPER" else n - n // 2 for n in cut]
+    return stride, before, size
+
+
+def _pair(numbers: Sequence[int], missing: int) -> Pair:
+    return Pair(missing, numbers[0]) if len(numbers) == 1 else Pair(numbers[0], numbers[1])
+
+
+def _rows(w: Array) -> Array:
+    """Weights [I,O,K] as [I,O,1,K]."""
+    return w[:, :, None, :] if w.ndim == 3 else w
+
+
+def _dense(w: Array, groups: int) -> Array:
+    """Weights [I,O/groups,KH,KW] of groups as [I,O,KH,KW] of one, 0 between a group and another's channels."""
+    each_in, each_out = w.shape[0] // groups, w.shape[1]
+    full = np.zeros((w.shape[0], each_out * groups, *w.shape[2:]), w.dtype)
+    for g in range(groups):
+        rows = slice(g * each_in, (g + 1) * each_in)
+        full[rows, g * each_out : (g + 1) * each_out] = w[rows]
+    return full
+
+
+def _bias(s: Step, out_c: int) -> Value:
+    bias: Array = s.weights(2)
+    if bias.shape != (out_c,):
+        raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)
+    return s.weight(2, np.asarray, 0)

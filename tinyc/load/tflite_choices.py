@@ -1,0 +1,48 @@
+"""TFLite operators that compare and choose; imported like those of tflite_ops.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyc.errors import TinycError
+from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_ops import imports
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
+from tinyc.ops.reshape import Reshape
+
+
+@imports("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL")
+def compare(s: Step) -> None:
+    """Of two int8 tensors, or of one and a constant."""
+    y = replace(s.declared(), dtype="bool", quant=None)
+    s.emit("compare", (s.value(0), s.value(1)), Compare(s.operator.code.lower()), y)
+
+
+@imports("SELECT", "SELECT_V2")
+def choose(s: Step) -> None:
+    """Of two tensors of one scale and zero point. A condition of SELECT may have the first axis only."""
+    condition, a, b = (s.value(k) for k in range(3))
+    y = s.declared()
+    if (a.dtype, a.quant) != (y.dtype, y.quant) or (b.dtype, b.quant) != (y.dtype, y.quant):
+        raise TinycError(
+            f"{s.operator.code} of '{a.name}' and '{b.name}' with other scales or zero points than the output's",
+            s.where,
+            "convert the model again: the converter gives the three one scale",
+        )
+    rank = len(a.shape)
+    if s.operator.code == "SELECT" and len(condition.shape) == 1 < rank and condition.shape[0] == a.shape[0]:
+        wide = s.between("rows", (*condition.shape, *(1,) * (rank - 1)), condition)
+        s.insert("reshape", (condition,), Reshape(wide.shape), wide)
+        condition = wide
+    s.emit("choose", (condition, a, b), Choose(), y)
+
+
+@imports("LOGICAL_AND", "LOGICAL_OR")
+def join(s: Step) -> None:
+    """One of the two, as the first says."""
+    a, b = s.value(0), s.value(1)
+    if s.operator.code == "LOGICAL_AND":
+        s.emit("choose", (a, b, a), Choose())
+    else:
+        s.emit("choose", (a, a, b), Choose())

@@ -1,0 +1,85 @@
+"""TFLite operators that reduce, divide and normalize; imported like those of tflite_ops.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_ops import fused, imports
+from tinyc.ops.add import Add
+from tinyc.ops.div import Div
+from tinyc.ops.function import Function
+from tinyc.ops.l2_normalize import L2Normalize
+from tinyc.ops.log_softmax import LogSoftmax
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sum import Sum
+
+
+@imports("SUM")
+def add_up(s: Step) -> None:
+    s.emit("sum", (s.value(0),), Sum(s.numbers(1), bool(s.options("ReducerOptions")["KeepDims"])))
+
+
+@imports("ADD_N")
+def add_all(s: Step) -> None:
+    """Of floats. (On integers TensorFlow Lite Micro's operator is one step above the sum.)"""
+    if s.input_count < 2 or s.value(0).dtype != "f32":
+        hint = "spell the sum as additions of two tensors (tf.add), each with its own quantization"
+        raise TinycError(f"ADD_N of {s.input_count} {s.value(0).dtype} tensors", s.where, hint)
+    total = s.value(0)
+    for index in range(1, s.input_count - 1):
+        y = s.between(f"sum{index}", total.shape, total)
+        s.insert("add", (total, s.value(index)), Add(), y)
+        total = y
+    s.emit("add", (total, s.value(s.input_count - 1)), Add())
+
+
+@imports("DIV")
+def divide(s: Step) -> None:
+    """Floats over a constant number are a product."""
+    x, act = s.value(0), fused(s.options("DivOptions"))
+    divisor = s.constant(1) if x.dtype == "f32" else None
+    if divisor is not None and divisor.size == 1 and divisor.all() and x.name not in s.builder.consts:
+        s.emit("mul", (x, s.number(float(np.float32(1) / divisor.reshape(())), "inverse")), Mul(act))
+    else:
+        s.emit("div", (x, s.value(1)), Div(act))
+
+
+@imports("L2_NORMALIZATION")
+def l2_normalize(s: Step) -> None:
+    """Over the last axis."""
+    if fused(s.options("L2NormOptions")) != Mul().act:
+        raise TinycError("L2_NORMALIZATION with a fused activation", s.where, "put the activation behind it")
+    s.emit("l2_normalize", (s.value(0),), L2Normalize())
+
+
+@imports("LOG_SOFTMAX")
+def log_softmax(s: Step) -> None:
+    """Over the last axis."""
+    s.emit("log_softmax", (s.value(0),), LogSoftmax())
+
+
+@imports("CEIL", "FLOOR", "ROUND", "SIGN")
+def rounded(s: Step) -> None:
+    """Only of floats, as in TensorFlow Lite; a table once they are quantized."""
+    if s.value(0).dtype != "f32":
+        raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
+    s.emit("function", (s.value(0),), Function(s.operator.code.lower()))
+
+
+@imports("CAST")
+def cast(s: Step) -> None:
+    """Between floats, or between integers that count: nothing to do."""
+    x, to = s.value(0), s.out_tensor().type
+    kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}
+    if x.quant is not None or to not in kinds.get(x.dtype, ()):
+        raise TinycError(
+            f"CAST from {x.dtype} to {to} of computed values is not supported",
+            s.where,
+            "quantize the model whole, so that no tensor changes its kind of number",
+        )
+    s.emit("reshape", (x,), Reshape(x.shape), replace(s.declared(), dtype=x.dtype))

@@ -1,0 +1,84 @@
+"""broadcast: a tensor repeated along its axes of size 1, to a larger shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.ops.binary import broadcast_shape
+from tinyc.ops.movement import element_bytes, need_one_quant
+
+_LOOPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    shape: Shape  # of the output: every axis the input's size, or any where that is 1
+
+
+def infer(a: Broadcast, x: Value) -> Sequence[Type]:
+    if broadcast_shape(x.shape, a.shape) != tuple(a.shape):
+        raise TinycError(f"{list(x.shape)} cannot be repeated to {list(a.shape)}")
+    return [Type(a.shape, x.dtype)]
+
+
+def float_ref(a: Broadcast, x: Array) -> tuple[Array, ...]:
+    return (np.ascontiguousarray(np.broadcast_to(x, a.shape)),)
+
+
+def prepare(site: Site) -> Broadcast:
+    need_one_quant(site)
+    return Broadcast(site.y().shape)
+
+
+def byte_loops(site: Site) -> tuple[list[tuple[int, int]], int]:
+    """((size, step in bytes) of each loop, outermost first, 0 where x repeats; bytes that an innermost step copies)."""
+    y, width = site.y().shape, element_bytes(site.x(0))
+    x = (1,) * (len(y) - len(site.x(0).shape)) + site.x(0).shape
+    loops: list[tuple[int, int]] = []
+    for axis, size in enumerate(y):
+        step = 0 if x[axis] == 1 else math.prod(x[axis + 1 :]) * width
+        if size == 1:
+            continue
+        if loops and loops[-1][1] == size * step:
+            loops[-1] = (loops[-1][0] * size, step)
+        else:
+            loops.append((size, step))
+    unit = width
+    if loops and loops[-1][1] == width:
+        unit *= loops.pop()[0]
+    return loops, unit
+
+
+def few_loops(site: Site) -> bool:
+    """at most 4 groups of axes that repeat or advance together, beside a contiguous last one"""
+    return len(byte_loops(site)[0]) <= _LOOPS
+
+
+def lower(site: Site, p: Broadcast) -> Call:
+    """tc_slice with steps of 0 where x repeats."""
+    found, unit = byte_loops(site)
+    fields: dict[str, int | float | str] = {"offset": 0, "unit": unit}
+    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(found)) + found):
+        fields |= {f"n{i}": size, f"step{i}": step}
+    return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
+
+
+OP = Op(
+    name="broadcast",
+    attrs=Broadcast,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_slice", lower, when=(few_loops,)),),
+)

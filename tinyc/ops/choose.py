@@ -1,0 +1,102 @@
+"""choose: y = x0 where the condition (bool) holds, else x1, with numpy broadcasting; all share one quantization."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernels import Arg, Call, Const, Kernel, Out, Params, Struct
+from tinyc.ops.base import Kept, Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.ops.binary import broadcast_shape
+from tinyc.ops.movement import element_bytes, tensor_argument
+
+HIDDEN = 1e3  # a constant x1 so far below 0 stands for minus infinity, not for a number that needs a place in the scale
+_LOOPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """No attributes."""
+
+
+def infer(a: Choose, condition: Value, x0: Value, x1: Value) -> Sequence[Type]:
+    if condition.dtype != "bool":
+        raise TinycError(f"the condition '{condition.name}' is {condition.dtype}, not bool")
+    return [Type(broadcast_shape(condition.shape, broadcast_shape(x0.shape, x1.shape)), x0.dtype)]
+
+
+def float_ref(a: Choose, condition: Array, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (np.where(condition, x0, x1),)
+
+
+def prepare(site: Site) -> Choose:
+    y = site.y()
+    for x in (site.x(1), site.x(2)):
+        if x.dtype != y.dtype or x.quant != y.quant:
+            raise TinycError(
+                f"choose: '{x.name}' and '{y.name}' differ in dtype or quantization",
+                site.node.where,
+                "the operator moves bytes; a requantize before it makes them alike",
+            )
+    return Choose()
+
+
+def loops(y: Shape, xs: Sequence[Shape]) -> list[tuple[int, tuple[int, ...]]]:
+    """(size, steps in elements of each input) of each loop over y, outermost first; a step is 0 where one repeats."""
+    wide = [(1,) * (len(y) - len(x)) + x for x in xs]
+    found: list[tuple[int, tuple[int, ...]]] = []
+    for axis, size in enumerate(y):
+        if size == 1:
+            continue
+        steps = tuple(0 if x[axis] == 1 else math.prod(x[axis + 1 :]) for x in wide)
+        if found and found[-1][1] == tuple(size * step for step in steps):
+            found[-1] = (found[-1][0] * size, steps)
+        else:
+            found.append((size, steps))
+    return found or [(1, (0,) * len(xs))]
+
+
+def _loops(site: Site) -> list[tuple[int, tuple[int, ...]]]:
+    return loops(site.y().shape, [site.x(k).shape for k in range(3)])
+
+
+def few_loops(site: Site) -> bool:
+    """inputs whose repeated axes form at most 4 groups"""
+    return len(_loops(site)) <= _LOOPS
+
+
+def lower(site: Site, p: Choose) -> Call:
+    """tc_choose: a copy of one element after the other."""
+    found, width = _loops(site), element_bytes(site.y())
+    fields: dict[str, int | float | str] = {"unit": width}
+    for k, (size, (c, a, b)) in enumerate([(1, (0, 0, 0))] * (_LOOPS - len(found)) + found):
+        fields |= {f"n{k}": size, f"c{k}": c, f"a{k}": a * width, f"b{k}": b * width}
+    inputs = (_argument(site, k) for k in range(3))
+    return Call((Params(), *inputs, Out()), Struct("tc_choose_t", fields))
+
+
+def _argument(site: Site, index: int) -> Arg:
+    """The input as an argument; truth values of constants as bytes."""
+    arg = tensor_argument(site, index)
+    if isinstance(arg, Const) and arg.data.dtype == np.bool_:
+        return replace(arg, data=arg.data.astype(np.uint8))
+    return arg
+
+
+OP = Op(
+    name="choose",
+    attrs=Choose,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Kept(), Observed(), SameAs(1)),
+    quant_out=(SameAs(1),),
+    kernels=(Kernel("tc_choose", lower, when=(few_loops,)),),
+    rowwise=elementwise,
+)

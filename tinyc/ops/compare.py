@@ -1,0 +1,109 @@
+"""compare: x0 == x1, x0 < x1 and the like, element by element with numpy broadcasting; the output is bool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Kernel, Struct
+from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.ops.base import Kept, Observed, Op, Site, Type, elementwise
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields
+
+_LEFT = 8  # bits that the centred inputs are shifted up before they are scaled
+
+# The order is the code that the C kernel takes.
+KINDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "equal": np.equal,
+        "not_equal": np.not_equal,
+        "less": np.less,
+        "less_equal": np.less_equal,
+        "greater": np.greater,
+        "greater_equal": np.greater_equal,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """kind: a key of KINDS."""
+
+    kind: str
+
+
+def infer(a: Compare, x0: Value, x1: Value) -> Sequence[Type]:
+    if a.kind not in KINDS:
+        raise TinycError(f"comparison '{a.kind}'")
+    return [Type(broadcast_shape(x0.shape, x1.shape), "bool")]
+
+
+def float_ref(a: Compare, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (np.asarray(KINDS[a.kind](x0, x1)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """requantize((x0 - x0_zero) << 8, mult0, shift0) against the same of x1, as TensorFlow Lite Micro has it."""
+
+    kind: str
+    x0_zero: int
+    x1_zero: int
+    mult0: int
+    shift0: int
+    mult1: int
+    shift1: int
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        left = requantize((x0.astype(np.int64) - self.x0_zero) << _LEFT, self.mult0, self.shift0, Rounding.DOUBLE)
+        right = requantize((x1.astype(np.int64) - self.x1_zero) << _LEFT, self.mult1, self.shift1, Rounding.DOUBLE)
+        return np.asarray(KINDS[self.kind](left, right))
+
+
+def prepare(site: Site) -> Compared:
+    """TinycError unless both inputs are int8, or where a scale is too large for 8 more bits in int32."""
+    if not is_s8(site):
+        raise TinycError(
+            f"compare of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8", site.node.where
+        )
+    (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
+    if max(scale0, scale1) >= 2.0**14:
+        raise TinycError(f"compare of scales {scale0:g} and {scale1:g}", site.node.where)
+    (mult0, shift0), (mult1, shift1) = quantize_multiplier(scale0), quantize_multiplier(scale1)
+    return Compared(site.attrs.kind, zero0, zero1, mult0, shift0, mult1, shift1)
+
+
+def int_ref(p: Compared, x0: Array, x1: Array) -> tuple[Array, ...]:
+    return (p.run(x0, x1),)
+
+
+def is_s8(site: Site) -> bool:
+    """int8 inputs"""
+    return (site.x(0).dtype, site.x(1).dtype) == ("s8", "s8")
+
+
+def lower(site: Site, p: Compared) -> Call:
+    """tc_compare_s8: element by element."""
+    names = ("x0_zero", "x1_zero", "mult0", "shift0", "mult1", "shift1")
+    fields = {**loop_fields(site), "kind": list(KINDS).index(p.kind), **{name: getattr(p, name) for name in names}}
+    return Call(arguments(site), Struct("tc_compare_s8_t", fields))
+
+
+OP = Op(
+    name="compare",
+    attrs=Compare,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(), Observed()),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_compare_s8", lower, when=(is_s8, few_loops), inplace=(0, 1)),),
+    rowwise=elementwise,
+)

@@ -1,0 +1,101 @@
+"""l2_normalize over the last axis: y = x / sqrt(sum(x^2)). Output scale 1/128, zero point 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.fixedpoint import inverse_root
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
+from tinyc.numerics import Rounding, requantize
+from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.ops.tables import need_scale
+
+_MAX_DEPTH = 2**15  # squares below 2^16 whose sum stays in int32
+_BITS = 7  # of the fraction of the output
+
+
+@dataclass(frozen=True, slots=True)
+class L2Normalize:
+    """epsilon: the least norm that x is divided by; so small that no integer tensor but zeros comes below."""
+
+    epsilon: float = 1e-6
+
+
+def infer(a: L2Normalize, x: Value) -> Sequence[Type]:
+    if not x.shape:
+        raise TinycError(f"l2_normalize takes a tensor with at least one axis, '{x.name}' is a scalar")
+    return [Type(x.shape, x.dtype)]
+
+
+def float_ref(a: L2Normalize, x: Array) -> tuple[Array, ...]:
+    norm = np.sqrt(np.square(x).sum(axis=-1, keepdims=True))
+    return ((x / np.maximum(norm, np.float32(a.epsilon))).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalized:
+    """y = clamp(requantize(x - x_zero, m, 7 - s)), m * 2^(-31 - s) the inverse root of the sum of squares."""
+
+    x_zero: int
+
+    def run(self, x: Array) -> Array:
+        far = x.astype(np.int64) - self.x_zero
+        rows = far.reshape(-1, x.shape[-1])
+        made = np.empty_like(rows)
+        for k, row in enumerate(rows):
+            mult, down = inverse_root(int(np.square(row).sum()))
+            made[k] = requantize(row, mult, _BITS - down, Rounding.DOUBLE)
+        return np.clip(made, -128, 127).astype(np.int8).reshape(x.shape)
+
+
+def prepare(site: Site) -> Normalized:
+    if (site.x(0).dtype, site.y().dtype) != ("s8", "s8"):
+        raise TinycError(f"l2_normalize of {site.x(0).dtype}: the integer operator takes int8", site.node.where)
+    need_scale(site, 1 / 128, 0)
+    if site.x(0).shape[-1] > _MAX_DEPTH:
+        raise TinycError(f"l2_normalize over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where)
+    return Normalized(site.scale_zero(site.x(0))[1])
+
+
+def int_ref(p: Normalized, x: Array) -> tuple[Array, ...]:
+    return (p.run(x),)
+
+
+def is_s8(site: Site) -> bool:
+    """int8 input and output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
+def lower(site: Site, p: Normalized) -> Call:
+    """tc_l2_normalize_s8: a sum of squares, its inverse root, a product per element."""
+    depth = site.x(0).shape[-1]
+    fields: dict[str, int | float | str] = {
+        "outer": site.x(0).elements // depth,
+        "depth": depth,
+        "x_zero": p.x_zero,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_l2_normalize_s8_t", fields))
+
+
+def cost(site: Site, p: Normalized) -> Cost:
+    """An estimate: per element and per row."""
+    x = site.x(0)
+    return Cost(30 * x.elements + 320 * x.elements // x.shape[-1], 420, 0)
+
+
+OP = Op(
+    name="l2_normalize",
+    attrs=L2Normalize,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Observed(),),
+    quant_out=(Fixed(1 / 128, 0),),
+    kernels=(Kernel("tc_l2_normalize_s8", lower, when=(is_s8,), inplace=(0,), cost=cost),),
+)

@@ -1,0 +1,58 @@
+"""pick: the parts of a tensor along one axis that constant indices say, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernels import Call, Const, Kernel
+from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.ops.gather import gather_call, gather_cost
+from tinyc.ops.movement import need_one_quant, normal_axis
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """indices: each in [0, size of the axis)."""
+
+    axis: int
+    indices: tuple[int, ...]
+
+
+def infer(a: Pick, x: Value) -> Sequence[Type]:
+    axis = normal_axis(a.axis, len(x.shape), "pick")
+    if not a.indices or min(a.indices) < 0 or max(a.indices) >= x.shape[axis]:
+        raise TinycError(f"pick takes indices outside axis {axis} of {list(x.shape)}")
+    return [Type((*x.shape[:axis], len(a.indices), *x.shape[axis + 1 :]), x.dtype)]
+
+
+def float_ref(a: Pick, x: Array) -> tuple[Array, ...]:
+    return (np.take(x, a.indices, axis=a.axis),)
+
+
+def prepare(site: Site) -> Pick:
+    need_one_quant(site)
+    return Pick(normal_axis(site.attrs.axis, len(site.x(0).shape), "pick"), site.attrs.indices)
+
+
+def lower(site: Site, p: Pick) -> Call:
+    """tc_gather: a run of bytes per index."""
+    indices = Const(np.array(p.indices, np.int32), "[count]", "indices")
+    return gather_call(site, p.axis, len(p.indices), indices)
+
+
+OP = Op(
+    name="pick",
+    attrs=Pick,
+    infer=infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=float_ref,
+    quant_in=(Observed(),),
+    quant_out=(SameAs(0),),
+    kernels=(Kernel("tc_gather", lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis)),),
+)

@@ -1,0 +1,52 @@
+"""sum: the sum of x over `axes`, which are dropped from the shape or kept with size 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.errors import TinycError
+from tinyc.ir.graph import Array
+from tinyc.numerics import Numerics, Rounding, quantize_multiplier
+from tinyc.ops import mean
+from tinyc.ops.base import Observed, Op, Site
+from tinyc.ops.mean import Mean, MeanParams, reduced_axes
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Mean):
+    """The axes; keep_dims: they stay, with size 1."""
+
+
+def float_ref(a: Sum, x: Array) -> tuple[Array, ...]:
+    return (x.sum(axis=reduced_axes(a, x.ndim), keepdims=a.keep_dims, dtype=np.float32),)
+
+
+def prepare(site: Site) -> MeanParams:
+    """The integers of a mean whose multiplier is not divided by n. TinycError if a sum could leave int32."""
+    x, y = site.x(), site.y()
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(x), site.scale_zero(y)
+    n = math.prod(x.shape[axis] for axis in reduced_axes(site.attrs, len(x.shape)))
+    factor = float(np.float32(x_scale) / np.float32(y_scale))
+    if n * max(factor, 1.0) * 2.0 ** (16 if x.dtype == "s16" else 8) >= 2**31:
+        raise TinycError(f"sum of {n} elements, scaled by {factor:g}, can overflow int32", site.node.where)
+    if site.numerics.scales_in_float:
+        mult, shift = quantize_multiplier(factor)
+        return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, site.numerics is Numerics.LITERT)
+    mult, shift = quantize_multiplier(x_scale / y_scale)
+    return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, site.rounding)
+
+
+OP = Op(
+    name="sum",
+    attrs=Sum,
+    infer=mean.infer,
+    float_ref=float_ref,
+    prepare=prepare,
+    int_ref=mean.int_ref,
+    quant_in=(Observed(),),
+    quant_out=(Observed(),),
+    kernels=mean.OP.kernels,
+)
