@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinyc.errors import TinycError
+from tinyc.errors import Loc, TinycError
 from tinyc.memory_map import MemoryMap, Tenant
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def plot_map(found: MemoryMap, path: Path, title: str) -> None:
             metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
             figure.savefig(path, dpi=150, metadata=metadata)
         except OSError as error:
-            raise TinycError(f"{path}: cannot be written: {error.strerror}") from error
+            message = f"the map cannot be written: {error.strerror}"
+            raise TinycError(message, Loc(str(path)), "choose another file with --plot") from error
 
 
 def check_format(path: Path) -> None:

@@ -44,12 +44,15 @@ class Port:
         return self.shape[1:] if len(self.shape) > 1 and self.shape[0] == 1 else self.shape
 
     def quantize(self, reals: npt.ArrayLike) -> Array:
-        """The integers that the library's own `<model>_quantize_input` gives: half away from zero, saturated."""
+        """The integers that the library's own `<model>_quantize_input` gives: half away from zero, saturated, of NaN
+        the least."""
         if self.scale is None:
             raise TinycError(f"'{self.name}' has no quantization")
         q = np.asarray(reals, np.float32) / np.float32(self.scale)
         lowest, highest = self._limits()
-        q = np.clip(q, np.float32(lowest - self.zero_point), np.float32(highest - self.zero_point))
+        least, most = np.float32(lowest - self.zero_point), np.float32(highest - self.zero_point)
+        q = np.where(q > least, q, least)
+        q = np.where(q < most, q, most)
         away = np.where(q < 0, np.float32(-0.5), np.float32(0.5))
         integers: Array = ((q + away).astype(np.int32) + self.zero_point).astype(self.dtype)
         return integers

@@ -234,6 +234,7 @@ def plot_ranges(found: Diagnosis, picture: Path) -> None:
     try:
         figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
     except (OSError, ValueError) as error:
-        raise TinycError(f"cannot draw into this file: {error}", Loc(str(picture))) from error
+        hint = "choose another file with --plot: .svg, .png or .pdf"
+        raise TinycError(f"cannot draw into this file: {error}", Loc(str(picture)), hint) from error
     finally:
         plt.close(figure)

@@ -159,7 +159,7 @@ def test_missing_tools_are_named_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr(toolchain, "_locate", lambda name: None)
     monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: pytest.fail("the model was read"))
-    for command in ("build", "verify"):
+    for command in ("build", "verify", "profile"):
         explained(tinyc(command, model, "-b", "cortex-m4"), "no compiler for cortex-m4 is installed")
 
 

@@ -69,7 +69,7 @@ def test_the_same_as_qemu(make: Make, board_name: str) -> None:
     assert ran.machine == f"Renode {board_name.replace('plus', '+')}"
     assert ran.outputs == other.outputs == tuple(toy.reference(tensors).outputs for tensors in INPUTS)
     assert ran.stack_bytes == other.stack_bytes
-    assert ran.guards_intact
+    assert not ran.damaged_guards
     assert ran.counts == other.counts[:1]
 
 

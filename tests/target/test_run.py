@@ -61,7 +61,7 @@ def run(build: Build, board: str, compiler: str, emulator: str | None, variant: 
 def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler: str) -> None:
     result = run(build, board, compiler, emulator, Variant.NONE)
     assert result.outputs == OUTPUTS
-    assert result.guards_intact
+    assert not result.damaged_guards
     assert len(result.instructions) == len(INPUTS)
 
 
@@ -70,7 +70,7 @@ def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler:
 def test_outputs_on_real_boards(build: Build, board: str, emulator: str, compiler: str) -> None:
     result = run(build, board, compiler, emulator, Variant.NONE)
     assert result.outputs == OUTPUTS
-    assert result.guards_intact
+    assert not result.damaged_guards
     memory = load_board(board).memory
     assert memory is not None
     entry = build(board, compiler).read_elf().symbol("Reset_Handler").address
@@ -203,7 +203,7 @@ def test_stack_is_measured(build: Build, board: str, emulator: str) -> None:
 @pytest.mark.parametrize(("variant", "side"), [(Variant.BELOW, "below"), (Variant.ABOVE, "above")])
 def test_write_outside_the_arena(build: Build, board: str, emulator: str | None, variant: Variant, side: str) -> None:
     result = run(build, board, "gcc", emulator, variant)
-    assert not result.guards_intact
+    assert result.damaged_guards
     assert result.damaged_guards[0] == f"inference 0: bytes {side} the arena"
     assert len(result.damaged_guards) == len(INPUTS)
 

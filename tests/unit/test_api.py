@@ -168,7 +168,7 @@ def test_quantization_is_that_of_the_c_helpers(built: tinyc.Built, library: tiny
     (x_port,), (y_port,) = library.inputs, library.outputs
     assert x_port.scale is not None
     steps = np.arange(-300, 300, 0.25)
-    x = np.concatenate([steps * x_port.scale, np.linspace(-9, 9, 999), [1e30, -1e30]]).astype(np.float32)
+    x = np.concatenate([steps * x_port.scale, np.linspace(-9, 9, 999), [1e30, -np.inf, np.nan]]).astype(np.float32)
     (tmp_path / "helpers.c").write_text(
         '#include "tiny.h"\n'
         "void quantize(const float *x, int8_t *q, int n)\n"

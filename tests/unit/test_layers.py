@@ -18,6 +18,7 @@ GROUPS = [
     {"quantize", "select", "plan"},
     {"stream"},
     {"lower", "lower_rows", "memory", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},
+    {"boundaries"},
     {"emit"},
     {"build"},
     {"run", "flash"},

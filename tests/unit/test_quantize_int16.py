@@ -50,7 +50,7 @@ def test_everywhere(tmp_path: Path, seed: int) -> None:
     """All values are int16, every layer has a kernel, and what is lost is lost in the weights."""
     graph, calibration = calibrated(random_network(seed), tmp_path)
     if without_int16(graph):
-        with pytest.raises(TinycError, match="sigmoid have no int16 form here: '"):
+        with pytest.raises(TinycError, match="no int16 form here of sigmoid: '"):
             quantize(graph, calibration, fixed(activations="int16"))
         return
     integer = quantize(graph, calibration, fixed(activations="int16")).graph

@@ -40,7 +40,7 @@ def test_integers_win_over_reals_for_an_integer_input(tmp_path: Path) -> None:
     [
         ({"x": np.zeros((4, 3, 3), np.int8)}, r"shape \[4, 3, 3\], expected \[samples, 3, 2\]"),
         ({"x": np.zeros((0, 3, 2), np.int8)}, r"expected \[samples, 3, 2\]"),
-        ({"x": np.full((1, 3, 2), np.nan)}, "not finite"),
+        ({"x": np.full((1, 3, 2), np.nan)}, "no finite 32-bit floats"),
         ({"x": np.full((1, 3, 2), 200, np.int32)}, "outside s8"),
         ({"x": np.array([["a"]])}, "dtype"),
         ({"a": np.zeros((1, 3, 2)), "b": np.zeros((1, 3, 2))}, "no array for input 'in'"),

@@ -103,7 +103,7 @@ def test_outputs_stack_and_cycles() -> None:
     assert found.outputs == ((b"abcd",), (b"efgh",))
     assert found.cycles == (111, 222)
     assert found.stack_bytes == 96
-    assert found.guards_intact
+    assert not found.damaged_guards
     assert board.runs == [b"\x00\x01\x02ab", b"\x01\x01\x02ab"]
 
 

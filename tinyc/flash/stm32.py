@@ -24,7 +24,6 @@ ACK, NACK, AUTO_BAUD = 0x79, 0x1F, 0x7F
 BLOCK = 256  # bytes of one read or write
 ANSWER_SECONDS = 1.0
 SECTOR_SECONDS = 5.0  # the slowest sector of 256 KiB takes up to 4 s
-MASS_SECONDS = 60.0
 TRIES = 3
 _BURST = 32
 _RESYNC_BURSTS = 2 + BLOCK // _BURST  # more than any step of a command waits for

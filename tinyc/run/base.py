@@ -110,10 +110,6 @@ class RunResult:
         """Executed instructions per inference; empty when not counted."""
         return tuple(count.total for count in self.counts)
 
-    @property
-    def guards_intact(self) -> bool:
-        return not self.damaged_guards
-
 
 class Target(Protocol):
     """A machine that runs firmware."""
