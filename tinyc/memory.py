@@ -7,14 +7,14 @@ little, unless the smallest arena is wanted or nothing else fits the RAM.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.plan import Plan
 from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.select import FLASH_PER_RAM, Choice, Optimize
-from tinyc.shrink import MEMORY_PRICE, Memory, shrink
+from tinyc.shrink import MEMORY_PRICE, Memory, shrink, time_of
 from tinyc.stream import Limits, StreamPlan, plan_incremental, plan_streamed
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
@@ -27,104 +27,64 @@ STREAMED_UP_TO = 400
 Planned = tuple[dict[str, Choice], Plan | StreamPlan]
 
 
-def plan_memory(
-    graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
-    choices: Mapping[str, Choice],
-    optimize: Optimize,
-    memory: Memory,
-    ram_bytes: int | None,
-    flash_bytes: int | None,
-    by_rows: bool = False,
-) -> Planned:
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What an arena is laid out for. ram_bytes: above them any time is paid. flash_bytes: of constants and code, None:
+    what the fastest kernels take."""
+
+    optimize: Optimize = "speed"
+    memory: Memory = "balanced"
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+
+    @property
+    def price(self) -> float:
+        """The share of time that may be paid for a smaller arena."""
+        return MEMORY_PRICE[self.memory]
+
+    @property
+    def flash_per_ram(self) -> int:
+        """Bytes of flash for a byte of arena: of equal worth where both are asked to be small."""
+        return FLASH_PER_RAM[self.optimize] or int(self.memory == "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """found: all candidates of each node. chosen: the fastest of them that the flash allows."""
+
+    found: Mapping[str, Sequence[Choice]]
+    chosen: Mapping[str, Choice]
+
+
+def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False) -> Planned:
     """The kernel of each node and the plan. A StreamPlan has its own forms of the kernels.
 
-    found: all candidates of each node. choices: the fastest of them that the flash allows. Above ram_bytes any
-    time is paid. flash_bytes: of constants and code, None: what `choices` take. by_rows: the input comes row by row;
-    TinycError if it cannot.
+    by_rows: the input comes row by row; TinycError if it cannot.
     """
     if graph.states:
-        return _with_states(graph, found, choices, optimize, memory, ram_bytes, flash_bytes, by_rows)
+        return _with_states(graph, kernels, aim, by_rows)
     if by_rows:
-        return _by_rows(graph, found, choices, optimize, memory, ram_bytes, flash_bytes)
-    changed, plan = shrink(
-        graph, found, choices, MEMORY_PRICE[memory], ram_bytes, flash_bytes, _flash_per_ram(optimize, memory)
-    )
-    fits = ram_bytes is None or plan.arena_bytes <= ram_bytes
-    limits = _limits(choices, memory, ram_bytes, flash_bytes)
+        return _by_rows(graph, kernels, aim)
+    changed, plan = _layer_by_layer(graph, kernels, aim)
+    fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
+    if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
+        return changed, plan
+    limits = _limits(kernels, aim)
     if fits:
-        limits = _worth(limits, choices, optimize, memory, plan.arena_bytes)
-    if fits and (memory == "speed" or (memory == "balanced" and len(choices) > STREAMED_UP_TO)):
-        return changed, plan
-    streamed = plan_streamed(graph, found, optimize, limits)
-    per_ram = None if optimize == "speed" else _flash_per_ram(optimize, memory)
-    if streamed is None or not _is_better(streamed, changed, plan, memory, limits, per_ram):
+        limits = _worth(limits, kernels, aim, plan.arena_bytes)
+    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
+    if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
         return changed, plan
     return _choices(streamed), streamed
 
 
-def _with_states(
-    graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
-    choices: Mapping[str, Choice],
-    optimize: Optimize,
-    memory: Memory,
-    ram_bytes: int | None,
-    flash_bytes: int | None,
-    by_rows: bool,
-) -> Planned:
-    """Layer by layer: what lasts from run to run has a place that no row of another tensor takes."""
-    if by_rows:
-        raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
-    left = None if ram_bytes is None else max(ram_bytes - state_bytes(graph), 0)
-    changed, plan = shrink(
-        graph, found, choices, MEMORY_PRICE[memory], left, flash_bytes, _flash_per_ram(optimize, memory)
-    )
-    return changed, place_states(graph, plan)
-
-
-def _by_rows(
-    graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
-    choices: Mapping[str, Choice],
-    optimize: Optimize,
-    memory: Memory,
-    ram_bytes: int | None,
-    flash_bytes: int | None,
-) -> Planned:
-    first = graph.values[graph.inputs[0]]
-    hint = "leave out --input-rows"
-    if len(graph.inputs) != 1:
-        raise TinycError(
-            f"only a model with one input can take it row by row; this one has {len(graph.inputs)}", hint=hint
-        )
-    limits = _limits(choices, memory, ram_bytes, flash_bytes)
-    streamed = plan_streamed(graph, found, optimize, limits, by_rows=True)
-    if streamed is None:  # at no more time than that
-        streamed = plan_streamed(
-            graph, found, optimize, replace(limits, instructions=float("inf"), time=float("inf")), by_rows=True
-        )
-    if streamed is None or streamed.problem.tensors[first.name].rows == 1:
-        message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
-        raise TinycError(message, first.loc, hint)
-    return _choices(streamed), streamed
-
-
-def plan_window(
-    graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
-    choices: Mapping[str, Choice],
-    optimize: Optimize,
-    memory: Memory,
-    ram_bytes: int | None,
-    flash_bytes: int | None,
-    hop: int,
-) -> StreamPlan:
+def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPlan:
     """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
     if graph.states:
         raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
-    flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
-    plan = plan_incremental(graph, found, optimize, MEMORY_PRICE[memory], flash, ram_bytes, hop)
+    plan = plan_incremental(
+        graph, kernels.found, aim.optimize, aim.price, _flash_room(kernels, aim), aim.ram_bytes, hop
+    )
     if plan is None:
         raise TinycError(
             "no kernels for an incremental library fit the flash", hint="--optimize size, or a larger board"
@@ -132,52 +92,73 @@ def plan_window(
     return plan
 
 
+def _layer_by_layer(graph: Graph, kernels: Kernels, aim: Aim) -> tuple[dict[str, Choice], Plan]:
+    return shrink(graph, kernels.found, kernels.chosen, aim.price, aim.ram_bytes, aim.flash_bytes, aim.flash_per_ram)
+
+
+def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Planned:
+    """Layer by layer: what lasts from run to run has a place that no row of another tensor takes."""
+    if by_rows:
+        raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
+    left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
+    changed, plan = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=left))
+    return changed, place_states(graph, plan)
+
+
+def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
+    first = graph.values[graph.inputs[0]]
+    hint = "leave out --input-rows"
+    if len(graph.inputs) != 1:
+        raise TinycError(
+            f"only a model with one input can take it row by row; this one has {len(graph.inputs)}", hint=hint
+        )
+    limits = _limits(kernels, aim)
+    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+    if streamed is None:  # at no more time than that
+        limits = replace(limits, instructions=float("inf"), time=float("inf"))
+        streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+    if streamed is None or streamed.problem.tensors[first.name].rows == 1:
+        message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
+        raise TinycError(message, first.loc, hint)
+    return _choices(streamed), streamed
+
+
 def _choices(plan: StreamPlan) -> dict[str, Choice]:
     return {layer.node: form.choice for layer, form in zip(plan.problem.layers, plan.forms, strict=True)}
 
 
-def _limits(choices: Mapping[str, Choice], memory: Memory, ram_bytes: int | None, flash_bytes: int | None) -> Limits:
+def _limits(kernels: Kernels, aim: Aim) -> Limits:
     """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
-    price = MEMORY_PRICE[memory]
-    flash = max(sum(choice.cost.flash_bytes for choice in choices.values()), flash_bytes or 0)
-    instructions = sum(choice.cost.instructions for choice in choices.values())
-    return Limits(instructions * (1 + price), _time(choices) * (1 + _OF_TIME * price), flash, ram_bytes)
+    instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
+    time = time_of(kernels.chosen) * (1 + _OF_TIME * aim.price)
+    return Limits(instructions * (1 + aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
 
 
-def _worth(limits: Limits, choices: Mapping[str, Choice], optimize: Optimize, memory: Memory, arena: int) -> Limits:
+def _flash_room(kernels: Kernels, aim: Aim) -> int:
+    return max(_flash(kernels.chosen), aim.flash_bytes or 0)
+
+
+def _worth(limits: Limits, kernels: Kernels, aim: Aim, arena: int) -> Limits:
     """The limits, with no more flash than a plan is worth that could save at most `arena` bytes."""
-    worth = sum(choice.cost.flash_bytes for choice in choices.values()) + _flash_per_ram(optimize, memory) * arena
+    worth = _flash(kernels.chosen) + aim.flash_per_ram * arena
     return replace(limits, flash_bytes=min(worth, limits.flash_bytes or worth))
 
 
-def _flash_per_ram(optimize: Optimize, memory: Memory) -> int:
-    """Bytes of flash for a byte of arena: of equal worth where both are asked to be small."""
-    return FLASH_PER_RAM[optimize] or int(memory == "min")
-
-
-def _time(choices: Mapping[str, Choice]) -> int:
-    return sum(choice.cost.time for choice in choices.values())
-
-
-def _is_better(
-    streamed: StreamPlan,
-    chosen: Mapping[str, Choice],
-    plan: Plan,
-    memory: Memory,
-    limits: Limits,
-    flash_per_ram: int | None,
-) -> bool:
-    """Whether to stream rather than take `plan` with the kernels `chosen`. flash_per_ram: bytes of flash that may be
-    spent for each byte of arena saved; None: any."""
+def _is_better(streamed: StreamPlan, chosen: Mapping[str, Choice], plan: Plan, aim: Aim, limits: Limits) -> bool:
+    """Whether to stream rather than take `plan` with the kernels `chosen`."""
     new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
     if ram is not None and (new > ram) != (old > ram):
         return new <= ram
     if ram is not None and old > ram:
         return new < old
-    spent = streamed.flash_bytes - sum(choice.cost.flash_bytes for choice in chosen.values())
-    if flash_per_ram is not None and spent > flash_per_ram * (old - new):
+    spent = streamed.flash_bytes - _flash(chosen)
+    if aim.optimize != "speed" and spent > aim.flash_per_ram * (old - new):
         return False
-    time = _time(chosen)
+    time = time_of(chosen)
     if time > limits.time:
         return streamed.time < time
-    return streamed.time <= limits.time and new < WORTHWHILE[memory] * old
+    return streamed.time <= limits.time and new < WORTHWHILE[aim.memory] * old
+
+
+def _flash(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.flash_bytes for choice in choices.values())

@@ -20,7 +20,7 @@ from tinyc.emit.library import Info, emit_library
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node, State
 from tinyc.lower import Program, lower
-from tinyc.memory import plan_memory
+from tinyc.memory import Aim, Kernels, plan_memory
 from tinyc.native import load_library
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
@@ -73,7 +73,7 @@ def delays() -> Graph:
 
 def library(graph: Graph, board: str) -> Program:
     found = candidates(graph, load_board(board).isa, Numerics.TFLM)
-    choices, plan = plan_memory(graph, found, choose(found, Goal("speed")), "speed", "balanced", None, None)
+    choices, plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
     return lower(graph, choices, plan, Numerics.TFLM, "toy")
 
 

@@ -64,9 +64,9 @@ def test_very_large_graphs_are_streamed_only_where_they_must(
     monkeypatch.setattr(memory, "STREAMED_UP_TO", COUNT - 1)
     found = candidates(network, ISA, Numerics.TFLM)
     chosen = choose(found, Goal("speed"))
-    memory.plan_memory(network, found, chosen, "speed", "balanced", None, None)
+    memory.plan_memory(network, memory.Kernels(found, chosen), memory.Aim())
     assert not tried
-    memory.plan_memory(network, found, chosen, "speed", "balanced", 1, None)
+    memory.plan_memory(network, memory.Kernels(found, chosen), memory.Aim(ram_bytes=1))
     assert tried
 
 

@@ -12,7 +12,7 @@ from tests.ops.one_node import one_node, tensor
 from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
-from tinyc.memory import plan_memory
+from tinyc.memory import Aim, Kernels, plan_memory
 from tinyc.numerics import Numerics
 from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
@@ -128,7 +128,7 @@ def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
     found = candidates(graph, frozenset({"dsp"}), NUMERICS)
     chosen, price = choose(found, Goal("balanced")), FLASH_PER_RAM["balanced"]
     choices, layers = shrink(graph, found, chosen, MEMORY_PRICE["balanced"], None, 1 << 20, price)
-    _, plan = plan_memory(graph, found, chosen, "balanced", "balanced", None, 1 << 20)
+    _, plan = plan_memory(graph, Kernels(found, chosen), Aim("balanced", flash_bytes=1 << 20))
     flash = sum(choice.cost.flash_bytes for choice in choices.values())
     spent = plan.flash_bytes - flash if isinstance(plan, StreamPlan) else 0
     assert spent <= price * (layers.arena_bytes - plan.arena_bytes)

@@ -16,7 +16,7 @@ from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model
 from tinyc.lower import Program, lower
 from tinyc.lower_rows import lower_streamed
-from tinyc.memory import plan_memory, plan_window
+from tinyc.memory import Aim, Kernels, plan_memory, plan_window
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
@@ -82,15 +82,12 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         choices = _choose(found, board, options)
     with progress.stage("plan"):
-        flash = options.flash_budget or board.flash_bytes
-        ram = options.ram_budget if options.ram_budget is not None else board.ram_bytes
+        kernels, aim = Kernels(found, choices), _aim(board, options)
         plan: Plan | StreamPlan
         if options.incremental is not None:
-            plan = plan_window(graph, found, choices, options.optimize, options.memory, ram, flash, options.hop)
+            plan = plan_window(graph, kernels, aim, options.hop)
         else:
-            choices, plan = plan_memory(
-                graph, found, choices, options.optimize, options.memory, ram, flash, options.input_rows
-            )
+            choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
     with progress.stage("emit"):
         name = options.name or path.stem
         if isinstance(plan, StreamPlan):
@@ -154,6 +151,12 @@ def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Option
         with suppress(TinycError):
             return choose(found, Goal(options.optimize, budget))
     return choose(found, Goal("size"))
+
+
+def _aim(board: Board, options: Options) -> Aim:
+    """What the user asks for, and else what the board has."""
+    ram = board.ram_bytes if options.ram_budget is None else options.ram_budget
+    return Aim(options.optimize, options.memory, ram, options.flash_budget or board.flash_bytes)
 
 
 def is_float(graph: Graph) -> bool:
