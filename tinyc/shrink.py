@@ -135,7 +135,7 @@ class _Search:
                 return None
             picked[node] = min(fits, key=lambda other: other.cost.time + other.cost.flash_bytes)
         saved = max(self.plan.arena_bytes - limit, 0)
-        room = min(self.room, _flash(picked) + self.flash_per_ram * saved)
+        room = min(ceilings.flash_bytes, _flash(picked) + self.flash_per_ram * saved)
         return self._repaired(picked, limit, Ceilings(ceilings.time, ceilings.instructions, max(room, 1)))
 
     def _repaired(self, picked: Picked, limit: int, ceilings: Ceilings) -> Picked | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -101,3 +102,14 @@ def test_every_model_file_becomes_a_library_that_equals_the_reference(
         if not report.passed:
             failures.append(f"{file.name}: {report.verify.mismatches} bytes differ")
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(("optimize", "code", "flash"), [("size", 6 * 1024, 38_000), ("speed", 24 * 1024, 68_000)])
+def test_flash_of_the_keyword_model(
+    tmp_path: Path, models_dir: Path, optimize: Literal["size", "speed"], code: int, flash: int
+) -> None:
+    """What `--optimize` promises of code, and what the library has come down to."""
+    options = Options("cortex-m4", optimize=optimize, samples=1)
+    report, _ = build(models_dir / "mlperf_tiny" / "kws_int8.tflite", tmp_path / "kws", options, Progress())
+    assert report.flash.code_bytes < code
+    assert report.flash.code_bytes + report.flash.const_bytes < flash
