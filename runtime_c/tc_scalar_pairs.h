@@ -428,7 +428,7 @@ static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t
                     tc_scalar_pairs_inputs(x + 4 * word, p->in_c - 4 * word, n, p->segment, inputs);
                 }
                 for (int32_t o = first; o < last; o += 8) {
-                    int32_t sums[8], *const to = acc + o - first, *const these = word ? sums : to;
+                    int32_t sums[8], *const to = acc + (o - first), *const these = word ? sums : to;
                     if (p->segment == 2) {
                         tc_scalar_pairs_2(inputs, w + o * n, n, these);
                     } else {
@@ -443,7 +443,7 @@ static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t
                 w += whole * n;
             }
             for (int32_t o = first; o < last && o < out_c; o += 4) {
-                p->store(&p->out, acc + o - first, o, y + o);
+                p->store(&p->out, acc + (o - first), o, y + o);
             }
         }
     }
