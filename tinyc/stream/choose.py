@@ -23,6 +23,7 @@ _UNLIMITED = 2**40  # bytes
 _WORTHWHILE = 0.98  # a better placement is looked for where the bound is below this share of the arena
 _TRIES = 24  # placements that miss the limit
 _HARDER = ((8, FULL_WORK), (40, 4 * FULL_WORK))  # (share, work): a placement that misses it by less is tried again
+_SLOTTED_UP_TO = 100  # layers; of more, slots take minutes to look for and save next to nothing
 _SCRATCH_PRICE = 100  # instructions per byte
 _ROOMS, _ROOM_STEPS = 8, 128  # forms are chosen for that many arenas, each smaller by such a part of the RAM
 _BEST = 3  # of the cuts for an arena,
@@ -109,7 +110,8 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
             best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=rank)
         best = min((best, *_with_early_sums(problem, limits, optimize, best)), key=rank)
         fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
-        if fits and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
+        few = len(problem.layers) <= _SLOTTED_UP_TO
+        if fits and few and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
         validate(best)
     return best
