@@ -57,9 +57,9 @@ def shrink(
     what `choices` take. found: all candidates of each node. flash_per_ram: what a byte of arena is worth.
     """
     base = dict(choices)
-    search = _Search(graph, found, base, max(_flash(base), flash_bytes or 0), flash_per_ram)
+    search = _Search(graph, found, base, flash_per_ram)
     instructions = sum(choice.cost.instructions for choice in base.values())
-    room = search.room
+    room = max(_flash(base), flash_bytes or 0)
     worth = min(room, _flash(base) + flash_per_ram * search.plan.arena_bytes)
     paid = Ceilings(time_of(base) * (1 + price), instructions * (1 + max(price, _INSTRUCTIONS)), worth)
     best = search.smallest(paid)
@@ -71,10 +71,8 @@ def shrink(
 class _Search:
     """The kernels that fit a number of bytes, and the plans that they lead to."""
 
-    def __init__(
-        self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, room: int, flash_per_ram: int
-    ) -> None:
-        self.graph, self.found, self.base, self.room, self.flash_per_ram = graph, found, base, room, flash_per_ram
+    def __init__(self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, flash_per_ram: int) -> None:
+        self.graph, self.found, self.base, self.flash_per_ram = graph, found, base, flash_per_ram
         self.plan = plan_graph(graph, base, slide=True)
         self.needs = Needs(graph, base, [step.node for step in self.plan.steps], self.plan.fused)
         large = len(base) > LARGE
