@@ -1,0 +1,1 @@
+"""The fuzzer: `make fuzz`, or `python -m tests.fuzz`; docs/reliability.md says what it tries and what it found."""
