@@ -1,9 +1,9 @@
 """Random small networks in ONNX: every kind of layer, every way to join them.
 
-For whoever needs random models: `network(seed)` is a float model (opset 17, one input `x`), `samples(model, seed, count)`
-are inputs for it. The same seed gives the same bytes. A network is made of pieces (`pieces(seed)`), each of which draws
-from random numbers of its own: with some of them left out the others stay as they are as far as shapes allow, which is
-how a failing network is made smaller.
+For whoever needs random models: `network(seed)` is a float model (opset 17, one input `x`), and
+`samples(model, seed, count)` are inputs for it. The same seed gives the same bytes. A network is made of pieces
+(`pieces(seed)`), each of which draws from random numbers of its own: with some of them left out the others stay as they
+are as far as shapes allow, which is how a failing network is made smaller.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def pieces(seed: int) -> tuple[Piece, ...]:
 
 
 def network(seed: int, kept: Collection[int] | None = None) -> onnx.ModelProto:
-    """The float model of this seed; `kept`: with these of its pieces only. A piece that does not fit leaves no trace."""
+    """The float model of this seed; `kept`: with these of its pieces only. A piece that does not fit changes nothing."""
     net = WideNetwork(seed)
     for index, piece in enumerate(pieces(seed)):
         if kept is not None and index not in kept:
