@@ -262,7 +262,7 @@ def pieces(seed: int) -> tuple[Piece, ...]:
 
 
 def network(seed: int, kept: Collection[int] | None = None) -> onnx.ModelProto:
-    """The float model of this seed; `kept`: with these of its pieces only. A piece that does not fit changes nothing."""
+    """The float model of this seed; `kept`: with these of its pieces only. One that does not fit is left out."""
     net = WideNetwork(seed)
     for index, piece in enumerate(pieces(seed)):
         if kept is not None and index not in kept:
