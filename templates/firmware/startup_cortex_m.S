@@ -4,8 +4,8 @@
     .thumb
 
     .section .vectors, "a"
-    .globl tc_vectors
-tc_vectors:
+    .globl tc_vector_table
+tc_vector_table:
     .word tc_stack_top
     .word Reset_Handler
     .rept 13
@@ -33,7 +33,7 @@ Reset_Handler:
 #if __ARM_ARCH >= 7
     /* VTOR: a bootloader, or memory that appears at address 0 too, may have left it elsewhere. */
     ldr     r0, =0xE000ED08
-    ldr     r1, =tc_vectors
+    ldr     r1, =tc_vector_table
     str     r1, [r0]
 #endif
     ldr     r0, =tc_data_load

@@ -3,8 +3,8 @@
     .option arch, +zicsr
 
     .section .vectors, "ax"
-    .globl tc_vectors
-tc_vectors:
+    .globl tc_vector_table
+tc_vector_table:
     j       Reset_Handler       /* execution begins at the first byte of the memory */
 
     .text

@@ -56,7 +56,7 @@ void tc_fault(const uint32_t words[TC_FAULT_WORDS])
 
 static void run(uint8_t *arena, uint32_t inference)
 {
-    const uint8_t *data = tc_vectors[inference];
+    const uint8_t *data = tc_test_inputs[inference];
     uint8_t noise = (uint8_t)(0xA5u + inference);
     tc_measured_t measured = {TC_NOT_MEASURED, TC_CYCLES_NOT_MEASURED};
     int status;

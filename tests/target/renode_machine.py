@@ -105,5 +105,5 @@ class Machine:
         engine.reg_write(arm.UC_ARM_REG_PC, self._vector(engine, 3) | 1)
 
     def _vector(self, engine: Any, number: int) -> int:
-        table = read_elf(self.elf).symbol("tc_vectors").address
+        table = read_elf(self.elf).symbol("tc_vector_table").address
         return int.from_bytes(engine.mem_read(table + 4 * number, 4), "little")

@@ -133,7 +133,7 @@ def run_until_hello(board: Board, elf: Elf) -> Booted:
     for page in used:
         engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=page, end=page + PAGE - 1)
         engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, on_write, begin=page, end=page + PAGE - 1)
-    vectors = elf.symbol("tc_vectors").address
+    vectors = elf.symbol("tc_vector_table").address
     stack, entry = (int.from_bytes(engine.mem_read(vectors + at, 4), "little") for at in (0, 4))
     engine.reg_write(arm_const.UC_ARM_REG_SP, stack)
     engine.emu_start(entry | 1, 0xDFFFFFFE, count=5_000_000)
@@ -185,7 +185,7 @@ def test_the_core_is_set_up(boot: Any, name: str) -> None:
     board = load_board(name)
     assert board.memory is not None
     booted = boot(name, "gcc")
-    vectors = booted.elf.symbol("tc_vectors").address
+    vectors = booted.elf.symbol("tc_vector_table").address
     table = [int.from_bytes(booted.elf.read(vectors + 4 * i, 4), "little") for i in range(16)]
     assert vectors % 128 == 0
     assert table[0] == board.memory.ram_origin + board.memory.stack_bytes

@@ -183,10 +183,14 @@ class Conversation:
         if self._on_progress is not None:
             self._on_progress(self.done, self._expected)
 
-    def finish(self, machine: str, counts: Counts | None = None) -> RunResult:
-        """The result of the whole run. Raises RunError when the firmware stopped before its end."""
+    def require_all(self) -> None:
+        """Raises RunError when the firmware stopped before its end."""
         if self.done != self._expected:
             raise RunError(f"the firmware stopped after {self.done} of {self._expected} inferences")
+
+    def finish(self, machine: str, counts: Counts | None = None) -> RunResult:
+        """The result of the whole run. Raises RunError when the firmware stopped before its end."""
+        self.require_all()
         if counts is None or self._firmware.dump_steps:
             counts = Counts()
         stacks = [r.stack_bytes for r in self._results if r.stack_bytes is not None]

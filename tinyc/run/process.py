@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from tinyc.errors import TinycError
 from tinyc.run.base import Conversation, RunError
@@ -55,7 +54,7 @@ def follow(
             )
         except OSError as error:
             raise TinycError(f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
-        reading = files.enter_context(contextlib.closing(_Replies(folder / REPLIES)))
+        reading = _Replies(folder / REPLIES)
         try:
             _wait(process, reading, talk, stall_seconds)
         finally:
@@ -66,24 +65,26 @@ def follow(
 
 
 class _Replies:
-    """A file that the program makes, and that grows."""
+    """A file that the program makes, and that grows.
+
+    No handle is kept: Renode makes and deletes a file of the name, to see whether it may, before it makes the one
+    that it writes. What was made only to be deleted is empty, so bytes that were read are those of the one that stays.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: BinaryIO | None = None
+        self._taken = 0
 
     def read(self) -> bytes:
         """What is new in it."""
-        if self._file is None:
-            try:
-                self._file = self._path.open("rb")
-            except FileNotFoundError:
-                return b""
-        return self._file.read()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._taken)
+                data = file.read()
+        except FileNotFoundError:
+            return b""
+        self._taken += len(data)
+        return data
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

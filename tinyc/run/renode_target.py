@@ -103,6 +103,7 @@ class RenodeTarget:
             raise fault_error(firmware, protocol.fault_reason(fault), None, fault.pc, fault.inference)
         if ended.status != 0:
             raise _failure(firmware, ended, folder / _RESULTS, talk.done, limit)
+        talk.require_all()
 
 
 def find_renode(board: Board) -> RenodeTarget | None:
