@@ -191,7 +191,7 @@ def test_bad_weights(tmp_path: Path, change: Callable[[TensorProto], Any], messa
         ({"location": "data.bin", "offset": "99999999"}, "ends before"),
         ({"location": "data.bin", "length": "4"}, "its entry says 4"),
         ({"location": "data.bin", "offset": "many"}, "bad external data entry"),
-        ({"location": "a\0b"}, "no file name"),
+        ({"location": "a\0b"}, "control characters"),
     ],
 )
 def test_bad_external_data(tmp_path: Path, entries: dict[str, str], message: str) -> None:

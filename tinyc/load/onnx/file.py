@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from tinyc.errors import Loc, TinycError
+from tinyc.escape import visible
 from tinyc.ir.graph import Array
 
 T = TypeVar("T")
@@ -27,6 +29,8 @@ MIN_OPSET = 7
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
+_UNPRINTABLE = ("Cc", "Zl", "Zp")  # Unicode categories: control characters, ends of lines and paragraphs
+_SHOWN = 60  # letters of a bad name in a message
 _MAX_LIST = 64  # numbers in one attribute: pads of MAX_RANK axes and the like
 
 _DAMAGED = "export or download the model again; it is truncated or was changed after the export"
@@ -189,24 +193,39 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         raise TinycError("the model has no nodes: there is nothing to compile", where, "export it again")
     if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
         raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
-    if not all(isinstance(text, str) for text in _texts(model)):  # protobuf hands out bad UTF-8 as bytes
-        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
+    for text in _texts(model):
+        _check_text(text, where)
     return model
 
 
 def _texts(model: onnx.ModelProto) -> Iterator[object]:
     """Every name that is read later."""
-    graph = model.graph
     yield from (opset.domain for opset in model.opset_import)
+    yield from _texts_of(model.graph)
+
+
+def _texts_of(graph: onnx.GraphProto) -> Iterator[object]:
+    """Those of a graph, and of the graphs in its nodes: protobuf lets them be no more than a hundred deep."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
+        for attribute in node.attribute:
+            yield attribute.name
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _texts_of(attribute.g)
     for tensor in [*graph.initializer, *(a.t for node in graph.node for a in node.attribute)]:
         yield tensor.name
         yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
     for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+
+
+def _check_text(text: object, where: Loc) -> None:
+    if not isinstance(text, str):  # protobuf hands out bad UTF-8 as bytes
+        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
+    if not text.isprintable() and any(unicodedata.category(letter) in _UNPRINTABLE for letter in text):
+        said = visible(text[:_SHOWN])
+        raise TinycError(f"a name in the model has control characters: '{said}'", where, "rename it in the model")
 
 
 def _opset(model: onnx.ModelProto, where: Loc) -> int:
