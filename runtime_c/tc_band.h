@@ -4,7 +4,7 @@
 #ifndef TC_BAND_H
 #define TC_BAND_H
 
-#include <stdint.h>
+#include "tc_math.h"
 
 typedef struct {
     int32_t row, column; /* of the next pixel */

@@ -4,7 +4,7 @@
 
 #include "tc_scalar_strided.h"
 
-static TC_SCALAR_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y,
+static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y,
                                                               void *scratch)
 {
     tc_scalar_strided_run(p, x, y, scratch);

@@ -43,7 +43,7 @@ static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const 
     }
 }
 
-static TC_RV32_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y, void *scratch)
+static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y, void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
     const int32_t out_w = p->window.out_w;
@@ -57,7 +57,7 @@ static TC_RV32_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const
 
 /* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
  * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_RV32_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *const *y,
+static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *const *y,
                                                   void *scratch, int32_t rows)
 {
     int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;

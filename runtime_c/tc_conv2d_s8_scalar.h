@@ -73,7 +73,7 @@ static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, co
     }
 }
 
-static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
+static TC_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
                                                  void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
@@ -87,7 +87,7 @@ static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p,
 
 /* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
  * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_SCALAR_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *const *y,
+static TC_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *const *y,
                                                       void *scratch, int32_t rows)
 {
     int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;

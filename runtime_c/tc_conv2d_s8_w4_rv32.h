@@ -33,8 +33,8 @@ typedef struct {
     TC_RV32_MULTIPLY("s8", "s9") TC_RV32_NEXT TC_RV32_MULTIPLY("s10", "s11") TC_RV32_NEXT          \
     TC_RV32_MULTIPLY("t3", "t4") TC_RV32_NEXT TC_RV32_MULTIPLY("t5", "t6")
 
-static TC_RV32_NAKED void tc_rv32_nibbles8(const int32_t *x TC_RV32_UNUSED, const int32_t *w TC_RV32_UNUSED,
-                                           int32_t fours TC_RV32_UNUSED, int32_t *p TC_RV32_UNUSED)
+static TC_NAKED void tc_rv32_nibbles8(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                           int32_t fours TC_UNUSED, int32_t *p TC_UNUSED)
 {
     __asm__ volatile(
         TC_RV32_ENTER
@@ -50,9 +50,10 @@ static TC_RV32_NAKED void tc_rv32_nibbles8(const int32_t *x TC_RV32_UNUSED, cons
 
 #else
 
-static TC_RV32_UNUSED void tc_rv32_nibbles8(const int32_t *x, const int32_t *w, int32_t fours, int32_t *p)
+static TC_UNUSED void tc_rv32_nibbles8(const int32_t *x, const int32_t *w, int32_t fours, int32_t *p)
 {
-    uint32_t sums[16] = {0};
+    uint32_t sums[16];
+    tc_clear((int32_t *)sums, 16);
     for (const int32_t *end = x + 8 * fours; x < end; x += 2, w++) {
         for (int32_t i = 0; i < 8; i++) {
             sums[2 * i] += (uint32_t)x[0] * (uint32_t)(*w >> 4 * i);
@@ -67,7 +68,7 @@ static TC_RV32_UNUSED void tc_rv32_nibbles8(const int32_t *x, const int32_t *w, 
 #endif
 
 /* p [8][P1, P2] of weights over each other -> of the weights. x1, x2: 8 times the sums of the taps. */
-static TC_RV32_UNUSED void tc_rv32_apart(int32_t *p, uint32_t x1, uint32_t x2)
+static TC_UNUSED void tc_rv32_apart(int32_t *p, uint32_t x1, uint32_t x2)
 {
     for (int32_t *const end = p + 14; p < end; p += 2) {
         p[0] = (int32_t)((uint32_t)p[0] - ((uint32_t)p[2] << 4) - x1);
@@ -75,7 +76,7 @@ static TC_RV32_UNUSED void tc_rv32_apart(int32_t *p, uint32_t x1, uint32_t x2)
     }
 }
 
-static TC_RV32_UNUSED void tc_conv2d_s8_w4_rv32(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
+static TC_UNUSED void tc_conv2d_s8_w4_rv32(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
                                                 void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;

@@ -17,8 +17,8 @@ typedef struct {
 #if TC_SCALAR_THUMB2
 
 /* taps x [taps][X1, X2] up to `end` times w [taps / 2] -> p [4][P1, P2]. */
-static TC_SCALAR_NAKED void tc_scalar_nibbles4(const int32_t *x TC_SCALAR_UNUSED, const int32_t *w TC_SCALAR_UNUSED,
-                                               const int32_t *end TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_nibbles4(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                               const int32_t *end TC_UNUSED, int32_t *p TC_UNUSED)
 {
 #define TC_SCALAR_CHANNEL(at, sum1, sum2)                                          \
     "sbfx   lr, r2, #" at ", #4\n"                                                 \
@@ -116,14 +116,14 @@ static TC_SCALAR_NAKED void tc_scalar_nibbles4(const int32_t *x TC_SCALAR_UNUSED
         "str    r1, [r4, #12]\n"                                                   \
         "pop    {r4-r7, pc}\n")
 
-static TC_SCALAR_NAKED void tc_scalar_nibbles_upper(const int32_t *x TC_SCALAR_UNUSED, const int32_t *w TC_SCALAR_UNUSED,
-                                                    const int32_t *end TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_nibbles_upper(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                                    const int32_t *end TC_UNUSED, int32_t *p TC_UNUSED)
 {
     TC_SCALAR_NIBBLES2("");
 }
 
-static TC_SCALAR_NAKED void tc_scalar_nibbles_lower(const int32_t *x TC_SCALAR_UNUSED, const int32_t *w TC_SCALAR_UNUSED,
-                                                    const int32_t *end TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_nibbles_lower(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                                    const int32_t *end TC_UNUSED, int32_t *p TC_UNUSED)
 {
     TC_SCALAR_NIBBLES2("lsls   r6, r6, #16\n");
 }
@@ -140,15 +140,16 @@ static inline void tc_scalar_nibbles4(const int32_t *x, const int32_t *w, const 
 #else
 
 /* Four bits of a word from bit `at` on. */
-TC_SCALAR_INLINE uint32_t tc_scalar_nibble(int32_t word, int32_t at)
+TC_INLINE uint32_t tc_scalar_nibble(int32_t word, int32_t at)
 {
     return (uint32_t)((int32_t)((uint32_t)word << (28 - at)) >> 28);
 }
 
-static TC_SCALAR_UNUSED void tc_scalar_nibbles4(const int32_t *x, const int32_t *w, const int32_t *end, int32_t *p)
+static TC_UNUSED void tc_scalar_nibbles4(const int32_t *x, const int32_t *w, const int32_t *end, int32_t *p)
 {
     static const int8_t places[2][4] = {{28, 24, 12, 8}, {20, 16, 4, 0}};
-    uint32_t sums[8] = {0};
+    uint32_t sums[8];
+    tc_clear((int32_t *)sums, 8);
     for (; x < end; w++) {
         for (int32_t tap = 0; tap < 2; tap++, x += 2) {
             for (int32_t i = 0; i < 4; i++) {
@@ -165,7 +166,7 @@ static TC_SCALAR_UNUSED void tc_scalar_nibbles4(const int32_t *x, const int32_t 
 
 #endif
 
-static TC_SCALAR_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, const int8_t *const *x, int8_t *y,
+static TC_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, const int8_t *const *x, int8_t *y,
                                                     void *scratch)
 {
     const tc_conv2d_s8_scalar_t *const layer = &p->layer;

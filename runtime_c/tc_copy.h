@@ -13,25 +13,20 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
     const uint8_t *in = (const uint8_t *)from;
     int32_t i = 0;
 
-#if defined(__ARM_FEATURE_UNALIGNED)
+#if TC_GNU && defined(__ARM_FEATURE_UNALIGNED)
     for (; i + 8 <= bytes; i += 8) {
-        uint32_t first, second;
-        __builtin_memcpy(&first, in + i, 4);
-        __builtin_memcpy(&second, in + i + 4, 4);
-        __builtin_memcpy(out + i, &first, 4);
-        __builtin_memcpy(out + i + 4, &second, 4);
+        const uint32_t first = tc_load_word(in + i), second = tc_load_word(in + i + 4);
+        tc_store_word(out + i, first);
+        tc_store_word(out + i + 4, second);
     }
     if (i + 4 <= bytes) {
-        uint32_t word;
-        __builtin_memcpy(&word, in + i, 4);
-        __builtin_memcpy(out + i, &word, 4);
+        tc_store_word(out + i, tc_load_word(in + i));
         i += 4;
     }
-#elif defined(__GNUC__)
-    typedef uint32_t __attribute__((may_alias)) word_t;
+#elif TC_GNU
     if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
         for (; i + 4 <= bytes; i += 4) {
-            *(word_t *)(void *)(out + i) = *(const word_t *)(const void *)(in + i);
+            *(tc_word_t *)(void *)(out + i) = *(const tc_word_t *)(const void *)(in + i);
         }
     }
 #endif

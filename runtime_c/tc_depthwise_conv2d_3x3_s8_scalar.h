@@ -53,8 +53,8 @@ typedef struct {
     "str    " last ", [r0], #4\n"
 
 /* columns [3 * ceil(n / 3) + 2] -> accumulators of n pixels (and of up to two more) at `columns`. */
-static TC_SCALAR_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                              int32_t n TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_UNUSED, const int8_t *w TC_UNUSED,
+                                              int32_t n TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -86,8 +86,8 @@ static TC_SCALAR_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_SCALAR_UNUSED,
 }
 
 /* columns [2 * n + 1] -> accumulators of n pixels at `columns`. */
-static TC_SCALAR_NAKED void tc_scalar_dw3x3_2(int32_t *columns TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                              int32_t n TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dw3x3_2(int32_t *columns TC_UNUSED, const int8_t *w TC_UNUSED,
+                                              int32_t n TC_UNUSED)
 {
 #define TC_SCALAR_TAP(at, weight)                                                  \
     "ldrsb  r1, [r0, #" at "]\n"                                                   \
@@ -155,8 +155,8 @@ static TC_SCALAR_NAKED void tc_scalar_dw3x3_2(int32_t *columns TC_SCALAR_UNUSED,
     "stmia  r0!, {" last "}\n"
 
 /* columns [3 * ceil(n / 3) + 2] -> accumulators of n pixels (and of up to two more) at `columns`. */
-static TC_SCALAR_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                              int32_t n TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_UNUSED, const int8_t *w TC_UNUSED,
+                                              int32_t n TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -190,8 +190,8 @@ static TC_SCALAR_NAKED void tc_scalar_dw3x3_1(int32_t *columns TC_SCALAR_UNUSED,
 }
 
 /* columns [2 * n + 1] -> accumulators of n pixels at `columns`. */
-static TC_SCALAR_NAKED void tc_scalar_dw3x3_2(int32_t *columns TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                              int32_t n TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dw3x3_2(int32_t *columns TC_UNUSED, const int8_t *w TC_UNUSED,
+                                              int32_t n TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -250,12 +250,12 @@ static inline void tc_scalar_dw3x3(int32_t *columns, const int8_t *w, int32_t n,
     }
 }
 
-static TC_SCALAR_UNUSED void tc_scalar_dw3x3_1(int32_t *columns, const int8_t *w, int32_t n)
+static TC_UNUSED void tc_scalar_dw3x3_1(int32_t *columns, const int8_t *w, int32_t n)
 {
     tc_scalar_dw3x3(columns, w, n, 1);
 }
 
-static TC_SCALAR_UNUSED void tc_scalar_dw3x3_2(int32_t *columns, const int8_t *w, int32_t n)
+static TC_UNUSED void tc_scalar_dw3x3_2(int32_t *columns, const int8_t *w, int32_t n)
 {
     tc_scalar_dw3x3(columns, w, n, 2);
 }
@@ -296,7 +296,7 @@ static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scal
     p->store(&p->out, columns, c, p->out_w, y + c, in_c);
 }
 
-static TC_SCALAR_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
+static TC_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
                                                                const int8_t *const *x, int8_t *y, void *scratch)
 {
     for (int32_t c = 0; c < p->out.out_c; c++) {

@@ -38,7 +38,7 @@ static inline void tc_depthwise_taps_find(const tc_depthwise_taps_t *p, const in
 }
 
 /* Channel c times int8 weights. */
-TC_SCALAR_INLINE int32_t tc_depthwise_taps_sum(const int8_t *const *from, const int8_t *w, int32_t taps, int32_t c)
+TC_INLINE int32_t tc_depthwise_taps_sum(const int8_t *const *from, const int8_t *w, int32_t taps, int32_t c)
 {
     int32_t sum = 0;
     for (const int8_t *const *const end = from + taps; from < end; from += 4, w += 4) {
@@ -54,7 +54,7 @@ TC_SCALAR_INLINE int32_t tc_depthwise_taps_sum(const int8_t *const *from, const 
 #define TC_SCALAR_BITS(word, at) ((int32_t)((uint32_t)(word) << (28 - (at))) >> 28)
 
 /* Channel c times int4 weights. */
-TC_SCALAR_INLINE int32_t tc_depthwise_taps_sum4(const int8_t *const *from, const int32_t *w, int32_t taps, int32_t c)
+TC_INLINE int32_t tc_depthwise_taps_sum4(const int8_t *const *from, const int32_t *w, int32_t taps, int32_t c)
 {
     int32_t sum = 0;
     for (const int8_t *const *const end = from + taps; from < end; from += 8, w++) {
@@ -74,7 +74,7 @@ TC_SCALAR_INLINE int32_t tc_depthwise_taps_sum4(const int8_t *const *from, const
 #undef TC_SCALAR_BITS
 
 /* int4: a literal. */
-TC_SCALAR_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y, void *scratch,
+TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y, void *scratch,
                                             int32_t int4)
 {
     const int8_t **const from = (const int8_t **)scratch;
@@ -101,13 +101,13 @@ TC_SCALAR_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const 
     }
 }
 
-static TC_SCALAR_UNUSED void tc_depthwise_conv2d_s8_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
+static TC_UNUSED void tc_depthwise_conv2d_s8_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
                                                          void *scratch)
 {
     tc_depthwise_taps_row(p, x, y, scratch, 0);
 }
 
-static TC_SCALAR_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
+static TC_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
                                                             void *scratch)
 {
     tc_depthwise_taps_row(p, x, y, scratch, 1);

@@ -16,20 +16,10 @@
 
 #include "tc_math.h"
 
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#if TC_GNU && defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_UNALIGNED) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
 #define TC_DSP_ASM 1
 #else
 #define TC_DSP_ASM 0
-#endif
-
-#if !defined(__GNUC__)
-#define TC_UNUSED
-#elif defined(__clang__)
-#define TC_UNUSED __attribute__((unused))
-#define TC_NAKED __attribute__((naked, noinline, unused))
-#else
-#define TC_UNUSED __attribute__((unused))
-#define TC_NAKED __attribute__((naked, noipa, unused)) /* noipa: callers must not guess what it clobbers */
 #endif
 
 /* ---- instructions; a packed word is [hi16 : lo16] ---- */
@@ -78,9 +68,7 @@ TC_DSP_2(tc_pkhtb, "pkhtb %0, %1, %2, asr #16")
 /* Four int8 in memory order, any address. */
 static inline int32_t tc_load4(const int8_t *p)
 {
-    int32_t word;
-    __builtin_memcpy(&word, p, 4);
-    return word;
+    return (int32_t)tc_load_word(p);
 }
 
 #else

@@ -7,7 +7,7 @@
 
 #include "tc_scalar_pairs.h"
 
-static TC_SCALAR_UNUSED void tc_fully_connected_s8_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
 {
     tc_scalar_pairs_held(p, x, y);
 }

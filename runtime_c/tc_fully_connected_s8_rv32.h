@@ -19,8 +19,8 @@ typedef struct {
     TC_RV32_CHANNEL(w0, "t3") TC_RV32_CHANNEL(w1, "t4") TC_RV32_CHANNEL(w2, "t5") TC_RV32_CHANNEL(w3, "t6") \
     TC_RV32_CHANNEL(w4, "a4") TC_RV32_CHANNEL(w5, "a5") TC_RV32_CHANNEL(w6, "a6") TC_RV32_CHANNEL(w7, "a7")
 
-static TC_RV32_NAKED void tc_rv32_dense8(const int8_t *x TC_RV32_UNUSED, const int8_t *w TC_RV32_UNUSED,
-                                         int32_t fours TC_RV32_UNUSED, int32_t *sums TC_RV32_UNUSED)
+static TC_NAKED void tc_rv32_dense8(const int8_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                         int32_t fours TC_UNUSED, int32_t *sums TC_UNUSED)
 {
     __asm__ volatile(
         TC_RV32_DENSE_ENTER
@@ -36,7 +36,7 @@ static TC_RV32_NAKED void tc_rv32_dense8(const int8_t *x TC_RV32_UNUSED, const i
 
 #else
 
-static TC_RV32_UNUSED void tc_rv32_dense8(const int8_t *x, const int8_t *w, int32_t fours, int32_t *sums)
+static TC_UNUSED void tc_rv32_dense8(const int8_t *x, const int8_t *w, int32_t fours, int32_t *sums)
 {
     for (const int8_t *const end = x + 4 * fours; x < end; x++, w += 8) {
         for (int32_t i = 0; i < 8; i++) {
@@ -47,7 +47,7 @@ static TC_RV32_UNUSED void tc_rv32_dense8(const int8_t *x, const int8_t *w, int3
 
 #endif
 
-static TC_RV32_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
 {
     const int32_t out_c = p->out.out_c, rest = p->in_c & 3;
 

@@ -22,8 +22,8 @@ typedef struct {
 #if TC_SCALAR_THUMB2
 
 /* x [4 * fours] times w [4 * fours][4] -> acc [4]. */
-static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                             int32_t fours TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dense4(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                             int32_t fours TC_UNUSED, int32_t *acc TC_UNUSED)
 {
 #define TC_SCALAR_TAP(x, w0, w1, w2, w3)                                           \
     "ldrsb  r12, [r1" w0 "\n"                                                      \
@@ -59,8 +59,8 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
 
 /* x [4 * fours] times w [4 * fours][4] -> acc [4]. The words of x are as far apart as the weights of one output: r4-r7
  * lead from x to the weights. */
-static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                             int32_t fours TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dense4(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                             int32_t fours TC_UNUSED, int32_t *acc TC_UNUSED)
 {
 #define TC_SCALAR_TAP                                                              \
     "ldmia  r0!, {r1}\n"                                                           \
@@ -120,7 +120,7 @@ static TC_SCALAR_NAKED void tc_scalar_dense4(const int32_t *x TC_SCALAR_UNUSED, 
 
 #else
 
-static TC_SCALAR_UNUSED void tc_scalar_dense4(const int32_t *x, const int8_t *w, int32_t fours, int32_t *acc)
+static TC_UNUSED void tc_scalar_dense4(const int32_t *x, const int8_t *w, int32_t fours, int32_t *acc)
 {
     int32_t a = 0, b = 0, c = 0, d = 0;
     for (const int32_t *end = x + 4 * fours; x < end; x++, w += 4) {
@@ -137,7 +137,7 @@ static TC_SCALAR_UNUSED void tc_scalar_dense4(const int32_t *x, const int8_t *w,
 
 #endif
 
-static TC_SCALAR_UNUSED void tc_fully_connected_s8_scalar(const tc_fully_connected_s8_scalar_t *p, const int8_t *x,
+static TC_UNUSED void tc_fully_connected_s8_scalar(const tc_fully_connected_s8_scalar_t *p, const int8_t *x,
                                                           int8_t *y, void *scratch)
 {
     int32_t *const wide = (int32_t *)scratch;

@@ -25,8 +25,8 @@ typedef struct {
     TC_RV32_DENSE_ADD("t3") TC_RV32_NEXT("t4") TC_RV32_NEXT("t5") TC_RV32_NEXT("t6") \
     TC_RV32_NEXT("a4") TC_RV32_NEXT("a5") TC_RV32_NEXT("a6") TC_RV32_NEXT("a7")
 
-static TC_RV32_NAKED void tc_rv32_dense_nibbles8(const int8_t *x TC_RV32_UNUSED, const int32_t *w TC_RV32_UNUSED,
-                                                 int32_t fours TC_RV32_UNUSED, int32_t *sums TC_RV32_UNUSED)
+static TC_NAKED void tc_rv32_dense_nibbles8(const int8_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                                 int32_t fours TC_UNUSED, int32_t *sums TC_UNUSED)
 {
     __asm__ volatile(
         TC_RV32_DENSE_ENTER
@@ -42,7 +42,7 @@ static TC_RV32_NAKED void tc_rv32_dense_nibbles8(const int8_t *x TC_RV32_UNUSED,
 
 #else
 
-static TC_RV32_UNUSED void tc_rv32_dense_nibbles8(const int8_t *x, const int32_t *w, int32_t fours, int32_t *sums)
+static TC_UNUSED void tc_rv32_dense_nibbles8(const int8_t *x, const int32_t *w, int32_t fours, int32_t *sums)
 {
     for (const int8_t *const end = x + 4 * fours; x < end; x++, w++) {
         for (int32_t i = 0; i < 8; i++) {
@@ -53,7 +53,7 @@ static TC_RV32_UNUSED void tc_rv32_dense_nibbles8(const int8_t *x, const int32_t
 
 #endif
 
-static TC_RV32_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x, int8_t *y)
 {
     const int32_t out_c = p->out.out_c, in_c = p->in_c, rest = in_c & 3;
 

@@ -23,7 +23,7 @@ typedef struct {
 #define TC_SCALAR_BITS(word, top) ((int32_t)((uint32_t)(word) << (32 - (top))) >> 28)
 
 /* x [n] times w [(n + 1) / 2] -> acc [4]. */
-static TC_SCALAR_UNUSED void tc_scalar_dense_nibbles(const int8_t *x, const int32_t *w, int32_t n, int32_t *acc)
+static TC_UNUSED void tc_scalar_dense_nibbles(const int8_t *x, const int32_t *w, int32_t n, int32_t *acc)
 {
     int32_t a = 0, b = 0, c = 0, d = 0;
     for (const int8_t *const end = x + (n & ~1); x < end; x += 2, w++) {
@@ -51,7 +51,7 @@ static TC_SCALAR_UNUSED void tc_scalar_dense_nibbles(const int8_t *x, const int3
 
 #undef TC_SCALAR_BITS
 
-static TC_SCALAR_UNUSED void tc_fully_connected_s8_w4_scalar(const tc_fully_connected_s8_w4_scalar_t *p, const int8_t *x,
+static TC_UNUSED void tc_fully_connected_s8_w4_scalar(const tc_fully_connected_s8_w4_scalar_t *p, const int8_t *x,
                                                              int8_t *y)
 {
     const int32_t out_c = p->out.out_c, words = (p->in_c + 1) >> 1;

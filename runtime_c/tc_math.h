@@ -6,16 +6,18 @@
 #ifndef TC_MATH_H
 #define TC_MATH_H
 
-#include <stdint.h>
+#include "tc_compiler.h"
 
 /* C99 leaves the right shift of a negative number to the compiler; all kernels need the arithmetic one. */
 typedef char tc_right_shift_is_arithmetic[(-1 >> 1) == -1 ? 1 : -1];
 
-#if defined(__GNUC__)
-#define TC_NOINLINE __attribute__((noinline))
-#else
-#define TC_NOINLINE
-#endif
+/* n words become 0. Not an initializer: compilers make a call of memset of that. */
+static inline void tc_clear(int32_t *words, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        words[i] = 0;
+    }
+}
 
 static inline int32_t tc_clamp(int32_t v, int32_t lo, int32_t hi)
 {

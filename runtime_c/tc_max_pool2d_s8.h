@@ -21,13 +21,12 @@ static inline void tc_larger_s8(int8_t *y, const int8_t *x, int32_t n)
 {
     int32_t i = 0;
 
-#if defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FEATURE_UNALIGNED)
+#if TC_GNU && defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FEATURE_UNALIGNED)
     for (; i + 4 <= n; i += 4) {
-        uint32_t a, b, larger;
-        __builtin_memcpy(&a, y + i, 4);
-        __builtin_memcpy(&b, x + i, 4);
+        const uint32_t a = tc_load_word(y + i), b = tc_load_word(x + i);
+        uint32_t larger;
         __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(larger) : "r"(a), "r"(b) : "cc");
-        __builtin_memcpy(y + i, &larger, 4);
+        tc_store_word(y + i, larger);
     }
 #endif
     for (; i < n; i++) {

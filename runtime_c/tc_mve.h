@@ -13,7 +13,7 @@
 
 #include "tc_dsp.h"
 
-#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && !defined(__ARM_BIG_ENDIAN)
+#if TC_GNU && defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_UNALIGNED) && (__ARM_FEATURE_MVE & 1) && !defined(__ARM_BIG_ENDIAN)
 #define TC_MVE_ASM 1
 #else
 #define TC_MVE_ASM 0
@@ -165,7 +165,8 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
     for (int32_t c = 0; c < channels; c++) {
         const int8_t *w = (const int8_t *)record + 8;
         const int32_t *constants = record + 6;
-        int32_t spread[13] = {0}; /* as vectors have them */
+        int32_t spread[13]; /* as vectors have them */
+        tc_clear(spread, 13);
         for (int32_t i = 0; i < 2 + p->way.add + p->way.varies; i++) {
             spread[4 * i] = constants[i];
         }

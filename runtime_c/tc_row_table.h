@@ -28,15 +28,14 @@ static inline void tc_row_places(const int8_t **rows, const uint8_t *arena, cons
 /* Copies `bytes` bytes, a whole number of words, from word to word; to and from do not overlap. */
 static inline void tc_copy_words(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
-#if defined(__GNUC__)
-    typedef uint32_t __attribute__((may_alias)) word_t;
-    word_t *target = (word_t *)(void *)to;
-    const word_t *source = (const word_t *)(const void *)from;
+#if TC_GNU
+    tc_word_t *target = (tc_word_t *)(void *)to;
+    const tc_word_t *source = (const tc_word_t *)(const void *)from;
     const int32_t words = bytes / 4;
     int32_t i = 0;
 
     for (; i + 4 <= words; i += 4) {
-        const word_t a = source[i], b = source[i + 1], c = source[i + 2], d = source[i + 3];
+        const tc_word_t a = source[i], b = source[i + 1], c = source[i + 2], d = source[i + 3];
         target[i] = a;
         target[i + 1] = b;
         target[i + 2] = c;
@@ -57,11 +56,10 @@ static inline void tc_move_rows(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
     int32_t i = 0;
 
-#if defined(__GNUC__)
-    typedef uint32_t __attribute__((may_alias)) word_t;
+#if TC_GNU
     if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
         for (; i + 4 <= bytes; i += 4) {
-            *(word_t *)(void *)(to + i) = *(const word_t *)(const void *)(from + i);
+            *(tc_word_t *)(void *)(to + i) = *(const tc_word_t *)(const void *)(from + i);
         }
     }
 #endif

@@ -13,25 +13,6 @@
 
 #include "tc_math.h"
 
-#if defined(__GNUC__)
-#define TC_RV32_UNUSED __attribute__((unused))
-#define TC_RV32_INLINE static inline __attribute__((always_inline))
-#else
-#define TC_RV32_UNUSED
-#define TC_RV32_INLINE static inline
-#endif
-
-#if defined(__riscv_mul) && __riscv_xlen == 32
-#define TC_RV32_ASM 1
-#if defined(__clang__)
-#define TC_RV32_NAKED __attribute__((naked, noinline, unused))
-#else
-#define TC_RV32_NAKED __attribute__((naked, noipa, unused)) /* noipa: callers must not guess what it clobbers */
-#endif
-#else
-#define TC_RV32_ASM 0
-#endif
-
 typedef struct {
     int32_t start, mult, add, shift;
 } tc_rv32_channel_t;
@@ -143,8 +124,8 @@ typedef struct {
     TC_RV32_CHANNEL(w4, "s8", "s9") TC_RV32_CHANNEL(w5, "s10", "s11")              \
     TC_RV32_CHANNEL(w6, "t3", "t4") TC_RV32_CHANNEL(w7, "t5", "t6")
 
-static TC_RV32_NAKED void tc_rv32_dot8(const int32_t *x TC_RV32_UNUSED, const int8_t *w TC_RV32_UNUSED,
-                                       int32_t fours TC_RV32_UNUSED, int32_t *p TC_RV32_UNUSED)
+static TC_NAKED void tc_rv32_dot8(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                       int32_t fours TC_UNUSED, int32_t *p TC_UNUSED)
 {
     __asm__ volatile(
         TC_RV32_ENTER
@@ -160,9 +141,10 @@ static TC_RV32_NAKED void tc_rv32_dot8(const int32_t *x TC_RV32_UNUSED, const in
 
 #else
 
-static TC_RV32_UNUSED void tc_rv32_dot8(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p)
+static TC_UNUSED void tc_rv32_dot8(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p)
 {
-    uint32_t sums[16] = {0};
+    uint32_t sums[16];
+    tc_clear((int32_t *)sums, 16);
     for (const int32_t *end = x + 8 * fours; x < end; x += 2, w += 8) {
         for (int32_t i = 0; i < 8; i++) {
             sums[2 * i] += (uint32_t)x[0] * (uint32_t)w[i];
@@ -177,7 +159,7 @@ static TC_RV32_UNUSED void tc_rv32_dot8(const int32_t *x, const int8_t *w, int32
 #endif
 
 /* The dot products A, B, C of [P1, P2]. */
-TC_RV32_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
+TC_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
 {
     const uint32_t p1 = (uint32_t)p[0], p2 = (uint32_t)p[1];
     *b = (int32_t)(p2 << 11) >> 11;
@@ -187,7 +169,7 @@ TC_RV32_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int3
     *c = (int32_t)part + ((int32_t)(rest - (uint32_t)*a) >> 10);
 }
 
-TC_RV32_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_channel_t *channel, int32_t sign, int32_t least,
+TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_channel_t *channel, int32_t sign, int32_t least,
                                       int32_t greatest)
 {
     const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel->start);
@@ -199,7 +181,7 @@ TC_RV32_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_
 
 /* sums [8][P1, P2] of channels o .. o + 7, and acc [8][3] of earlier segments or NULL -> y [n][out_c], n <= 3; sign: a
  * literal. */
-TC_RV32_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
+TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
                                      int8_t *y, int32_t sign)
 {
     const int32_t step = p->out_c, scale = p->scale, least = p->y_min, greatest = p->y_max;
@@ -233,7 +215,7 @@ TC_RV32_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums
     }
 }
 
-static TC_RV32_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
+static TC_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
                                          int8_t *y)
 {
     if (p->sign) {
@@ -244,7 +226,7 @@ static TC_RV32_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *
 }
 
 /* Adds the dot products of eight channels to acc [8][3]. */
-static TC_RV32_UNUSED void tc_rv32_add8(const int32_t *p, int32_t *acc)
+static TC_UNUSED void tc_rv32_add8(const int32_t *p, int32_t *acc)
 {
     for (const int32_t *end = p + 16; p < end; p += 2, acc += 3) {
         int32_t a, b, c;
@@ -256,7 +238,7 @@ static TC_RV32_UNUSED void tc_rv32_add8(const int32_t *p, int32_t *acc)
 }
 
 /* Byte i of three pixels -> words 2 * i, 2 * i + 1. */
-TC_RV32_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *c, int32_t i, int32_t *to)
+TC_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *c, int32_t i, int32_t *to)
 {
     const uint32_t third = (uint32_t)c[i];
     to[2 * i] = (int32_t)((uint32_t)a[i] + (third << 10));
@@ -264,7 +246,7 @@ TC_RV32_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int
 }
 
 /* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */
-TC_RV32_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)
+TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)
 {
     int32_t left = n;
     for (; left >= 4; left -= 4, a += 4, b += 4, c += 4, to += 8) {

@@ -45,7 +45,7 @@
 #endif
 
 /* Eight sums -> y; sign: a literal. */
-TC_RV32_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y, int32_t sign)
+TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y, int32_t sign)
 {
     const int32_t scale = p->scale, least = p->y_min, greatest = p->y_max;
     const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);
@@ -55,7 +55,7 @@ TC_RV32_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t
     }
 }
 
-static TC_RV32_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y)
+static TC_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y)
 {
     if (p->sign) {
         tc_rv32_dense_store_by(p, sums, o, y, 1);

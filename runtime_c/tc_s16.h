@@ -33,9 +33,7 @@ static inline int16_t tc_s16_output(const tc_s16_out_t *out, const int32_t *scal
 /* Two int16 in memory order, any address. */
 static inline int32_t tc_load2(const int16_t *p)
 {
-    int32_t word;
-    __builtin_memcpy(&word, p, 4);
-    return word;
+    return (int32_t)tc_load_word(p);
 }
 
 /* A number in both halves of a word. */

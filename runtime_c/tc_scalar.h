@@ -15,21 +15,10 @@
 
 #include "tc_math.h"
 
-#if !defined(__GNUC__)
-#define TC_SCALAR_NAKED
-#define TC_SCALAR_UNUSED
-#elif defined(__clang__)
-#define TC_SCALAR_NAKED __attribute__((naked, noinline, unused))
-#define TC_SCALAR_UNUSED __attribute__((unused))
-#else
-#define TC_SCALAR_NAKED __attribute__((naked, noipa, unused)) /* noipa: callers must not guess what it clobbers */
-#define TC_SCALAR_UNUSED __attribute__((unused))
-#endif
-
-#if defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#if TC_GNU && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
 #define TC_SCALAR_THUMB2 1
 #define TC_SCALAR_THUMB1 0
-#elif defined(__thumb__) && !defined(__ARM_BIG_ENDIAN)
+#elif TC_GNU && defined(__thumb__) && !defined(__ARM_BIG_ENDIAN)
 #define TC_SCALAR_THUMB2 0
 #define TC_SCALAR_THUMB1 1
 #else
@@ -53,14 +42,9 @@ typedef struct {
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_scalar_out_t;
 
-#if defined(__GNUC__)
-#define TC_SCALAR_INLINE static inline __attribute__((always_inline))
-#else
-#define TC_SCALAR_INLINE static inline
-#endif
 
 /* acc * mult / 2^31 rounded down, plus 1/2 first if `round`; and `more`. |acc| < 2^28. */
-TC_SCALAR_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round, int32_t more)
+TC_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round, int32_t more)
 {
 #if TC_SCALAR_LONG
     const int64_t start = (int64_t)((uint64_t)(uint32_t)more << 32 | (round ? 1u << 31 : 0u));
@@ -76,7 +60,7 @@ TC_SCALAR_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t roun
 #endif
 }
 
-TC_SCALAR_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32_t greatest)
+TC_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32_t greatest)
 {
     if (clamp) return tc_clamp(v, least, greatest);
 #if TC_SCALAR_THUMB2
@@ -89,7 +73,7 @@ TC_SCALAR_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least
 }
 
 /* An accumulator with its bias -> int8; finish, clamp: literals. */
-TC_SCALAR_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, int32_t shift, int32_t finish, int32_t clamp,
+TC_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, int32_t shift, int32_t finish, int32_t clamp,
                                           int32_t least, int32_t greatest)
 {
     if (finish == 3) {
@@ -102,7 +86,7 @@ TC_SCALAR_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, in
 }
 
 /* n accumulators of channel o without its bias -> int8 at y, y + step, ...; finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+TC_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
                                        int32_t step, int32_t finish, int32_t clamp)
 {
     const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
@@ -114,7 +98,7 @@ TC_SCALAR_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *
 }
 
 /* The same with finish 0. */
-static TC_SCALAR_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
                                              int32_t step)
 {
     for (int32_t i = 0; i < n; i++, y += step) {
@@ -124,7 +108,7 @@ static TC_SCALAR_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int
 }
 
 /* One accumulator of each of the channels o .. o + 3 -> y; finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y, int32_t finish,
+TC_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y, int32_t finish,
                                          int32_t clamp)
 {
     const int32_t least = p->y_min, greatest = p->y_max;
@@ -137,7 +121,7 @@ TC_SCALAR_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t
 }
 
 /* The same with finish 0. */
-static TC_SCALAR_UNUSED void tc_scalar_dense_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y)
+static TC_UNUSED void tc_scalar_dense_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y)
 {
     for (int32_t i = 0; i < 4 && o + i < p->out_c; i++) {
         tc_scalar_row_0(p, acc + i, o + i, 1, y + i, 1);
@@ -147,8 +131,8 @@ static TC_SCALAR_UNUSED void tc_scalar_dense_0(const tc_scalar_out_t *p, const i
 #if TC_SCALAR_THUMB2
 
 /* 2 * pairs taps x [taps][X1, X2] times w [taps][8], four of the eight channels -> p [4][P1, P2]. */
-static TC_SCALAR_NAKED void tc_scalar_dot4(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                           int32_t pairs TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dot4(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                           int32_t pairs TC_UNUSED, int32_t *p TC_UNUSED)
 {
 #define TC_SCALAR_TAP(w0, w1, w2, w3)                                              \
     "ldrd   r3, r12, [r0], #8\n"                                                   \
@@ -190,8 +174,8 @@ static TC_SCALAR_NAKED void tc_scalar_dot4(const int32_t *x TC_SCALAR_UNUSED, co
 #elif TC_SCALAR_THUMB1
 
 /* 2 * pairs taps x [taps][X1, X2] times w [taps][8], two of the eight channels -> p [2][P1, P2]. */
-static TC_SCALAR_NAKED void tc_scalar_dot2(const int32_t *x TC_SCALAR_UNUSED, const int8_t *w TC_SCALAR_UNUSED,
-                                           int32_t pairs TC_SCALAR_UNUSED, int32_t *p TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_dot2(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                           int32_t pairs TC_UNUSED, int32_t *p TC_UNUSED)
 {
 /* r6, r7: from x to the weights, which are as far apart as taps of x. LDM moves r0 on before them. */
 #define TC_SCALAR_TAP                                                              \
@@ -257,7 +241,7 @@ static inline void tc_scalar_dot4(const int32_t *x, const int8_t *w, int32_t pai
 
 #else
 
-static TC_SCALAR_UNUSED void tc_scalar_dot4(const int32_t *x, const int8_t *w, int32_t pairs, int32_t *p)
+static TC_UNUSED void tc_scalar_dot4(const int32_t *x, const int8_t *w, int32_t pairs, int32_t *p)
 {
     uint32_t a1 = 0, a2 = 0, b1 = 0, b2 = 0, c1 = 0, c2 = 0, d1 = 0, d2 = 0;
     const int32_t *end = x + 4 * pairs;
@@ -286,7 +270,7 @@ static TC_SCALAR_UNUSED void tc_scalar_dot4(const int32_t *x, const int8_t *w, i
 #endif
 
 /* The dot products A, B, C of [P1, P2]. */
-TC_SCALAR_INLINE void tc_scalar_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
+TC_INLINE void tc_scalar_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
 {
     const uint32_t p1 = (uint32_t)p[0], p2 = (uint32_t)p[1];
     *b = (int32_t)(p2 << 11) >> 11;
@@ -297,7 +281,7 @@ TC_SCALAR_INLINE void tc_scalar_split(const int32_t *p, int32_t *a, int32_t *b, 
 }
 
 /* Adds the dot products of four channels to acc [4][3]. */
-static TC_SCALAR_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
+static TC_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
 {
     for (const int32_t *end = p + 8; p < end; p += 2, acc += 3) {
         int32_t a, b, c;
@@ -310,7 +294,7 @@ static TC_SCALAR_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
 
 /* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <= 3;
  * finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
                                           int32_t n, int8_t *y, int32_t finish, int32_t clamp)
 {
     const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max;
@@ -333,7 +317,7 @@ TC_SCALAR_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_
 }
 
 /* The same with finish 0. */
-static TC_SCALAR_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+static TC_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
                                                 int32_t n, int8_t *y)
 {
     int32_t all[12];
@@ -348,17 +332,17 @@ static TC_SCALAR_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const 
 
 /* The ways to finish, with (c) and without a clamp of its own: layers have the one that they take as a pointer. */
 #define TC_SCALAR_WAY(way, finish, clamp)                                          \
-    static TC_SCALAR_UNUSED void tc_scalar_pixels_##way(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, \
+    static TC_UNUSED void tc_scalar_pixels_##way(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, \
                                                         int32_t o, int32_t n, int8_t *y)                                   \
     {                                                                              \
         tc_scalar_pixels_by(p, sums, acc, o, n, y, finish, clamp);                 \
     }                                                                              \
-    static TC_SCALAR_UNUSED void tc_scalar_row_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n,   \
+    static TC_UNUSED void tc_scalar_row_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n,   \
                                                      int8_t *y, int32_t step)                                              \
     {                                                                              \
         tc_scalar_row_by(p, acc, o, n, y, step, finish, clamp);                    \
     }                                                                              \
-    static TC_SCALAR_UNUSED void tc_scalar_dense_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y) \
+    static TC_UNUSED void tc_scalar_dense_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y) \
     {                                                                              \
         tc_scalar_dense_by(p, acc, o, y, finish, clamp);                           \
     }

@@ -31,7 +31,7 @@ typedef struct {
 } tc_scalar_pairs_t;
 
 /* x [segment][start, factors] times w [2][words][4] -> acc [8]. */
-#if defined(__riscv_mul) && __riscv_xlen == 32
+#if TC_RV32_ASM
 
 /* a0 x, a1 and a2 weights, a3 acc, a4 end of the first, a5 mask, a6 and a7 a word's halves, t0 the sum of a segment, t1 its
  * start, its factors in s4-s11; the dot products in t2-t6, s0-s2. */
@@ -117,8 +117,8 @@ typedef struct {
     ".purgem tc_words\n"                                                           \
     ".purgem tc_lane\n"
 
-static TC_SCALAR_NAKED void tc_scalar_pairs_2(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                              int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_2(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                              int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         ".macro tc_words at, w\n"
@@ -131,8 +131,8 @@ static TC_SCALAR_NAKED void tc_scalar_pairs_2(const uint32_t *x TC_SCALAR_UNUSED
         TC_SCALAR_PAIRS_LEAVE("20", "32"));
 }
 
-static TC_SCALAR_NAKED void tc_scalar_pairs_4(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                              int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_4(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                              int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         ".macro tc_words at, w\n"
@@ -181,8 +181,8 @@ static TC_SCALAR_NAKED void tc_scalar_pairs_4(const uint32_t *x TC_SCALAR_UNUSED
     "pop    {r4-r11, pc}\n"
 
 /* The dot products of two outputs. */
-static TC_SCALAR_NAKED void tc_scalar_pairs_two2(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                                 int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_two2(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                                 int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         TC_SCALAR_PAIRS_ENTER
@@ -197,8 +197,8 @@ static TC_SCALAR_NAKED void tc_scalar_pairs_two2(const uint32_t *x TC_SCALAR_UNU
         TC_SCALAR_PAIRS_LEAVE);
 }
 
-static TC_SCALAR_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                                 int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                                 int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         TC_SCALAR_PAIRS_ENTER
@@ -285,16 +285,16 @@ static TC_SCALAR_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_SCALAR_UNU
     "pop    {r4-r7, pc}\n"
 
 /* The dot products of two outputs. */
-static TC_SCALAR_NAKED void tc_scalar_pairs_two2(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                                 int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_two2(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                                 int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         TC_SCALAR_PAIRS_ENTER TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD
         TC_SCALAR_PAIRS_LEAVE);
 }
 
-static TC_SCALAR_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_SCALAR_UNUSED, const uint32_t *w TC_SCALAR_UNUSED,
-                                                 int32_t words TC_SCALAR_UNUSED, int32_t *acc TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_UNUSED, const uint32_t *w TC_UNUSED,
+                                                 int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         TC_SCALAR_PAIRS_ENTER TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD
@@ -309,7 +309,7 @@ static TC_SCALAR_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_SCALAR_UNU
 #else
 
 #define TC_SCALAR_PAIRS(segment)                                                   \
-    static TC_SCALAR_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
+    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
     {                                                                              \
         for (int32_t o = 0; o < 8; o++) {                                          \
             const uint32_t *from = x, *word = w + (o & 4) * words + (o & 3);       \
@@ -332,7 +332,7 @@ TC_SCALAR_PAIRS(4)
 #if TC_SCALAR_THUMB1 || TC_SCALAR_THUMB2
 
 #define TC_SCALAR_PAIRS(segment)                                                   \
-    static TC_SCALAR_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
+    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
     {                                                                              \
         tc_scalar_pairs_two##segment(x, w, words, acc);                            \
         tc_scalar_pairs_two##segment(x, w + 2, words, acc + 2);                    \
@@ -352,7 +352,8 @@ static inline void tc_scalar_pairs_inputs(const int8_t *x, int32_t in_c, int32_t
         uint32_t *const start = to++;
         uint32_t sum = 0;
         for (int32_t k = 0; k < segment; k++, word++, i += 4, to += 2) {
-            uint32_t taps[4] = {0, 0, 0, 0};
+            uint32_t taps[4];
+            tc_clear((int32_t *)taps, 4);
             for (int32_t j = 0; j < 4 && i + j < in_c; j++) {
                 taps[j] = (uint32_t)x[i + j];
             }

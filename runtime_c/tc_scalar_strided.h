@@ -85,7 +85,7 @@ static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const 
 
 /* sums [segment][product][lane][P1, P2] of the channels from o on -> y [output of the tile][tile], where not NULL, channel o
  * and on; finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, int32_t o,
+TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, int32_t o,
                                               int32_t lanes, int8_t *const *y, int32_t finish, int32_t clamp)
 {
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
@@ -126,7 +126,7 @@ TC_SCALAR_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const in
 }
 
 #define TC_SCALAR_STRIDED_WAY(way, finish, clamp)                                  \
-    static TC_SCALAR_UNUSED void tc_scalar_strided_##way(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, \
+    static TC_UNUSED void tc_scalar_strided_##way(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, \
                                                          int32_t o, int32_t lanes, int8_t *const *y)                      \
     {                                                                              \
         tc_scalar_strided_store(p, sums, segments, o, lanes, y, finish, clamp);    \
@@ -141,7 +141,7 @@ TC_SCALAR_STRIDED_WAY(3c, 3, 1)
 #undef TC_SCALAR_STRIDED_WAY
 
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. */
-static TC_SCALAR_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y, void *scratch)
+static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y, void *scratch)
 {
     const int32_t across = (p->out_w + 1) >> 1, tiles = ((p->out_h + 1) >> 1) * across, out_c = p->out.out_c;
     const int32_t products = 25 * p->segments, channels = p->channels;

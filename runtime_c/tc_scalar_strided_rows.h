@@ -9,7 +9,7 @@
 
 #include "tc_scalar_strided.h"
 
-static TC_SCALAR_UNUSED void tc_scalar_strided_rows_run(const tc_scalar_strided_t *p, const int8_t *const *x, int8_t *const *y,
+static TC_UNUSED void tc_scalar_strided_rows_run(const tc_scalar_strided_t *p, const int8_t *const *x, int8_t *const *y,
                                                         void *scratch)
 {
     const int32_t tiles = (p->out_h >> 1) * ((p->out_w + 1) >> 1), out_c = p->out.out_c;

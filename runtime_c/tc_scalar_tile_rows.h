@@ -40,8 +40,8 @@ typedef struct {
 /* tc_scalar_products for x int16 [product][channel][tile]. bytes: of a product in x, 4 for each channel. */
 #if TC_SCALAR_TILE_LANES == 8
 
-static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                                      int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_narrow_products(const int16_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                                      int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* Registers: as in tc_scalar_products. */
     __asm__ volatile(
@@ -143,8 +143,8 @@ static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR
 
 /* The same for four output channels. a0 x, a1 weights, a2 bytes, a3 sums, a5 end of x, a6 end of the product, a7 a product; sums in
  * a4, t3-t6, s0-s2. */
-static TC_SCALAR_NAKED void tc_scalar_narrow_products4(const int16_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                                       int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_narrow_products4(const int16_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                                       int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
     __asm__ volatile(
         ".macro tc_set at, sum0, sum1\n"
@@ -211,8 +211,8 @@ static TC_SCALAR_NAKED void tc_scalar_narrow_products4(const int16_t *x TC_SCALA
 
 #elif TC_SCALAR_THUMB2
 
-static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                                      int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_narrow_products(const int16_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                                      int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* Registers and frame: as in tc_scalar_products. */
 #define TC_SCALAR_SET(w0, w1, w2, w3)                                              \
@@ -287,8 +287,8 @@ static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR
 
 #elif TC_SCALAR_THUMB1
 
-static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                                      int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_narrow_products(const int16_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                                      int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* A word has a channel's factors of two tiles, another one the weights of two lanes. The sums in r8-r11, r12 end of the product, lr
  * bytes. Frame: sums, end of x. */
@@ -370,10 +370,11 @@ static TC_SCALAR_NAKED void tc_scalar_narrow_products(const int16_t *x TC_SCALAR
 
 #else
 
-static TC_SCALAR_UNUSED void tc_scalar_narrow_products(const int16_t *x, const int16_t *w, int32_t bytes, int32_t *sums)
+static TC_UNUSED void tc_scalar_narrow_products(const int16_t *x, const int16_t *w, int32_t bytes, int32_t *sums)
 {
     for (const int16_t *const end = (const int16_t *)(const void *)sums; x < end; sums += 8) {
-        uint32_t total[8] = {0};
+        uint32_t total[8];
+        tc_clear((int32_t *)total, 8);
         for (const int16_t *const stop = x + bytes / 2; x < stop; x += 2, w += 4) {
             for (int32_t i = 0; i < 4; i++) {
                 total[2 * i] += (uint32_t)x[0] * (uint32_t)w[i];
@@ -391,7 +392,7 @@ static TC_SCALAR_UNUSED void tc_scalar_narrow_products(const int16_t *x, const i
 /* ---- the input's side ---- */
 
 /* One column of `count` channels, from mv + 2 rows -> strip [channel][row][column]; mv: a literal. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_column(int32_t mv, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
+TC_INLINE void tc_scalar_tile_rows_column(int32_t mv, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
 {
     const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = mv > 1 ? x[3] : x0, *x4 = mv == 4 ? x[4] : x0;
     const int8_t *x5 = mv == 4 ? x[5] : x0;
@@ -411,7 +412,7 @@ TC_SCALAR_INLINE void tc_scalar_tile_rows_column(int32_t mv, const int8_t *const
 }
 
 /* A factor to place `at` of int32, or of int16 ones. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_put(void *to, int32_t at, int32_t value, int32_t narrow)
+TC_INLINE void tc_scalar_tile_rows_put(void *to, int32_t at, int32_t value, int32_t narrow)
 {
     if (narrow) {
         ((int16_t *)to)[at] = (int16_t)value;
@@ -422,7 +423,7 @@ TC_SCALAR_INLINE void tc_scalar_tile_rows_put(void *to, int32_t at, int32_t valu
 
 /* The strip of `count` channels -> factors of two tiles, of which product 0 of the first channel is at place `first`; mv, mh,
  * narrow: literals. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_factors(int32_t mv, int32_t mh, int32_t narrow, const int16_t *strip, int32_t count,
+TC_INLINE void tc_scalar_tile_rows_factors(int32_t mv, int32_t mh, int32_t narrow, const int16_t *strip, int32_t count,
                                                   int32_t channels, void *to, int32_t first)
 {
     const int32_t step = 2 * channels;
@@ -450,7 +451,7 @@ TC_SCALAR_INLINE void tc_scalar_tile_rows_factors(int32_t mv, int32_t mh, int32_
 /* ---- the output's side ---- */
 
 /* A sum that is 4 * 2^raised times an accumulator, times 3 for each form of 4 outputs -> int8; mv, mh, finish, clamp: literals. */
-TC_SCALAR_INLINE int8_t tc_scalar_tile_rows_output(int32_t mv, int32_t mh, const tc_scalar_out_t *p, const int32_t *scale,
+TC_INLINE int8_t tc_scalar_tile_rows_output(int32_t mv, int32_t mh, const tc_scalar_out_t *p, const int32_t *scale,
                                                    uint32_t sum, int32_t raised, int32_t finish, int32_t clamp)
 {
     if (mv == 4 || mh == 2) return tc_scalar_tiles_output(mh, p, scale, sum, raised, finish, clamp);
@@ -459,7 +460,7 @@ TC_SCALAR_INLINE int8_t tc_scalar_tile_rows_output(int32_t mv, int32_t mh, const
 
 /* sums [product][lane][2] of one tile and the channels from o on -> `wide` columns of the rows y from byte `at` on; changes sums.
  * apart: words from a product to the next. mv, mh, apart, finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_store(int32_t mv, int32_t mh, int32_t apart, const tc_scalar_out_t *p, int32_t *sums,
+TC_INLINE void tc_scalar_tile_rows_store(int32_t mv, int32_t mh, int32_t apart, const tc_scalar_out_t *p, int32_t *sums,
                                                 int32_t o, int32_t lanes, int8_t *const *y, int32_t at, int32_t wide,
                                                 int32_t finish, int32_t clamp)
 {
@@ -500,7 +501,7 @@ TC_SCALAR_INLINE void tc_scalar_tile_rows_store(int32_t mv, int32_t mh, int32_t 
 #endif
 
 #define TC_SCALAR_TILE_ROWS_WAY(mv, mh, most, way, finish, clamp)                  \
-    static TC_SCALAR_UNUSED void tc_scalar_tile_rows##mv##x##mh##x##most##_##way(  \
+    static TC_UNUSED void tc_scalar_tile_rows##mv##x##mh##x##most##_##way(  \
         const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, int8_t *const *y, int32_t at, int32_t wide) \
     {                                                                              \
         tc_scalar_tile_rows_store(mv, mh, 2 * TC_SCALAR_LANES_OF(most), p, sums, o, lanes, y, at, wide, finish, clamp); \
@@ -529,7 +530,7 @@ TC_SCALAR_TILE_ROWS_WAYS(4, 4, 8)
 /* ---- the rows ---- */
 
 /* The products of as many output channels as TC_SCALAR_LANES_OF(lanes) says. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_products(int32_t lanes, int32_t narrow, const void *factors, const int16_t *w,
+TC_INLINE void tc_scalar_tile_rows_products(int32_t lanes, int32_t narrow, const void *factors, const int16_t *w,
                                                    int32_t channels, int32_t *sums)
 {
 #if TC_SCALAR_TILE_LANES == 8
@@ -548,7 +549,7 @@ TC_SCALAR_INLINE void tc_scalar_tile_rows_products(int32_t lanes, int32_t narrow
 }
 
 /* All but the pointers are literals. */
-TC_SCALAR_INLINE void tc_scalar_tile_rows_run(const tc_scalar_tile_rows_t *p, const int8_t *const *x, int8_t *const *y,
+TC_INLINE void tc_scalar_tile_rows_run(const tc_scalar_tile_rows_t *p, const int8_t *const *x, int8_t *const *y,
                                               void *scratch, int32_t mv, int32_t mh, int32_t lanes, int32_t narrow, int32_t in_place,
                                               int32_t in_w, int32_t in_c, int32_t out_w, int32_t out_c, int32_t pad_left)
 {

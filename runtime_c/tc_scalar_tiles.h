@@ -30,7 +30,7 @@ typedef struct {
     tc_scalar_tiles_store_t *store;
 } tc_scalar_tiles_t;
 
-#if defined(__riscv_mul) && __riscv_xlen == 32
+#if TC_RV32_ASM
 #define TC_SCALAR_TILE_LANES 8
 #elif TC_SCALAR_THUMB1
 #define TC_SCALAR_TILE_LANES 2
@@ -45,8 +45,8 @@ typedef struct {
  * behind w as x is long. */
 #if TC_SCALAR_TILE_LANES == 8
 
-static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                               int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* a0 x, a1 and a4 weights, a2 bytes, a3 sums, a5 end of x, a6 end of the product, a7 a product; sums in s0-s11, t3-t6. The
  * assembler's macros keep the text short. */
@@ -148,8 +148,8 @@ static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED
 
 #elif TC_SCALAR_THUMB2
 
-static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                               int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* r0 x, r1 weights, r3 and r12 two tiles, lr a weight; the sums in r4-r11. Frame: further fours of channels, sums, end of x. */
 #define TC_SCALAR_SET(w0, w1, w2, w3)                                              \
@@ -220,8 +220,8 @@ static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED
 
 #elif TC_SCALAR_THUMB1
 
-static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED, const int16_t *w TC_SCALAR_UNUSED,
-                                               int32_t bytes TC_SCALAR_UNUSED, int32_t *sums TC_SCALAR_UNUSED)
+static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
+                                               int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
 /* r6, r7: from x to the weights of two lanes, which are as far apart as those of x, from the first product to the last. LDM
  * moves r0 on before them. The sums in r8-r11, r12 end of the product, lr bytes. Frame: sums, end of x. */
@@ -303,10 +303,11 @@ static TC_SCALAR_NAKED void tc_scalar_products(const int32_t *x TC_SCALAR_UNUSED
 
 #else
 
-static TC_SCALAR_UNUSED void tc_scalar_products(const int32_t *x, const int16_t *w, int32_t bytes, int32_t *sums)
+static TC_UNUSED void tc_scalar_products(const int32_t *x, const int16_t *w, int32_t bytes, int32_t *sums)
 {
     for (const int32_t *const end = sums; x < end; sums += 8) {
-        uint32_t total[8] = {0};
+        uint32_t total[8];
+        tc_clear((int32_t *)total, 8);
         for (const int32_t *const stop = x + bytes / 4; x < stop; x += 2, w += 4) {
             for (int32_t i = 0; i < 4; i++) {
                 total[2 * i] += (uint32_t)x[0] * (uint32_t)w[i];
@@ -324,7 +325,7 @@ static TC_SCALAR_UNUSED void tc_scalar_products(const int32_t *x, const int16_t 
 /* ---- the input's side ---- */
 
 /* The input's side of the products in one dimension: x [m + 2], 2^24 at most each -> t [m + 2]; m: a literal. */
-TC_SCALAR_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
+TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
 {
     if (m == 2) {
         t[0] = x[0] - x[2];
@@ -344,7 +345,7 @@ TC_SCALAR_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t
 }
 
 /* One column of `count` channels, from m + 2 rows -> to [channel][row], `columns` words apart. */
-TC_SCALAR_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
+TC_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
 {
     const int32_t n = m + 2;
     const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *x4 = m == 4 ? x[4] : x0, *x5 = m == 4 ? x[5] : x0;
@@ -364,7 +365,7 @@ TC_SCALAR_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, 
 }
 
 /* The factors of two tiles whose first column strip points to. */
-TC_SCALAR_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns, int32_t *to)
+TC_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns, int32_t *to)
 {
     const int32_t n = m + 2;
     for (int32_t c = 0; c < channels; c++, to += 2) {
@@ -391,7 +392,7 @@ TC_SCALAR_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, i
 /* ---- the output's side ---- */
 
 /* Products m [n], `step` words apart -> sums [m], which are 6 times (24, 12, 6, 6 times) the output; modulo 2^32. */
-TC_SCALAR_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, uint32_t *sums, int32_t apart)
+TC_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, uint32_t *sums, int32_t apart)
 {
     const uint32_t p0 = p[0], p1 = p[step], p2 = p[2 * step], p3 = p[3 * step];
     const uint32_t sum = p1 + p2, difference = p1 - p2;
@@ -409,7 +410,7 @@ TC_SCALAR_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t
 }
 
 /* A sum that is 4 * 2^raised times an accumulator (after 1/9 modulo 2^32) -> int8; m, raised, finish, clamp: literals. */
-TC_SCALAR_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, const int32_t *scale, uint32_t sum,
+TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, const int32_t *scale, uint32_t sum,
                                                int32_t raised, int32_t finish, int32_t clamp)
 {
     const int32_t x = (int32_t)(m == 2 ? sum : sum * 954437177u), least = p->y_min, greatest = p->y_max;
@@ -429,7 +430,7 @@ TC_SCALAR_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t 
 
 /* sums [product][lane][2] of one tile and the channels from o on -> y [high][wide][out_c], rows `row` bytes apart; changes
  * sums. m, finish, clamp: literals. */
-TC_SCALAR_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes,
+TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes,
                                             int8_t *y, int32_t row, int32_t high, int32_t wide, int32_t finish, int32_t clamp)
 {
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
@@ -458,7 +459,7 @@ TC_SCALAR_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p,
 }
 
 #define TC_SCALAR_TILES_WAY(m, way, finish, clamp)                                 \
-    static TC_SCALAR_UNUSED void tc_scalar_tiles##m##_##way(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, \
+    static TC_UNUSED void tc_scalar_tiles##m##_##way(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, \
                                                             int8_t *y, int32_t row, int32_t high, int32_t wide)                \
     {                                                                              \
         tc_scalar_tiles_store(m, p, sums, o, lanes, y, row, high, wide, finish, clamp); \
@@ -480,7 +481,7 @@ TC_SCALAR_TILES_WAYS(4)
 
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]; all but the pointers are literals. scratch: factors and sums as words, then
  * the strip as int16. An output row is written when the input rows that tiles of m output rows need have been read. */
-TC_SCALAR_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch, int32_t m,
+TC_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch, int32_t m,
                                           int32_t in_h, int32_t in_w, int32_t in_c, int32_t out_h, int32_t out_w, int32_t out_c,
                                           int32_t pad_top, int32_t pad_left)
 {

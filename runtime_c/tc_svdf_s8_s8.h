@@ -43,7 +43,7 @@ static void tc_svdf_s8_s8(const tc_svdf_s8_s8_t *p, const int8_t *x, const int8_
     const int8_t *times = p->times;
     const int32_t *bias = p->bias;
     uint32_t sum = 0;
-    int32_t newest[4] = {0}, left = 0; /* filters that the unit still needs */
+    int32_t newest[4], left = 0; /* filters that the unit still needs */
 
     for (int32_t f = 0; f < p->filters; f++, before += memory, after += memory, times += memory) {
         if (f % 4 == 0) {

@@ -51,7 +51,7 @@ static inline void tc_tight_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertic
                     const int8_t *from = rows[i] + column * p->in_c;
                     int8_t *keep = kept + (i * p->pad_left + at) * p->in_c;
                     for (int32_t c = 0; c < p->in_c; c += 4) {
-                        __builtin_memcpy(keep + c, from + c, 4);
+                        tc_store_word(keep + c, tc_load_word(from + c));
                     }
                 }
             }

@@ -156,6 +156,11 @@ class Together:
     def covered(self) -> Coverage:
         return frozenset((node.op, self.prefer[node.name]) for node in self.graph.nodes)
 
+    @property
+    def requests(self) -> list[list[bytes]]:
+        """The inputs as a Target takes them."""
+        return [[self.inputs[name].tobytes() for name in self.graph.inputs]]
+
 
 def together(isa: frozenset[str], numerics: Numerics) -> Together:
     """All cases with all their kernels in one graph."""
@@ -188,16 +193,27 @@ def together(isa: frozenset[str], numerics: Numerics) -> Together:
 
 def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Numerics) -> RunResult:
     """Assert that every node gives the reference's bytes on the board's machine, and damages nothing; the run."""
-    graph = made.graph
-    choices = select(graph, board.isa, numerics, prefer=made.prefer)
-    plan = OneStepPlan(graph, max(choice.scratch_bytes for choice in choices.values()))
-    files = emit_library(lower(graph, choices, plan, numerics, "all"), Info("all", "0" * 64, board.name))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file, text in files.items():
-            (folder / file).write_text(text)
+        write_library(made, folder, board.isa, numerics)
         firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
-        ran = target_for(board.name, None).run(firmware, [[made.inputs[x].tobytes() for x in graph.inputs]])
+        ran = target_for(board.name, None).run(firmware, made.requests)
+    check(made, ran, numerics, f"{board.name}, {compiler}")
+    return ran
+
+
+def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> None:
+    """The library, called `all`, for a core with these features."""
+    choices = select(made.graph, isa, numerics, prefer=made.prefer)
+    plan = OneStepPlan(made.graph, max(choice.scratch_bytes for choice in choices.values()))
+    files = emit_library(lower(made.graph, choices, plan, numerics, "all"), Info("all", "0" * 64, "test"))
+    for file, text in files.items():
+        (folder / file).write_text(text)
+
+
+def check(made: Together, ran: RunResult, numerics: Numerics, where: str) -> None:
+    """Assert that every node gave the reference's bytes, and that nothing around the arena was damaged."""
+    graph = made.graph
     wanted = run_int(graph, made.inputs, numerics)
     found = dict(zip(graph.outputs, ran.outputs[0], strict=True))
     differ = [
@@ -206,6 +222,5 @@ def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Nu
         for y in node.outputs
         if found[y] != np.ascontiguousarray(wanted[y]).tobytes()
     ]
-    assert not differ, f"{board.name}, {compiler}: other bytes than the reference from {differ}"
+    assert not differ, f"{where}: other bytes than the reference from {differ}"
     assert not ran.damaged_guards
-    return ran

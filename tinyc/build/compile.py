@@ -7,6 +7,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import jinja2
 
 from tinyc import paths
 from tinyc.board import Board
@@ -14,7 +17,6 @@ from tinyc.build.elf import Elf, read_elf
 from tinyc.build.legality import check_legal
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
 from tinyc.errors import Loc, TinycError
-from tinyc.templates import render
 
 CODE_FLAGS = (
     "-std=c99",
@@ -106,12 +108,12 @@ def compile_library(
 ) -> Path:
     """Compiles `<model>.c` of the library to the object file `output`, with all warnings as errors."""
     source = library_dir / f"{model}.c"
-    flags: list[str | Path] = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
+    flags = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
     if dump_steps:
         output.parent.mkdir(parents=True, exist_ok=True)
         header = output.with_name("after_step.h")
-        header.write_text(render("firmware/after_step.h.j2", {"prefix": model.upper()}))
-        flags += ["-include", header]
+        header.write_text(render("after_step.h.j2", prefix=model.upper()))
+        flags += ["-include", str(header)]
     toolchain.run([*flags, "-c", source, "-o", output], f"compiling {source.name}")
     return output
 
@@ -147,6 +149,25 @@ def compile_firmware(
         dump_steps=dump_steps,
         sanitize=sanitize,
     )
+    return firmware_around(
+        library, library_dir, model, board, toolchain, out_dir, dump_steps=dump_steps, sanitize=sanitize
+    )
+
+
+def firmware_around(
+    library: Path,
+    library_dir: Path,
+    model: str,
+    board: Board,
+    toolchain: Toolchain,
+    out_dir: Path,
+    *,
+    dump_steps: bool = False,
+    sanitize: bool = False,
+) -> Firmware:
+    """`compile_firmware` with a library that is compiled already: an object file or an archive. library_dir: its
+    header. dump_steps, sanitize: it was compiled for that."""
+    out_dir.mkdir(parents=True, exist_ok=True)
     defines = {"TC_MODEL_RUN": f"{model}_run"}
     if dump_steps:
         defines["TC_DUMP_STEPS"] = "1"
@@ -233,20 +254,14 @@ def _memory_defines(board: Board) -> dict[str, str]:
     }
 
 
-def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str | Path]:
+def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str]:
     if board.is_host:
         return []
     script = out_dir / "firmware.ld"
-    script.write_text(render("firmware/firmware.ld.j2", {"board": board.name, "memory": board.memory}))
-    flags: list[str | Path] = [
-        "-nostartfiles",
-        "-T",
-        script,
-        "-Wl,--gc-sections",
-        "-Wl,-e,Reset_Handler",
-    ]  # -Wl ends at a comma
+    script.write_text(render("firmware.ld.j2", board=board.name, memory=board.memory))
+    flags = ["-nostartfiles", f"-Wl,-T,{script}", "-Wl,--gc-sections", "-Wl,-e,Reset_Handler"]
     flags.append("-Wl,-u,tc_firmware_info")  # read from the ELF file, whether or not the firmware sends it
-    return [*flags, *runtime_flags(toolchain)]
+    return flags + runtime_flags(toolchain)
 
 
 def runtime_flags(toolchain: Toolchain) -> list[str]:
@@ -259,19 +274,20 @@ def _write_glue(library_dir: Path, model: str, out_dir: Path, dump_steps: bool) 
     prefix = model.upper()
     inputs = macro(header, f"{prefix}_INPUT_COUNT")
     outputs = macro(header, f"{prefix}_OUTPUT_COUNT")
-    values = {
-        "model": model,
-        "prefix": prefix,
-        "inputs": inputs,
-        "outputs": outputs,
-        "input_bytes": [f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
-        "output_bytes": [f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
-        "steps": _dumped_steps(header, prefix),
-        "row_input": _row_type(header, model),
-        "dump_steps": dump_steps,
-        "has_state": f"{prefix}_STATE_BYTES" in _read_text(header),
-    }
-    (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
+    text = render(
+        "model_glue.h.j2",
+        model=model,
+        prefix=prefix,
+        inputs=inputs,
+        outputs=outputs,
+        input_bytes=[f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
+        output_bytes=[f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
+        steps=_dumped_steps(header, prefix),
+        row_input=_row_type(header, model),
+        dump_steps=dump_steps,
+        has_state=f"{prefix}_STATE_BYTES" in _read_text(header),
+    )
+    (out_dir / "model_glue.h").write_text(text)
 
 
 def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
@@ -281,8 +297,8 @@ def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
         return []
     source = out_dir / "whole_input.c"
     incremental = f"int {model}_push_rows(" in _read_text(library_dir / f"{model}.h")
-    values = {"model": model, "prefix": model.upper(), "ctype": ctype, "incremental": incremental}
-    source.write_text(render("firmware/whole_input.c.j2", values))
+    text = render("whole_input.c.j2", model=model, prefix=model.upper(), ctype=ctype, incremental=incremental)
+    source.write_text(text)
     return [source]
 
 
@@ -313,3 +329,15 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise TinycError(f"cannot read the library: {error.strerror}", Loc(str(path))) from error
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template of templates/firmware."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(paths.templates_dir() / "firmware"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)

@@ -15,6 +15,7 @@
  */
 #include "tiny.h"
 
+#include "tc_begin.h"
 #include "tc_scalar.h"
 #include "tc_conv2d_s8_scalar.h"
 #include "tc_rows.h"
@@ -139,7 +140,7 @@ static TC_NOINLINE void tiny_step_3(uint8_t *arena)
     tc_softmax_s8(&tiny_p3, x, y);
 }
 
-int tiny_run(void *arena)
+TC_ENTRY int tiny_run(void *arena)
 {
     uint8_t *base = (uint8_t *)arena;
 
@@ -171,3 +172,5 @@ const char *tiny_version(void)
 {
     return "tiny abababababab tflm tinyc 0.0.0";
 }
+
+#include "tc_end.h"

@@ -18,18 +18,30 @@ extern "C" {
 
 /* Everything but the stack: inputs, outputs, activations, scratch. */
 #define TINY_ARENA_BYTES 112
+#if defined(__GNUC__) && !defined(TC_PORTABLE)
 #define TINY_ARENA_ALIGN 16
-
-#if defined(__GNUC__)
 #define TINY_ALIGNED __attribute__((aligned(16)))
-#else
-#define TINY_ALIGNED
+#elif defined(__cplusplus) && __cplusplus >= 201103L
+#define TINY_ARENA_ALIGN 16
+#define TINY_ALIGNED alignas(16)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TINY_ARENA_ALIGN 16
+#define TINY_ALIGNED _Alignas(16)
+#else /* C99 has no way to ask for more, and needs no more: wide accesses are those of assembly */
+#define TINY_ARENA_ALIGN 8
 #endif
 
 /* An arena of the right size and alignment; any other block of both will do. */
+#if defined(TINY_ALIGNED)
 typedef struct {
-    uint8_t bytes[TINY_ARENA_BYTES] TINY_ALIGNED;
+    TINY_ALIGNED uint8_t bytes[TINY_ARENA_BYTES];
 } tiny_arena_t;
+#else
+typedef union {
+    uint8_t bytes[TINY_ARENA_BYTES];
+    int64_t aligned;
+} tiny_arena_t;
+#endif
 
 #define TINY_INPUT_COUNT 1
 #define TINY_OUTPUT_COUNT 1
@@ -39,7 +51,7 @@ typedef struct {
 #define TINY_OK 0
 #define TINY_BAD_ARENA 1 /* null, or not aligned to TINY_ARENA_ALIGN */
 
-/* input 0 'x<2a>/evil': s8 [1,5,4,1]  0.05 * (q + 3) */
+/* input 0 'x*_/evil': s8 [1,5,4,1]  0.05 * (q + 3) */
 #define TINY_INPUT_0_SIZE 20
 #define TINY_INPUT_0_BYTES 20
 #define TINY_INPUT_0_RANK 4

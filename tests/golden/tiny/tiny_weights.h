@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Kernels read int8 constants a word at a time. */
-#if defined(__GNUC__)
+#if TC_GNU
 #define TINY_ALIGNED4 __attribute__((aligned(4)))
 #else
 #define TINY_ALIGNED4

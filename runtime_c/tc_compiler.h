@@ -1,0 +1,73 @@
+/* What the library takes of its compiler beyond C99: attributes, and assembly.
+ *
+ * GNU C (gcc, clang, and what is made of them: armclang, zig, TI's and ST's clang) is found by __GNUC__. Every other compiler
+ * gets C99 and nothing else; so does GNU C where TC_PORTABLE is defined. All give the same bytes, assembly gives them sooner.
+ */
+#ifndef TC_COMPILER_H
+#define TC_COMPILER_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__) && !defined(TC_PORTABLE)
+#define TC_GNU 1
+#else
+#define TC_GNU 0
+#endif
+
+#if TC_GNU
+#define TC_UNUSED __attribute__((unused))
+#define TC_NOINLINE __attribute__((noinline))
+#define TC_INLINE static inline __attribute__((always_inline))
+typedef uint32_t __attribute__((may_alias)) tc_word_t; /* four bytes of anything, aligned */
+typedef struct {
+    uint32_t word;
+} __attribute__((packed, may_alias)) tc_any_word_t; /* at any address */
+#else
+#define TC_UNUSED
+#define TC_NOINLINE
+#define TC_INLINE static inline
+#endif
+
+/* Functions in assembly, and those that an application calls. Callers guess nothing of what is in them. */
+#if TC_GNU && defined(__clang__)
+#define TC_NAKED __attribute__((naked, noinline, unused))
+#define TC_ENTRY __attribute__((noinline))
+#elif TC_GNU
+#define TC_NAKED __attribute__((naked, noipa, unused))
+#define TC_ENTRY __attribute__((noipa))
+#else
+#define TC_ENTRY
+#endif
+
+/* Four bytes in memory order at any address; in GNU C one load or store where the core allows it, and never a call. */
+static inline uint32_t tc_load_word(const void *from)
+{
+#if TC_GNU
+    return ((const tc_any_word_t *)from)->word;
+#else
+    uint32_t word;
+    for (int32_t i = 0; i < 4; i++) {
+        ((uint8_t *)&word)[i] = ((const uint8_t *)from)[i];
+    }
+    return word;
+#endif
+}
+
+static inline void tc_store_word(void *to, uint32_t word)
+{
+#if TC_GNU
+    ((tc_any_word_t *)to)->word = word;
+#else
+    for (int32_t i = 0; i < 4; i++) {
+        ((uint8_t *)to)[i] = ((const uint8_t *)&word)[i];
+    }
+#endif
+}
+
+#if TC_GNU && defined(__riscv_mul) && __riscv_xlen == 32
+#define TC_RV32_ASM 1
+#else
+#define TC_RV32_ASM 0
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+"""The library as others build it: with their flags, without a C library, with compilers that know C99 only."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernel_cases import check, together, write_library
+from machines import target_for
+
+from tests.ops.harness import OneStepPlan
+from tests.ops.one_node import one_node, tensor
+from tinyc.board import load_board
+from tinyc.build.compile import firmware_around
+from tinyc.build.toolchain import find_toolchain
+from tinyc.emit.library import Info, emit_library
+from tinyc.errors import TinycError
+from tinyc.lower import lower
+from tinyc.numerics import Numerics
+from tinyc.ops.transpose import Transpose
+from tinyc.select import select
+
+M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
+AFFECTED = re.compile(r"12\.[012]\.|13\.[01]\.")  # versions of gcc that drop the call
+
+
+def cross_gcc() -> str:
+    program = shutil.which("arm-none-eabi-gcc")
+    if program is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    return program
+
+
+def transposing_library(folder: Path) -> None:
+    """A library of one step that copies bytes with a stride: what gcc 12 takes for a step without effect."""
+    graph = one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7)
+    choices = select(graph, frozenset({"thumb2"}), Numerics.TFLM)
+    program = lower(graph, choices, OneStepPlan(graph, 0), Numerics.TFLM, "turn")
+    for name, text in emit_library(program, Info("turn", "0" * 64, "test")).items():
+        (folder / name).write_text(text)
+
+
+def calls_its_step(folder: Path, flag: str) -> bool:
+    command = [cross_gcc(), *M4, flag, "-S", "turn.c", "-o", "-"]
+    made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return "turn_step_0" in made.partition("\nturn_run:")[2].partition(".size")[0]
+
+
+@pytest.mark.parametrize("flag", ["-O0", "-O1", "-O2", "-O3", "-Os"])
+def test_every_step_is_called(tmp_path: Path, flag: str) -> None:
+    transposing_library(tmp_path)
+    assert calls_its_step(tmp_path, flag)
+
+
+@pytest.mark.parametrize("flag", ["-O2", "-Os"])
+def test_what_keeps_the_call(tmp_path: Path, flag: str) -> None:
+    """Without tc_begin.h the affected compilers drop the call; each half of its options keeps it."""
+    version = subprocess.run([cross_gcc(), "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
+    if not AFFECTED.match(version):
+        pytest.skip(f"arm-none-eabi-gcc {version.strip()} is not among those that drop the call")
+    transposing_library(tmp_path)
+    begin = (tmp_path / "tc_begin.h").read_text()
+    (tmp_path / "tc_begin.h").write_text('#include "tc_compiler.h"\n')
+    (tmp_path / "tc_end.h").write_text("\n")
+    assert not calls_its_step(tmp_path, flag)
+    for options in ('"no-delete-null-pointer-checks"', '"no-ipa-pure-const", "no-ipa-modref"'):
+        assert all(option in begin for option in options.split(", "))
+        (tmp_path / "tc_begin.h").write_text(f'#pragma GCC optimize({options})\n#include "tc_compiler.h"\n')
+        assert calls_its_step(tmp_path, flag)
+
+
+# What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of
+# 64 bits, division.
+HELPERS = {
+    "cortex-m0plus": r"__aeabi_(f\w+|i2f|ui2f|u?idiv(mod)?|lmul|l(sl|sr|asr)|llsl|llsr)|__gnu_thumb1_case_\w+",
+    "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f)",
+    "cortex-m4": "",
+    "cortex-m55": "",
+    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf|__(ashl|ashr|lshr)di3",
+}
+CLANG_TARGETS = {
+    "cortex-m4": ("--target=thumbv7em-none-eabihf", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"),
+    "cortex-m0plus": ("--target=thumbv6m-none-eabi", "-mcpu=cortex-m0plus"),
+}
+LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz")
+QUICK = {("cortex-m4", "gcc", "-Os"), ("cortex-m0plus", "gcc", "-O0"), ("cortex-m4", "clang", "-O0")}
+
+
+@pytest.mark.parametrize(
+    ("board_name", "family", "level"),
+    [
+        pytest.param(board, family, level, marks=[] if (board, family, level) in QUICK else [pytest.mark.slow])
+        for board in HELPERS
+        for family in ("gcc", "clang")
+        for level in LEVELS
+        if (family == "gcc" and level != "-Oz") or (family == "clang" and board in CLANG_TARGETS)
+    ],
+)
+def test_links_with_nothing(tmp_path: Path, board_name: str, family: str, level: str) -> None:
+    """All kernels with the usual flags: no symbol of a C library."""
+    board = load_board(board_name)
+    try:
+        command = find_toolchain(board, "gcc").command if family == "gcc" else ("clang",)
+    except TinycError as error:
+        pytest.skip(error.message)
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    flags = board.cflags["gcc"] if family == "gcc" else CLANG_TARGETS[board_name]
+    write_library(together(board.isa, Numerics.TFLM), tmp_path, board.isa, Numerics.TFLM)
+    subprocess.run([*command, *flags, level, "-ffreestanding", "-c", "all.c"], cwd=tmp_path, check=True)
+    listed = subprocess.run(["nm", "-u", "all.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
+    assert not {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
+
+
+def portable_object(folder: Path, compiler: str) -> Path:
+    """The library `all` by a compiler that is not GNU C, or that is told to be none."""
+    known = {"tcc": ["tcc", "-std=c99"], "gcc": ["gcc", "-std=c99", "-pedantic-errors", "-O1", "-DTC_PORTABLE"]}
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    subprocess.run([*known[compiler], "-c", "all.c"], cwd=folder, check=True)
+    return folder / "all.o"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "isa_of"),
+    [
+        ("tcc", "cortex-m4"),
+        pytest.param("tcc", "cortex-m0plus", marks=pytest.mark.slow),
+        pytest.param("tcc", "cortex-m55", marks=pytest.mark.slow),
+        pytest.param("tcc", "riscv32imc", marks=pytest.mark.slow),
+        pytest.param("gcc", "cortex-m4", marks=pytest.mark.slow),
+        pytest.param("gcc", "cortex-m55", marks=pytest.mark.slow),
+    ],
+)
+def test_portable(tmp_path: Path, compiler: str, isa_of: str) -> None:
+    """The libraries of several boards in C99 alone, on this computer: the reference's bytes from every kernel."""
+    isa = load_board(isa_of).isa
+    host = load_board("host")
+    made = together(isa, Numerics.TFLM)
+    write_library(made, tmp_path, isa, Numerics.TFLM)
+    library = portable_object(tmp_path, compiler)
+    try:
+        linker = find_toolchain(host, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    firmware = firmware_around(library, tmp_path, "all", host, linker, tmp_path / "firmware")
+    check(made, target_for("host", None).run(firmware, made.requests), Numerics.TFLM, f"{compiler}, for {isa_of}")
+
+
+def test_portable_has_no_extension(tmp_path: Path) -> None:
+    """With TC_PORTABLE no word of GNU C reaches the compiler, but for those of its own headers."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    isa = load_board("cortex-m4").isa
+    write_library(together(isa, Numerics.TFLM), tmp_path, isa, Numerics.TFLM)
+    command = ["gcc", "-E", "-DTC_PORTABLE", "-ffreestanding", "all.c"]
+    text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ours = [part for part in re.split(r"^# \d+ ", text, flags=re.MULTILINE) if not part.startswith('"/')]
+    assert not re.findall(r"__attribute__|__asm\w*|__builtin\w*|__extension__|#pragma", "".join(ours))
