@@ -3,10 +3,15 @@
 #include "csr_riscv.h"
 #include "port.h"
 
+#ifndef TC_WITHOUT_PROTECTION
+
 /* An entry of pmpcfg. Locked, so that it holds in machine mode: the range from the address before to this one, or a
  * page, whose address has the low bits 0 1 1 ... 1. */
 enum { READ = 1, WRITE = 2, EXECUTE = 4, LOCKED_RANGE = 0x88, LOCKED_PAGE = 0x98 };
 enum { PAGE_BYTES = 4096 };
+
+#endif
+
 enum { OVERFLOW_BYTES = 4096 }; /* an access so near below the stack is its overflow */
 
 extern const uint32_t tc_stack_bottom[], tc_stack_top[];
@@ -18,6 +23,7 @@ void tc_machine_fault(uint32_t sp, uint32_t return_address);
 /* The first entry that fits counts: the UART's page, where there is one, before the ranges that refuse the rest. */
 void tc_machine_open(void)
 {
+#ifndef TC_WITHOUT_PROTECTION
 #ifdef TC_PERIPHERALS
     const uint32_t page = LOCKED_PAGE | READ | WRITE;
     TC_WRITE_CSR("pmpaddr0", (TC_UART_BASE & ~(PAGE_BYTES - 1u)) >> 2 | (PAGE_BYTES / 8 - 1u));
@@ -33,6 +39,7 @@ void tc_machine_open(void)
     TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
                                 (uint32_t)LOCKED_RANGE << 16);
     TC_WRITE_CSR("pmpcfg0", page | (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 24);
+#endif
 }
 
 /* RISC-V has no reset that all cores share: the firmware begins again. */

@@ -1,67 +1,98 @@
-"""What a Renode platform of tinyc's is: the firmware on unicorn, with exactly the devices of board.repl made here."""
+"""The machine that a monitor script made: the firmware on unicorn, with exactly the devices of its platform."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-from renode_text import Platform
+from renode_monitor import Monitor
 
 from tinyc.build.elf import read_elf
 from tinyc.run.trace import instruction_starts
 from tinyc.run.unicorn import CPUS
 
 SYSTICK, DWT_COUNTER = 0xE000E018, 4
+MCYCLE, MCYCLEH = 0xB0002073, 0xB8002073  # csrrs rd, csr, x0 without rd
 PAGE = 0x1000
 NEVER = 0xDFFFFFFE
+CORES = {"cortex-m0+": "cortex-m0"}  # it refuses what Renode's takes
 
 
 @dataclass
 class Machine:
-    """on_write(device, value): what the firmware writes to a console; False ends the run. outside: addresses that are
-    no memory's; Renode warns of them, and reads 0. executed: of every block, the addresses of its instructions."""
+    """on_write(device, value): what the firmware writes to a console. outside: addresses that are no memory's; Renode
+    warns of them, and reads 0. executed: of every block, the addresses of its instructions, if they are kept. `run`
+    ends where the firmware does nothing any more: in a loop of one or two instructions."""
 
-    elf: Path
-    cpu: str
-    platform: Platform
-    on_write: Callable[[str, int], bool]
-    requests: bytes = b""
+    monitor: Monitor
+    on_write: Callable[[str, int], None]
     keep_trace: bool = False
     outside: list[int] = field(default_factory=list)
-    executed: list[int] = field(default_factory=list)
+    executed: list[list[int]] = field(default_factory=list)
+    instructions: int = 0
     pc: int = 0
 
     def run(self, limit: int) -> None:
         unicorn = pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
-        arm = pytest.importorskip("unicorn.arm_const")
-        engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm, CPUS[self.cpu]))
+        arm = self.monitor.is_arm
+        engine = self._arm(unicorn) if arm else unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
         self._map(engine)
-        consoles = {e.address: name for name, e in self.platform.entries.items() if e.type == "UART.TrivialUart"}
-        counter = self.platform.address("dwt") + DWT_COUNTER
-        count = 0
-        shapes: dict[int, list[int]] = {}
+        self._watch(engine, unicorn, not arm)
+        if arm:
+            self._run_arm(engine, unicorn, limit)
+        else:
+            self._run_riscv(engine, limit)
+
+    def _arm(self, unicorn: Any) -> Any:
+        constants = pytest.importorskip("unicorn.arm_const")
+        assert self.monitor.platform is not None
+        core = self.monitor.platform.text("cpu", "cpuType")
+        cpu = getattr(constants, CPUS[CORES.get(core, core)])
+        return unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
+
+    def _map(self, engine: Any) -> None:
+        platform = self.monitor.platform
+        assert platform is not None
+        assert self.monitor.elf is not None
+        for name, entry in platform.entries.items():
+            if entry.type == "Memory.MappedMemory":
+                engine.mem_map(entry.address, platform.number(name, "size"))
+            elif entry.address is not None:
+                engine.mem_map(entry.address // PAGE * PAGE, max(PAGE, platform.size(name)))
+        for segment in read_elf(self.monitor.elf).segments:
+            engine.mem_write(segment.load, segment.data)
+        for path, address in self.monitor.loads:
+            engine.mem_write(address, path.read_bytes())
+
+    def _watch(self, engine: Any, unicorn: Any, riscv: bool) -> None:
+        platform = self.monitor.platform
+        assert platform is not None
+        consoles = {e.address: name for name, e in platform.entries.items() if e.type == "UART.TrivialUart"}
+        shapes: dict[tuple[int, int], list[int]] = {}
+        before = -1
 
         def on_block(uc: Any, address: int, size: int, data: Any) -> None:
-            nonlocal count
-            starts = shapes.get(address)
-            if starts is None or len(starts) != size:
-                offsets = instruction_starts(bytes(engine.mem_read(address, size)))
-                starts = [address + offset for offset in offsets]
-            count += len(starts)
+            nonlocal before
+            starts = shapes.get((address, size))
+            if starts is None:
+                starts = [address + at for at in instruction_starts(bytes(engine.mem_read(address, size)), riscv)]
+                shapes[address, size] = starts
+            self.instructions += len(starts)
             if self.keep_trace:
-                self.executed += starts
+                self.executed.append(starts)
+            if address == before and len(starts) <= 2:
+                engine.emu_stop()
+            before = address
 
         def on_read(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
-            ticks = count if address == counter else 0xFFFFFF - count % 0xFFFFFF
-            engine.mem_write(address, ticks.to_bytes(4, "little"))
+            ticks = 0xFFFFFF - self.instructions % 0xFFFFFF if address == SYSTICK else self.instructions
+            engine.mem_write(address, (ticks & 0xFFFFFFFF).to_bytes(4, "little"))
 
         def on_write(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
             assert size == 4, "a console takes words"
-            if not self.on_write(consoles[address], value):
-                engine.emu_stop()
+            self.on_write(consoles[address], value)
 
         def on_unmapped(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> bool:
             self.outside.append(address)
@@ -69,11 +100,39 @@ class Machine:
             return True
 
         engine.hook_add(unicorn.UC_HOOK_BLOCK, on_block)
-        for register in (counter, SYSTICK):
-            engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=register, end=register + 3)
         for console in consoles:
             engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, on_write, begin=console, end=console + PAGE - 1)
         engine.hook_add(unicorn.UC_HOOK_MEM_UNMAPPED, on_unmapped)
+        if riscv:
+            self._watch_cycles(engine, unicorn)
+        else:
+            for register in (platform.address("dwt") + DWT_COUNTER, SYSTICK):
+                engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=register, end=register + 3)
+
+    def _watch_cycles(self, engine: Any, unicorn: Any) -> None:
+        """The cycle counter of machine mode counts instructions."""
+        constants = pytest.importorskip("unicorn.riscv_const")
+        assert self.monitor.elf is not None
+        elf = read_elf(self.monitor.elf)
+
+        def on_csr(uc: Any, address: int, size: int, shift: int) -> None:
+            word = int.from_bytes(engine.mem_read(address, 4), "little")
+            register = constants.UC_RISCV_REG_X0 + (word >> 7 & 31)
+            engine.reg_write(register, self.instructions >> shift & 0xFFFFFFFF)
+            engine.reg_write(constants.UC_RISCV_REG_PC, address + 4)
+
+        for section in elf.sections:
+            if not section.executable or section.size == 0:
+                continue
+            code = elf.read(section.address, section.size)
+            for at in instruction_starts(code, riscv=True):
+                shift = {MCYCLE: 0, MCYCLEH: 32}.get(int.from_bytes(code[at : at + 4], "little") & ~0xF80)
+                place = section.address + at
+                if shift is not None:
+                    engine.hook_add(unicorn.UC_HOOK_CODE, on_csr, shift, begin=place, end=place)
+
+    def _run_arm(self, engine: Any, unicorn: Any, limit: int) -> None:
+        arm = pytest.importorskip("unicorn.arm_const")
         engine.reg_write(arm.UC_ARM_REG_SP, self._vector(engine, 0))
         try:
             engine.emu_start(self._vector(engine, 1) | 1, NEVER, count=limit)
@@ -82,17 +141,13 @@ class Machine:
             engine.emu_start(engine.reg_read(arm.UC_ARM_REG_PC) | 1, NEVER, count=limit)
         self.pc = engine.reg_read(arm.UC_ARM_REG_PC)
 
-    def _map(self, engine: Any) -> None:
-        for name, entry in self.platform.entries.items():
-            assert entry.address is not None or name == "cpu"
-            if entry.type == "Memory.MappedMemory":
-                engine.mem_map(entry.address, self.platform.number(name, "size"))
-            elif entry.address is not None:
-                engine.mem_map(entry.address // PAGE * PAGE, PAGE)
-        for segment in read_elf(self.elf).segments:
-            engine.mem_write(segment.load, segment.data)
-        if self.requests:
-            engine.mem_write(self.platform.address("requests"), self.requests)
+    def _run_riscv(self, engine: Any, limit: int) -> None:
+        """Traps are not made: unicorn ends at one, and the test with it. Execution begins at the ELF file's entry."""
+        riscv = pytest.importorskip("unicorn.riscv_const")
+        assert self.monitor.elf is not None
+        entry = read_elf(self.monitor.elf).symbol("Reset_Handler").address
+        engine.emu_start(entry, NEVER, count=limit)
+        self.pc = engine.reg_read(riscv.UC_RISCV_REG_PC)
 
     def _enter_fault_handler(self, engine: Any, arm: Any) -> None:
         """What the core does: registers to the stack, then the handler."""
@@ -105,5 +160,5 @@ class Machine:
         engine.reg_write(arm.UC_ARM_REG_PC, self._vector(engine, 3) | 1)
 
     def _vector(self, engine: Any, number: int) -> int:
-        table = read_elf(self.elf).symbol("tc_vector_table").address
-        return int.from_bytes(engine.mem_read(table + 4 * number, 4), "little")
+        assert self.monitor.vectors is not None
+        return int.from_bytes(engine.mem_read(self.monitor.vectors + 4 * number, 4), "little")

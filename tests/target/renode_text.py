@@ -1,9 +1,14 @@
-"""Checkers for the part of Renode's .repl and .resc languages that tinyc writes; they refuse all else."""
+"""Renode's platform descriptions, read as strictly as Renode and more: what `renode_facts` does not know is refused."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
+
+from renode_facts import PERIPHERALS, has_control_registers, knows_core
+
+PAGE = 0x1000
 
 
 @dataclass
@@ -11,7 +16,7 @@ class Entry:
     type: str
     address: int | None
     attributes: dict[str, str] = field(default_factory=dict)
-    interrupts: list[str] = field(default_factory=list)
+    interrupts: list[tuple[str, str, int]] = field(default_factory=list)  # output, of what, its input
 
 
 @dataclass
@@ -26,14 +31,22 @@ class Platform:
     def number(self, name: str, attribute: str) -> int:
         return int(self.entries[name].attributes[attribute], 0)
 
+    def text(self, name: str, attribute: str) -> str:
+        return self.entries[name].attributes[attribute].strip('"')
 
-_ENTRY = re.compile(r"(\w+): ([A-Z]\w+\.\w+) @ sysbus(?: (0x[0-9A-Fa-f_]+))?")
+    def size(self, name: str) -> int:
+        known = PERIPHERALS[self.entries[name].type].size
+        return self.number(name, "size") if known is None else known
+
+
+_ENTRY = re.compile(r"([a-z]\w*): ([A-Z]\w+\.\w+) @ sysbus(?: (0x[0-9A-Fa-f_]+))?")
 _ATTRIBUTE = re.compile(r'(\w+): (0x[0-9A-Fa-f]+|\d+|"[^"]*"|[a-z]\w*)')
-_INTERRUPT = re.compile(r"(?:\w+ )?-> (\w+)@\d+")
+_INTERRUPT = re.compile(r"(?:(\w+) )?-> (\w+)@(\d+)")
+_INTERRUPTS = re.compile(r"\[(\d+(?:, \d+)*)\] -> (\w+)@\[(\d+(?:, \d+)*)\]")
 
 
 def read_repl(text: str) -> Platform:
-    """Raises ValueError for a line that is not of the language, or a name that is not there."""
+    """Raises ValueError for a line that is not of the language, and for a type, parameter or name that is not there."""
     entries: dict[str, Entry] = {}
     for number, line in enumerate(text.splitlines(), 1):
         code = line.split("//")[0].rstrip()
@@ -44,90 +57,84 @@ def read_repl(text: str) -> Platform:
                 raise ValueError(f"line {number}: {entry[1]} is there twice")
             entries[entry[1]] = Entry(entry[2], int(entry[3], 16) if entry[3] else None)
         elif code.startswith("    ") and not code.startswith("     ") and entries:
-            last = next(reversed(entries.values()))
-            if attribute := _ATTRIBUTE.fullmatch(code.strip()):
-                last.attributes[attribute[1]] = attribute[2]
-            elif interrupt := _INTERRUPT.fullmatch(code.strip()):
-                last.interrupts.append(interrupt[1])
-            else:
-                raise ValueError(f"line {number}: no attribute: {line}")
+            _add_line(next(reversed(entries.values())), code.strip(), f"line {number}")
         else:
             raise ValueError(f"line {number}: neither an entry nor indented by 4 spaces: {line}")
-    _check_names(entries)
-    return Platform(entries)
+    platform = Platform(entries)
+    for name in entries:
+        _check_entry(platform, name)
+    _check_places(platform)
+    return platform
 
 
-def _check_names(entries: dict[str, Entry]) -> None:
-    for entry in entries.values():
-        names = [v for v in entry.attributes.values() if re.fullmatch(r"[a-z]\w*", v) and v not in ("true", "false")]
-        for name in [*names, *entry.interrupts]:
-            if name not in entries:
-                raise ValueError(f"'{name}' is not there")
+def _add_line(entry: Entry, code: str, where: str) -> None:
+    if attribute := _ATTRIBUTE.fullmatch(code):
+        if attribute[1] in entry.attributes:
+            raise ValueError(f"{where}: {attribute[1]} is there twice")
+        entry.attributes[attribute[1]] = attribute[2]
+    elif interrupt := _INTERRUPT.fullmatch(code):
+        entry.interrupts.append((interrupt[1] or "", interrupt[2], int(interrupt[3])))
+    elif several := _INTERRUPTS.fullmatch(code):
+        pairs = zip(several[1].split(", "), several[3].split(", "), strict=True)
+        entry.interrupts += [(output, several[2], int(line)) for output, line in pairs]
+    else:
+        raise ValueError(f"{where}: no attribute: {code}")
 
 
-@dataclass
-class Script:
-    symbols: list[str]
-    files: list[str]
-    machine_made_before_use: bool
-    commands: list[str]
-
-    def argument(self, pattern: str) -> str:
-        """What the one command that the pattern fits has in place of the group; "" if there is none."""
-        found = [match[1] for command in self.commands if (match := re.fullmatch(pattern, command))]
-        if len(found) > 1:
-            raise ValueError(f"{pattern} is there {len(found)} times")
-        return found[0] if found else ""
-
-
-_COMMANDS = (
-    r":(name|description): .+",
-    r'\$\w+\?=("[^"]*"|\$ORIGIN/[\w.-]+)',
-    r"mach create \$\w+",
-    r"machine LoadPlatformDescription \$ORIGIN/[\w.-]+",
-    r"cpu PerformanceInMips \d+",
-    r"sysbus LoadELF \$\w+",
-    r'cpu VectorTableOffset `sysbus GetSymbolAddress "\w+"`',
-    r'mach create "\w+"',
-    r"sysbus LoadELF \$ORIGIN/[\w.-]+",
-    r"sysbus LoadBinary \$ORIGIN/[\w.-]+ 0x[0-9A-F]{8}",
-    r"sysbus\.\w+ CreateFileBackend \$ORIGIN/[\w.-]+ true",
-    r'cpu CreateExecutionTracing "tracer" \$ORIGIN/[\w.-]+ PC',
-    r"runMacro \$\w+",
-    r"showAnalyzer sysbus\.\w+",
-)
+def _check_entry(platform: Platform, name: str) -> None:
+    entry = platform.entries[name]
+    known = PERIPHERALS.get(entry.type)
+    if known is None:
+        raise ValueError(f"{name}: Renode has no {entry.type}")
+    for attribute, value in entry.attributes.items():
+        kind = known.parameters.get(attribute)
+        if kind is None:
+            raise ValueError(f"{name}: {entry.type} has no parameter '{attribute}'")
+        if not _is_a(platform, value, kind):
+            raise ValueError(f"{name}: {attribute}: {value} is not there or no {kind}")
+    for attribute in known.required:
+        if attribute not in entry.attributes:
+            raise ValueError(f"{name}: {entry.type} needs '{attribute}'")
+    if (known.size == 0) != (entry.address is None):
+        raise ValueError(f"{name}: {entry.type} {'has no' if entry.address is not None else 'needs an'} address")
+    for output, target, line in entry.interrupts:
+        if output not in known.outputs and not (output == "" and len(known.outputs) == 1):
+            raise ValueError(f"{name}: {entry.type} has no interrupt '{output}'")
+        if target not in platform.entries:
+            raise ValueError(f"{name}: '{target}' is not there")
+        if line not in PERIPHERALS[platform.entries[target].type].inputs:
+            raise ValueError(f"{name}: {target} has no input {line}")
+    if "cpuType" in entry.attributes:
+        _check_core(entry.type, platform.text(name, "cpuType"))
 
 
-def read_resc(text: str) -> Script:
-    """Raises ValueError for a command that is not known, an open macro, or a macro that is not there."""
-    macros: set[str] = set()
-    pending = ""
-    inside = False
-    commands = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if line == '"""':
-            if inside:
-                macros.add(pending)
-            elif not pending:
-                raise ValueError(f"line {number}: a text that belongs to no macro")
-            inside = not inside
-            pending = pending if inside else ""
-        elif named := re.fullmatch(r"macro (\w+)", line):
-            pending = named[1]
-        elif line:
-            if not any(re.fullmatch(pattern, line) for pattern in _COMMANDS):
-                raise ValueError(f"line {number}: unknown command: {line}")
-            if (run := re.fullmatch(r"runMacro \$(\w+)", line)) and run[1] not in macros:
-                raise ValueError(f"line {number}: there is no macro {run[1]}")
-            commands.append(line)
-    if inside or pending:
-        raise ValueError("a macro is not closed")
-    made = next((i for i, c in enumerate(commands) if c.startswith("mach create")), len(commands))
-    first_use = next(i for i, c in enumerate(commands) if re.match(r"(machine|cpu|sysbus) ", c))
-    return Script(
-        re.findall(r'GetSymbolAddress "(\w+)"', text),
-        re.findall(r"\$ORIGIN/([\w.-]+)", text),
-        made < first_use,
-        commands,
-    )
+def _check_core(kind: str, core: str) -> None:
+    if not knows_core(kind, core):
+        raise ValueError(f"{kind} knows no '{core}'")
+    if core.startswith("rv") and not has_control_registers(core):
+        raise ValueError(f"'{core}' has no control registers: the firmware's first csrw would fault")
+
+
+def _is_a(platform: Platform, value: str, kind: str) -> bool:
+    if kind == "number":
+        return re.fullmatch(r"0x[0-9A-Fa-f]+|\d+", value) is not None
+    if kind == "text":
+        return value.startswith('"')
+    if kind == "flag":
+        return value in ("true", "false")
+    return value in platform.entries and platform.entries[value].type == kind
+
+
+def _check_places(platform: Platform) -> None:
+    """Nothing on the bus overlaps; memories are whole pages."""
+    places = []
+    for name, entry in platform.entries.items():
+        if entry.address is None:
+            continue
+        places.append((entry.address, entry.address + platform.size(name), name))
+        if entry.type == "Memory.MappedMemory" and (entry.address % PAGE or platform.size(name) % PAGE):
+            raise ValueError(f"{name}: not whole pages")
+    places.sort()
+    for (_, end, below), (start, _, above) in itertools.pairwise(places):
+        if start < end:
+            raise ValueError(f"{above} overlaps {below}")

@@ -29,16 +29,16 @@ INPUTS = toy.inputs(4)
 
 
 @pytest.fixture
-def renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """renode-test on PATH."""
-    fake_renode.install(tmp_path, monkeypatch)
+def renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """renode-test on PATH; a file that has a line for each run of it."""
+    return fake_renode.install(tmp_path, monkeypatch)
 
 
 Make = Callable[..., Firmware]
 
 
 @pytest.fixture
-def make(tmp_path: Path, renode: None) -> Make:
+def make(tmp_path: Path, renode: Path) -> Make:
     """make(board, variant, emulator, dump_steps) -> Firmware."""
 
     def make_one(
@@ -60,13 +60,19 @@ def make(tmp_path: Path, renode: None) -> Make:
 
 
 @pytest.mark.parametrize(
-    "board_name", ["cortex-m4", "cortex-m0plus", pytest.param("cortex-m33", marks=pytest.mark.slow)]
+    ("board_name", "core"),
+    [
+        ("cortex-m4", "cortex-m4"),
+        ("cortex-m0plus", "cortex-m0+"),
+        ("riscv32imc", "rv32imc_zicsr_zifencei"),
+        pytest.param("cortex-m33", "cortex-m33", marks=pytest.mark.slow),
+    ],
 )
-def test_the_same_as_qemu(make: Make, board_name: str) -> None:
-    other = target_for(board_name, "unicorn").run(make(board_name, emulator=None), INPUTS)
+def test_the_same_as_qemu(make: Make, board_name: str, core: str) -> None:
+    other = target_for(board_name, None).run(make(board_name, emulator=None), INPUTS)
     firmware = make(board_name)
     ran = find_target(load_board(board_name), "renode").run(firmware, INPUTS)
-    assert ran.machine == f"Renode {board_name.replace('plus', '+')}"
+    assert ran.machine == f"Renode {core}"
     assert ran.outputs == other.outputs == tuple(toy.reference(tensors).outputs for tensors in INPUTS)
     assert ran.stack_bytes == other.stack_bytes
     assert not ran.damaged_guards
@@ -127,13 +133,17 @@ def test_what_goes_wrong_in_the_firmware(make: Make, variant: toy.Variant, messa
         ("hang", "gave no answer for 1 s"),
     ],
 )
-def test_what_goes_wrong_in_renode(make: Make, monkeypatch: pytest.MonkeyPatch, mode: str, message: str) -> None:
+def test_what_goes_wrong_in_renode(
+    make: Make, renode: Path, monkeypatch: pytest.MonkeyPatch, mode: str, message: str
+) -> None:
+    """It is noticed before a second session begins."""
     firmware = make("cortex-m4")
     monkeypatch.setenv("TINYC_FAKE_RENODE", mode)
     if mode == "hang":
         monkeypatch.setattr("tinyc.run.renode_target.STALL_SECONDS", 1.0)
     with pytest.raises(RunError, match=message):
         find_target(load_board("cortex-m4"), "renode").run(firmware, INPUTS)
+    assert len(renode.read_text().splitlines()) == 1
 
 
 def test_without_renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +151,13 @@ def test_without_renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(TinycError, match="renode is not installed") as caught:
         find_target(load_board("cortex-m4"), "renode")
     assert "renode-test" in caught.value.hint
-    with pytest.raises(TinycError, match="writes no Renode files for riscv32imc"):
-        find_target(load_board("riscv32imc"), "renode")
+    with pytest.raises(TinycError, match=r"cortex-m55 does not run in Renode: .* LSRL") as caught:
+        find_target(load_board("cortex-m55"), "renode")
+    assert "--emulator qemu" in caught.value.hint
 
 
 @pytest.mark.parametrize("profiled", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: None, profiled: bool) -> None:
+def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path, profiled: bool) -> None:
     """But for the machine's name: every layer's instructions and cycles."""
     rng = np.random.default_rng(0)
     model = tmp_path / "dense.onnx"

@@ -20,18 +20,34 @@ from tinyc.errors import TinycError
 MIPS = 100
 MOST_INFERENCES = 4
 TEST_SECONDS = 1800
+VECTORS = "tc_vector_table"  # the symbol of startup_cortex_m.S; RISC-V begins at the ELF file's entry
 LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
 _TOLERANCE = 200  # instructions
 _PAGE = 4096
-_CPUS = {
-    "cortex-m0": "cortex-m0",
-    "cortex-m0plus": "cortex-m0+",
-    "cortex-m3": "cortex-m3",
-    "cortex-m4": "cortex-m4",
-    "cortex-m7": "cortex-m7",
-    "cortex-m33": "cortex-m33",
-    "cortex-m55": "cortex-m55",
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Renode's name of a core, and (traced) the name to trace it under. Renode finds the instructions of a trace by a
+    disassembler that knows no `cortex-m0+`; its core of that name is the one it has for `cortex-m3`."""
+
+    name: str
+    traced: str = ""
+
+    def cpu(self, traced: bool) -> str:
+        return self.traced if traced and self.traced else self.name
+
+
+_CORES = {
+    "cortex-m0": Core("cortex-m0"),
+    "cortex-m0plus": Core("cortex-m0+", "cortex-m3"),
+    "cortex-m3": Core("cortex-m3"),
+    "cortex-m4": Core("cortex-m4"),
+    "cortex-m7": Core("cortex-m7"),
+    "cortex-m33": Core("cortex-m33"),
+    "riscv32imc": Core("rv32imc_zicsr_zifencei"),
 }
+_LACKING = {"cortex-m55": "Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +64,17 @@ class Expected:
         return Expected(self.inputs[:most], self.outputs[:most], self.instructions, self.machine)
 
 
-def check_renode_board(board: Board) -> tuple[str, Memory]:
-    """Renode's name of the board's core, and its memories. Raises TinycError when tinyc cannot describe it."""
-    cpu = _CPUS.get(board.core)
-    if cpu is None or board.memory is None or board.startup != "cortex-m":
-        raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CPUS)}")
-    return cpu, board.memory
+def check_renode_board(board: Board) -> tuple[Core, Memory]:
+    """Renode's core for the board, and the board's memories. Raises TinycError when tinyc cannot describe it."""
+    if board.core in _LACKING:
+        raise TinycError(
+            f"{board.name} does not run in Renode: {_LACKING[board.core]}",
+            hint="QEMU has them: --emulator qemu",
+        )
+    core = _CORES.get(board.core)
+    if core is None or board.memory is None or board.startup not in ("cortex-m", "riscv"):
+        raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CORES)}")
+    return core, board.memory
 
 
 def write_renode(
@@ -79,23 +100,24 @@ def write_renode(
         "machine": shown.machine,
         "seconds": _seconds(shown.instructions, len(shown.inputs)),
         "lines": expected_lines(shown.outputs),
+        "vectors": VECTORS if board.startup == "cortex-m" else "",
     }
     (folder / "board.repl").write_text(platform(board), encoding="utf-8")
     for name in ("run.resc", "test.robot"):
         (folder / name).write_text(render(f"{name}.j2", values), encoding="utf-8")
 
 
-def platform(board: Board, requests_bytes: int = 0) -> str:
+def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str:
     """The text of board.repl. requests_bytes: with a memory of at least that size for the requests of port_memory.c,
-    and a console for its replies."""
-    cpu, memory = check_renode_board(board)
+    and a console for its replies. traced: for a session with an execution trace."""
+    core, memory = check_renode_board(board)
     values = {
         "board": board,
         "memory": memory,
         "flash_bytes": _whole_pages(memory.flash_bytes),
         "ram_bytes": _whole_pages(memory.ram_bytes),
         "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
-        "cpu": cpu,
+        "cpu": core.cpu(traced),
         "hz": MIPS * 1_000_000,
         "console": CONSOLE,
         "replies": REPLIES,

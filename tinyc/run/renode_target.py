@@ -28,11 +28,14 @@ from tinyc.run.base import (
 )
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.process import REPLIES, REQUESTS, Ended, follow
-from tinyc.run.renode import MIPS, check_renode_board, platform, render
+from tinyc.run.renode import MIPS, VECTORS, check_renode_board, platform, render
 from tinyc.run.trace import plan_trace
 
 IO = "memory"  # port_memory.c: Renode has no semihosting for these cores
 STALL_SECONDS = 1800.0
+# Virtual time from one of Renode's synchronizations to the next. With the 0.0001 of the default they take longer than
+# the instructions between them.
+QUANTUM_SECONDS = "0.01"
 OVERHEAD_SECONDS = 10  # virtual, for what the harness does around an inference
 ENDED = "firmware ended"
 _FOUND = re.compile(r"ended (True|False), inside (True|False), at 0x([0-9A-Fa-f]+)")  # session.robot logs it
@@ -51,7 +54,7 @@ class RenodeTarget:
 
     @property
     def machine(self) -> str:
-        return f"Renode {self.version} {check_renode_board(self.board)[0]}".replace("  ", " ")
+        return f"Renode {self.version} {check_renode_board(self.board)[0].name}".replace("  ", " ")
 
     def run(
         self,
@@ -82,11 +85,13 @@ class RenodeTarget:
         requests = protocol.requests(inputs, firmware.resets)
         (folder / REQUESTS).write_bytes(requests)
         shutil.copyfile(firmware.elf, folder / f"{firmware.model}.elf")
-        (folder / "board.repl").write_text(platform(self.board, len(requests)), encoding="utf-8")
+        (folder / "board.repl").write_text(platform(self.board, len(requests), trace), encoding="utf-8")
         values = {
             "board": self.board,
             "model": firmware.model,
             "mips": MIPS,
+            "quantum": QUANTUM_SECONDS,
+            "vectors": VECTORS if self.board.startup == "cortex-m" else "",
             "requests": REQUESTS_ADDRESS,
             "requests_file": REQUESTS,
             "replies_file": REPLIES,
