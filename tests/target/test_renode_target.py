@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.elf import Elf, Section, Segment
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
 from tinyc.pipeline import Options, Progress, profile_model, verify_model
@@ -188,15 +189,58 @@ def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path,
 # --- traces ---
 
 
+@pytest.mark.parametrize("board_name", ["cortex-m4", "cortex-m0plus", "riscv32imc"])
+def test_what_the_disassembler_does_not_know_is_filled_in(
+    make: Make, monkeypatch: pytest.MonkeyPatch, board_name: str
+) -> None:
+    other = target_for(board_name, None).run(make(board_name, emulator=None), INPUTS[:1])
+    firmware = make(board_name)
+    monkeypatch.setenv("TINYC_FAKE_RENODE", "gaps")
+    ran = find_target(load_board(board_name), "renode").run(firmware, INPUTS[:1])
+    assert ran.counts == other.counts
+
+
+# 0x108 movs r0, #0; 0x10A adds r0, #1; 0x10C bne 0x10A; 0x10E bx lr
+THUMB = Elf(
+    (),
+    (Segment(0x108, 0x108, bytes.fromhex("0020 0130 fdd1 7047")),),
+    (Section("text", 8, executable=True, writable=False, is_note=False, address=0x108),),
+)
+
+
+def unknown(address: int) -> str:
+    return f"Couldn't disassemble opcode at PC 0x{address:X}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "addresses"),
+    [
+        (["0x108", "0x10A"], [0x108, 0x10A]),
+        ([unknown(0x10A), "0x10A"], [0x10A, 0x10C, 0x10A]),
+        ([unknown(0x108), "0x10A"], [0x108, 0x10A, 0x10C, 0x10A]),  # a loop, more likely than a block that was cut
+        ([unknown(0x108), "0x10C"], [0x108, 0x10A, 0x10C]),  # cut: the jump does not lead there
+        (["0x108", unknown(0x10A), unknown(0x10E), "0x40"], [0x108, 0x10A, 0x10C, 0x10E, 0x40]),
+        ([unknown(0x10E)], [0x10E]),
+    ],
+)
+def test_rest_of_a_block(tmp_path: Path, lines: list[str], addresses: list[int]) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert read_addresses(path, THUMB).tolist() == addresses
+
+
 def test_lines_that_are_no_addresses(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     path.write_text("0x8000\n0x359C08\n")
-    assert read_addresses(path).tolist() == [0x8000, 0x359C08]
-    path.write_text("0x8000\nCouldn't disassemble opcode at PC 0x8002\n")
+    assert read_addresses(path, THUMB).tolist() == [0x8000, 0x359C08]
+    path.write_text("0x8000\nCould not\n")
     with pytest.raises(TinycError, match="no address"):
-        read_addresses(path)
+        read_addresses(path, THUMB)
+    path.write_text(unknown(0x8002) + "\n")
+    with pytest.raises(TinycError, match="leaves the firmware's code at 0x00008002"):
+        read_addresses(path, THUMB)
     with pytest.raises(TinycError, match="left no trace"):
-        read_addresses(tmp_path / "none.txt")
+        read_addresses(tmp_path / "none.txt", THUMB)
 
 
 def test_a_trace_without_the_model_counts_nothing(make: Make) -> None:

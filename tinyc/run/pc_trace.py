@@ -2,30 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.build.disassembly import RISCV, instruction_bytes
+from tinyc.build.disassembly import RISCV, disassemble, instruction_bytes
 from tinyc.build.elf import Elf
 from tinyc.errors import TinycError
 from tinyc.run.base import BlockCount, Counts, InferenceCount
 from tinyc.run.trace import TracePlan, ordered, ordered_jumps
+from tinyc.timing.instruction import Instruction
 
 Numbers = npt.NDArray[np.int64]
 
 
-def read_addresses(path: Path) -> Numbers:
-    """The addresses in a file with one hexadecimal number in each line. Raises TinycError for a line that is none."""
+_GAP = re.compile(r"Couldn't disassemble opcode at PC 0x([0-9A-Fa-f]+)\s*")
+_JUMP = re.compile(
+    r"b|bl|bx|blx|cbz|cbnz|tbb|tbh|svc|bkpt|udf"
+    r"|(c\.)?(b(eq|ne|lt|ge|le|gt)(u|z)?|j|jr|jal|jalr|ret|ecall|ebreak|mret)"
+)
+_ABSOLUTE = re.compile(r"#(0x[0-9a-f]+)")
+
+
+def read_addresses(path: Path, elf: Elf) -> Numbers:
+    """The addresses in a file with one hexadecimal number in each line.
+
+    Where Renode's disassembler does not know an instruction, it leaves out the rest of the block and says so; our own
+    fills it in. Raises TinycError for a line that is neither.
+    """
     try:
         with path.open(encoding="ascii", errors="replace") as lines:
-            return np.fromiter((int(line, 16) for line in lines), np.int64)
+            return np.fromiter(_addresses(lines, elf), np.int64)
     except ValueError as error:
         raise TinycError(f"the emulator's trace has a line that is no address: {error}") from error
     except OSError as error:
         raise TinycError(f"the emulator left no trace: {error.strerror}") from error
+
+
+def _addresses(lines: Iterable[str], elf: Elf) -> Iterator[int]:
+    missing: int | None = None  # where the block goes on whose rest is not in the trace
+    code: Mapping[int, Instruction] = {}
+    for line in lines:
+        gap = _GAP.fullmatch(line) if line[0] == "C" else None
+        address = int(gap[1] if gap else line, 16)
+        if missing is not None:
+            yield from _rest_of_block(code, missing, address)
+        missing = address if gap else None
+        if gap is None:
+            yield address
+        elif not code:
+            code = disassemble(elf)
+    if missing is not None:
+        yield from _rest_of_block(code, missing, None)
+
+
+def _rest_of_block(code: Mapping[int, Instruction], start: int, following: int | None) -> list[int]:
+    """The addresses from `start` to the jump that ends the block, or to where the block was cut: before `following`,
+    the next one in the trace, if the jump cannot have led there."""
+    straight = []
+    at = start
+    while True:
+        instruction = code.get(at)
+        if instruction is None:
+            raise TinycError(f"the emulator's trace leaves the firmware's code at 0x{at:08x}")
+        straight.append(at)
+        at = instruction.end
+        if _may_jump(instruction):
+            break
+    target = _target(instruction)
+    if following in straight[1:] and target is not None and following not in (target, instruction.end):
+        return straight[: straight.index(following)]
+    return straight
+
+
+def _may_jump(instruction: Instruction) -> bool:
+    """Whether the next instruction may be another than the one behind it."""
+    to_pc = re.match(r"pc\b", instruction.operands) or re.search(r"\bpc\}", instruction.operands)
+    return _JUMP.fullmatch(instruction.mnemonic) is not None or bool(to_pc)
+
+
+def _target(instruction: Instruction) -> int | None:
+    """Where a jump leads; None when a register says it."""
+    last = instruction.operands.split(", ")[-1]
+    if absolute := _ABSOLUTE.fullmatch(last):
+        return int(absolute[1], 16)
+    try:
+        return instruction.address + int(last, 0)  # RISC-V: relative
+    except ValueError:
+        return None
 
 
 def count_addresses(plan: TracePlan, elf: Elf, addresses: Numbers) -> Counts:

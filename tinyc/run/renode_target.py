@@ -75,7 +75,7 @@ class RenodeTarget:
                 self._session(Path(name), firmware, inputs[:1], first, instruction_limit, trace=True)
                 elf = firmware.read_elf()
                 plan = plan_trace(firmware, elf, instruction_limit)
-                counts = count_addresses(plan, elf, read_addresses(Path(name) / _TRACE))
+                counts = count_addresses(plan, elf, read_addresses(Path(name) / _TRACE, elf))
         return talk.finish(self.machine, counts)
 
     def _session(
