@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench docs plot tools clean
+.PHONY: demo test test-all lint bench docs plot tools test-tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
@@ -18,7 +18,7 @@ test: lint
 test-all: lint
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
-lint: $(VENV)/.installed-dev tools
+lint: $(VENV)/.installed-dev test-tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,8 +36,11 @@ plot: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	$(BIN)/python scripts/peer_plot.py
 
-tools:
+tools: $(VENV)/.installed
 	@sh scripts/install-tools.sh $(BIN)
+
+test-tools: $(VENV)/.installed
+	@sh scripts/install-tools.sh $(BIN) tests
 
 $(VENV)/.installed: pyproject.toml
 	sh scripts/make-venv.sh $(PYTHON) $(VENV)

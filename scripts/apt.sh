@@ -1,5 +1,7 @@
 # Sourced: apt_install PACKAGE..., quiet; fails when there is no apt or no right to use it.
 
+apt_lists=
+
 apt_install() {
     command -v apt-get >/dev/null || return 1
     if [ "$(id -u)" = 0 ]; then
@@ -10,6 +12,7 @@ apt_install() {
         return 1
     fi
     echo "installing $* (apt)" >&2
-    $as_root apt-get update -qq >/dev/null 2>&1 || true
+    [ -n "$apt_lists" ] || $as_root apt-get update -qq >/dev/null 2>&1 || true
+    apt_lists=fresh
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1
 }

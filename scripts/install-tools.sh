@@ -1,20 +1,47 @@
 #!/bin/sh
-# install-tools.sh BIN: a cross compiler and an emulator, by apt where that is allowed, else by pip into
-# the virtual environment whose bin/ is BIN (ziglang; unicorn comes with tinyc).
+# install-tools.sh BIN [tests]: what `make demo` needs beside Python: a cross compiler and an emulator, by apt where
+# that is allowed, else by pip into the virtual environment whose bin/ is BIN (ziglang; unicorn comes with tinyc).
+# With `tests`, also what only tests need; without apt those tests skip, and a line says which tools they miss.
 set -eu
 bin=$1
+for_tests=${2:-}
 . "$(dirname "$0")/apt.sh"
 
 missing=
-command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"
-command -v qemu-system-arm >/dev/null || missing="$missing qemu-system-arm"
-command -v cc >/dev/null || missing="$missing gcc libc6-dev"
-command -v clang >/dev/null || missing="$missing clang"
-[ -z "$missing" ] && exit 0
+need() { # need PROGRAM PACKAGE...: the packages that provide the program, unless it is there
+    command -v "$1" >/dev/null && return
+    shift
+    missing="$missing $*"
+}
 
-# shellcheck disable=SC2086  # a list of packages
-apt_install $missing && exit 0
-command -v arm-none-eabi-gcc >/dev/null && exit 0
-"$bin/python" -c 'import ziglang' 2>/dev/null && exit 0
-echo "no right to use apt: installing the ziglang compiler by pip instead" >&2
-"$bin/python" -m pip install --quiet ziglang
+clang_runtime() { # the package of clang's sanitizers, when clang is there without them
+    command -v clang >/dev/null || return 0
+    for library in "$(clang -print-resource-dir)"/lib/*/libclang_rt.asan*.a; do
+        [ -e "$library" ] && return
+    done
+    echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
+
+need arm-none-eabi-gcc gcc-arm-none-eabi
+need qemu-system-arm qemu-system-arm
+need cc gcc libc6-dev
+# shellcheck disable=SC2086  # lists of packages, here and below
+if [ -n "$missing" ] && ! apt_install $missing; then
+    if ! command -v arm-none-eabi-gcc >/dev/null && ! "$bin/python" -c 'import ziglang' 2>/dev/null; then
+        echo "no right to use apt: installing the ziglang compiler by pip instead" >&2
+        "$bin/python" -m pip install --quiet ziglang
+    fi
+fi
+[ -n "$for_tests" ] || exit 0
+
+missing=
+need clang clang
+need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
+need qemu-system-riscv32 qemu-system-misc
+need cmake cmake
+need stm32flash stm32flash
+for package in $missing; do
+    apt_install "$package" || echo "not installed: $package; the tests that need it skip" >&2
+done
+package=$(clang_runtime)
+[ -z "$package" ] || apt_install "$package" || echo "not installed: $package; tests with clang's sanitizers fail" >&2
