@@ -87,6 +87,14 @@ class Line:
             data += more
         return data
 
+    def unread(self) -> bytes:
+        """What has arrived and nobody has read, at once. Raises LineError."""
+        try:
+            data: bytes = self._serial.read(waiting) if (waiting := self._serial.in_waiting) else b""
+        except _GONE as error:
+            raise self._lost(error) from error
+        return data
+
     def drain(self, seconds: float = 0.05) -> None:
         """Throws away what arrives until the line is quiet for `seconds`."""
         while self.read(4096, seconds):

@@ -1,4 +1,5 @@
-"""An Arduino SAM-BA bootloader at a pseudo-terminal: ASCII commands, X, Y and Z extensions."""
+"""An Arduino SAM-BA bootloader, byte by byte: ASCII commands, X, Y and Z extensions; at a pseudo-terminal or at a
+stm32_simulator.SimulatedLine. What is no command is left out, as the monitor does."""
 
 from __future__ import annotations
 
@@ -32,6 +33,8 @@ class SamBaBoard:
         self.flash = bytearray(b"\x00" * self.flash_bytes)
         self._ram = bytearray(65_536)
         self._buffer = 0
+        self._text = b""
+        self._fill = (0, 0)  # where the next byte goes in RAM, and how many more there are
 
     @contextmanager
     def at_port(self) -> Iterator[str]:
@@ -50,23 +53,33 @@ class SamBaBoard:
             thread.join(5)
         assert not self.problems, self.problems
 
-    def _take(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            data += os.read(self._master, count - len(data))
-        return data
-
     def _serve(self) -> None:
         try:
-            while True:
-                text = b""
-                while not text.endswith(b"#"):
-                    text += self._take(1)
-                os.write(self._master, self._answer(text[:-1].decode()))
+            while data := os.read(self._master, 4096):
+                for byte in data:
+                    os.write(self._master, self.feed(byte))
         except OSError:
             pass  # the port is closed
         except Exception as error:
             self.problems.append(repr(error))
+
+    def feed(self, byte: int) -> bytes:
+        """Takes a byte; what is answered to it."""
+        at, left = self._fill
+        if left:
+            if at < len(self._ram):
+                self._ram[at] = byte
+            self._fill = (at + 1, left - 1)
+            return b""
+        self._text += bytes([byte])
+        if byte != ord("#"):
+            return b""
+        text, self._text = self._text[:-1], b""
+        return self._answer(text.decode("latin-1"))
+
+    def wait(self) -> bytes:
+        """Time passes; nothing comes."""
+        return b""
 
     def _answer(self, command: str) -> bytes:
         name, numbers = command[:1], [int(text, 16) for text in re.findall(r"[0-9A-Fa-f]+", command[1:])]
@@ -74,25 +87,27 @@ class SamBaBoard:
         if name in fixed:
             self.reset = self.reset or name == "K"
             return fixed[name]
-        if name == "S":
-            address, size = numbers
-            self._ram[address - RAM : address - RAM + size] = self._take(size)
+        if len(numbers) != (1 if name == "X" else 2):
             return b""
-        if name == "R":
-            address, size = numbers
-            return bytes(self.flash[address : address + size])
-        if name == "Z":
-            address, size = numbers
-            return f"Z{binascii.crc_hqx(bytes(self.flash[address : address + size]), 0):08X}#\n\r".encode()
-        if name == "X":
-            self.flash[numbers[0] :] = b"\xff" * (self.flash_bytes - numbers[0])
+        return self._at(name, numbers[0], numbers[-1])
+
+    def _at(self, name: str, at: int, size: int) -> bytes:
+        if name == "S":
+            self._fill = (max(at - RAM, 0), size)
+        elif name == "X":
+            self.flash[at:] = b"\xff" * max(self.flash_bytes - at, 0)
             return b"X\n\r"
-        assert name == "Y", command
-        return self._write(*numbers)
+        elif name == "Y":
+            return self._write(at, size)
+        elif name == "R":
+            return bytes(self.flash[at : at + size])
+        elif name == "Z":
+            return f"Z{binascii.crc_hqx(bytes(self.flash[at : at + size]), 0):08X}#\n\r".encode()
+        return b""
 
     def _write(self, address: int, size: int) -> bytes:
         if size == 0:
-            self._buffer = address - RAM
+            self._buffer = max(address - RAM, 0)
             return b"Y\n\r"
         if address + size > self.flash_bytes:
             return b"!\n\r"

@@ -1,31 +1,36 @@
-"""The STM32 system bootloader at a pseudo-terminal, from ST's AN3155, strict: what the document does not allow is
-answered with NACK, or not at all. Faults can be put in: see `Fault`."""
+"""The STM32 system bootloader, from ST's AN3155, byte by byte: every byte that arrives is taken by the state that the
+bootloader is in then, and what the document does not allow is answered with NACK, or not at all. It stands at a
+pseudo-terminal (`Stm32.at_port`) or at a line without time (`SimulatedLine`), and faults can be put in."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 import tty
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
+from typing import Protocol
 
-ACK, NACK = b"\x79", b"\x1f"
+ACK, NACK = 0x79, 0x1F
 GET, GET_VERSION, GET_ID, READ, GO, WRITE, ERASE, EXTENDED = 0x00, 0x01, 0x02, 0x11, 0x21, 0x31, 0x43, 0x44
+PROTECT = {0x63: "write protect", 0x73: "write unprotect", 0x82: "readout protect", 0x92: "readout unprotect"}
 F4_SECTORS = (*(16_384,) * 4, 65_536, *(131_072,) * 7)
+_WHEN_PROTECTED = (GET, GET_VERSION, GET_ID, 0x92)
+
+Bytes = Generator[None, int, None]
 
 
 @dataclass
 class Fault:
     """What goes wrong when a command comes for the n-th time (from 1), `times` times on end.
 
-    nack: its code is refused. silent: the last answer is lost, after the command was carried out. flip: the last
-    answer's first byte is damaged. garble: the data as received is damaged, so the checksum is wrong. unplug: the line
-    breaks. stall: it answers nothing at all from then on.
+    nack: its code is refused. nack_last: its last step is refused. silent: the last
+    answer is lost, after the command was carried out. flip: the last answer's first byte is damaged. garble: the data
+    as received is damaged, so the checksum is wrong. unplug: the line breaks. stall: it answers nothing any more.
     """
 
     command: int
@@ -40,22 +45,32 @@ class UnpluggedError(Exception):
 
 @dataclass
 class Stm32:
-    """A chip. flash starts erased unless `contents` says otherwise."""
+    """A chip. flash starts erased unless `contents` says otherwise.
+
+    any_length: WRITE takes lengths that are no multiple of 4, as some bootloaders do. erase_waits: of the first erases,
+    how long each takes, in times that the host waits in vain; bytes that come meanwhile, but for the first, are lost.
+    write_protected: sectors that neither ERASE nor WRITE changes, without a word, as on the older chips.
+    """
 
     chip_id: int = 0x413
     origin: int = 0x0800_0000
     sectors: tuple[int, ...] = F4_SECTORS
     extended: bool = True
     protected: bool = False
+    write_protected: tuple[int, ...] = ()
     size_kib: int = 1024
     size_register: int = 0x1FFF_7A22
     faults: tuple[Fault, ...] = ()
     contents: bytes = b""
     stuck: int | None = None  # address of a flash byte that keeps its value 0x00
+    any_length: bool = False
+    erase_waits: list[int] = field(default_factory=list)
     flash: bytearray = field(init=False)
     started: int | None = field(init=False, default=None)
     counts: Counter[int] = field(init=False, default_factory=Counter)
     erased: list[int] = field(init=False, default_factory=list)
+    written: list[tuple[int, int]] = field(init=False, default_factory=list)  # address, bytes
+    accidents: list[str] = field(init=False, default_factory=list)  # commands that change the chip for good
     problems: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -63,6 +78,197 @@ class Stm32:
         self.flash[: len(self.contents)] = self.contents
         if self.stuck is not None:
             self.flash[self.stuck - self.origin] = 0
+        self._answers = bytearray()
+        self._busy = 0
+        self._overrun: int | None = None
+        self._mute = False
+        self._kinds: set[str] = set()
+        self._state = self._protocol()
+        next(self._state)
+
+    # --- bytes in and out ---
+
+    def feed(self, byte: int) -> bytes:
+        """Takes a byte; what is answered to it."""
+        if self._busy:
+            self._overrun = byte if self._overrun is None else self._overrun
+        else:
+            self._state.send(byte)
+        return self._said()
+
+    def wait(self) -> bytes:
+        """Time passes, as long as the host is patient; what is said in it."""
+        if self._busy:
+            self._busy -= 1
+            if not self._busy:
+                self._state.send(0)  # the erase is done
+                if self._overrun is not None:
+                    self._state.send(self._overrun)
+                self._overrun = None
+        return self._said()
+
+    def _said(self) -> bytes:
+        said = b"" if self._mute or self._busy else bytes(self._answers)
+        self._answers.clear()
+        return said
+
+    def _answer(self, *answers: int) -> None:
+        self._answers += bytes(answers)
+
+    # --- the protocol: each `yield` is a state in which it waits for one byte ---
+
+    def _protocol(self) -> Bytes:
+        while True:
+            while (yield) != 0x7F:
+                pass  # the baud rate is not known yet
+            self._answer(ACK)
+            restarts = False
+            while not restarts:
+                restarts = yield from self._command()
+
+    def _command(self) -> Generator[None, int, bool]:
+        """One command; True: the chip has been reset by it."""
+        code = yield
+        complement = yield
+        erase = EXTENDED if self.extended else ERASE
+        known = {GET, GET_VERSION, GET_ID, READ, GO, WRITE, erase, *PROTECT}
+        if code ^ complement != 0xFF or code not in known:
+            self._answer(NACK)
+            return False
+        self.counts[code] += 1
+        self._kinds = {f.kind for f in self.faults if f.command == code and 0 <= self.counts[code] - f.nth < f.times}
+        if "unplug" in self._kinds:
+            raise UnpluggedError
+        self._mute = self._mute or "stall" in self._kinds
+        if "nack" in self._kinds or (self.protected and code not in _WHEN_PROTECTED):
+            self._answer(NACK)
+            return False
+        self._answer(ACK)
+        if code in PROTECT:
+            return (yield from self._protect(code))
+        if code in (ERASE, EXTENDED):
+            yield from self._erase(code == EXTENDED)
+        elif code in (READ, WRITE, GO):
+            yield from self._at_address(code)
+        else:
+            fixed = {GET: (7, 0x31, GET, GET_VERSION, GET_ID, READ, GO, WRITE, erase), GET_VERSION: (0x31, 0, 0)}
+            self._last(*fixed.get(code, (1, self.chip_id >> 8, self.chip_id & 0xFF)), ACK)
+        return False
+
+    def _last(self, *answers: int) -> None:
+        """The last answer of a command, with the faults that concern it."""
+        if "silent" in self._kinds:
+            answers = answers[:-1]
+        if "flip" in self._kinds:
+            answers = (answers[0] ^ 0x55, *answers[1:])
+        self._answer(*answers)
+
+    def _take(self, count: int) -> Generator[None, int, bytes]:
+        data = bytearray()
+        while len(data) < count:
+            data.append((yield))
+        return bytes(data)
+
+    def _at_address(self, code: int) -> Bytes:
+        frame = yield from self._take(5)
+        address = int.from_bytes(frame[:4], "big")
+        known = self._memory(address, 1) is not None if code == READ else self._in_flash(address, 1)
+        if reduce(xor, frame) != 0 or not known or (code == WRITE and address % 4):
+            self._last(NACK)
+        elif code == GO:
+            self._last(ACK)
+            self.started = address
+            while True:
+                yield  # the bootloader runs no more
+        elif code == READ:
+            self._answer(ACK)
+            yield from self._read(address)
+        else:
+            self._answer(ACK)
+            yield from self._write(address)
+
+    def _in_flash(self, address: int, count: int) -> bool:
+        return self.origin <= address and address + count <= self.origin + len(self.flash)
+
+    def _memory(self, address: int, count: int) -> bytes | None:
+        if self._in_flash(address, count):
+            return bytes(self.flash[address - self.origin : address - self.origin + count])
+        start = address - self.size_register
+        if start >= 0 and start + count <= 2:
+            return self.size_kib.to_bytes(2, "little")[start : start + count]
+        return None
+
+    def _read(self, address: int) -> Bytes:
+        count = yield
+        complement = yield
+        data = self._memory(address, count + 1)
+        if count ^ complement != 0xFF or data is None or "nack_last" in self._kinds:
+            self._last(NACK)
+        else:
+            self._last(ACK, *data)
+
+    def _write(self, address: int) -> Bytes:
+        count = (yield) + 1
+        data = bytearray((yield from self._take(count)))
+        checksum = yield
+        if "garble" in self._kinds:
+            data[0] ^= 1
+        fits = (self.any_length or count % 4 == 0) and self._in_flash(address, count)
+        if reduce(xor, data, count - 1) != checksum or not fits or "nack_last" in self._kinds:
+            self._last(NACK)
+            return
+        at = address - self.origin
+        self.written.append((address, count))
+        for index, byte in enumerate(data):
+            if not self.write_protected or self._sector_at(at + index) not in self.write_protected:
+                self.flash[at + index] &= byte  # programming only clears bits
+        self._last(ACK)
+
+    def _sector_at(self, at: int) -> int:
+        return next(n for n in range(len(self.sectors)) if at < sum(self.sectors[: n + 1]))
+
+    def _erase(self, extended: bool) -> Bytes:
+        width = 2 if extended else 1
+        head = yield from self._take(width)
+        count = int.from_bytes(head, "big") + 1
+        everything = count > 0xFFF0 if extended else count == 256
+        body = yield from self._take(1 if everything else width * count + 1)
+        pages = body[:-1]
+        numbers = [int.from_bytes(pages[i : i + width], "big") for i in range(0, len(pages), width)]
+        # "Everything" of the one-byte command has 0x00 for a checksum, not the XOR.
+        right = body == b"\x00" if everything and not extended else reduce(xor, head + body) == 0
+        if everything and right:
+            self.accidents.append("mass erase")
+            numbers = list(range(len(self.sectors)))
+        if not right or any(number >= len(self.sectors) for number in numbers) or "nack_last" in self._kinds:
+            self._last(NACK)
+            return
+        for number in set(numbers) - set(self.write_protected):
+            start = sum(self.sectors[:number])
+            self.flash[start : start + self.sectors[number]] = b"\xff" * self.sectors[number]
+            self.erased.append(number)
+            if self.stuck is not None:
+                self.flash[self.stuck - self.origin] = 0
+        if self.erase_waits:
+            self._busy, *self.erase_waits = self.erase_waits
+            yield
+        self._last(ACK)
+
+    def _protect(self, code: int) -> Generator[None, int, bool]:
+        if code == 0x63:
+            head = yield from self._take(1)
+            body = yield from self._take(head[0] + 2)
+            if reduce(xor, head + body) != 0:
+                self._last(NACK)
+                return False
+        self.accidents.append(PROTECT[code])
+        if code == 0x92:
+            self.flash[:] = b"\xff" * len(self.flash)
+        self.protected = code == 0x82 or (self.protected and code != 0x92)
+        self._last(ACK)
+        return True
+
+    # --- at a pseudo-terminal ---
 
     @contextmanager
     def at_port(self) -> Iterator[str]:
@@ -86,149 +292,71 @@ class Stm32:
             os.close(self._slave)
             os.close(self._master)
 
-    # --- bytes ---
-
-    def _take(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            try:
-                more = os.read(self._master, count - len(data))
-            except OSError as error:
-                raise UnpluggedError from error
-            if not more:
-                raise UnpluggedError
-            data += more
-        return data
-
-    def _send(self, data: bytes) -> None:
-        try:
-            os.write(self._master, data)
-        except OSError as error:
-            raise UnpluggedError from error
-
-    # --- the protocol ---
-
     def _serve(self) -> None:
         try:
-            while self._take(1) != b"\x7f":
-                pass  # the baud rate is not known yet
-            self._send(ACK)
-            while True:
-                self._command()
-        except UnpluggedError:
-            pass
+            while data := os.read(self._master, 4096):
+                for byte in data:
+                    os.write(self._master, self.feed(byte))
+        except (UnpluggedError, OSError):
+            self._close()
         except Exception as error:
             self.problems.append(repr(error))
 
-    def _command(self) -> None:
-        code, complement = self._take(1)[0], self._take(1)[0]
-        if code ^ complement != 0xFF:
-            self._send(NACK)
-            return
-        known = {GET, GET_VERSION, GET_ID, READ, GO, WRITE, EXTENDED if self.extended else ERASE}
-        if code not in known:
-            self._send(NACK)
-            return
-        self.counts[code] += 1
-        kinds = {f.kind for f in self.faults if f.command == code and 0 <= self.counts[code] - f.nth < f.times}
-        if "unplug" in kinds:
-            self._close()
-            raise UnpluggedError
-        if "stall" in kinds:
-            while True:
-                self._take(1)
-        if "nack" in kinds or (self.protected and code in (READ, GO, WRITE, ERASE, EXTENDED)):
-            self._send(NACK)
-            return
-        self._send(ACK)
-        answer = self._carry_out(code, "garble" in kinds)
-        if "silent" in kinds:
-            answer = answer[:-1]
-        if "flip" in kinds:
-            answer = bytes([answer[0] ^ 0x55]) + answer[1:]
-        self._send(answer)
 
-    def _carry_out(self, code: int, garble: bool) -> bytes:
-        """Takes what else belongs to the command, answering its middle steps; the last answer."""
-        fixed = self._fixed_answer(code)
-        if fixed is not None:
-            return fixed
-        if code in (ERASE, EXTENDED):
-            return self._erase(code == EXTENDED)
-        body = self._take(5)
-        address = int.from_bytes(body[:4], "big")
-        if reduce(xor, body) != 0 or (code == GO and not self.origin <= address < self.origin + len(self.flash)):
-            return NACK
-        if code == GO:
-            self.started = address
-            return ACK
-        return self._read(address) if code == READ else self._write(address, garble)
+@dataclass(frozen=True)
+class LineFault:
+    """What happens to one byte of a session: to_chip or from it, its position in that direction, and `lose`, `twice`,
+    or the bits that change."""
 
-    def _fixed_answer(self, code: int) -> bytes | None:
-        if code == GET:
-            commands = [GET, GET_VERSION, GET_ID, READ, GO, WRITE, EXTENDED if self.extended else ERASE]
-            return bytes([len(commands), 0x31, *commands]) + ACK
-        if code == GET_VERSION:
-            return bytes([0x31, 0, 0]) + ACK
-        if code == GET_ID:
-            return b"\x01" + self.chip_id.to_bytes(2, "big") + ACK
-        return None
+    to_chip: bool
+    position: int
+    kind: str | int
 
-    def _memory(self, address: int, count: int) -> bytes | None:
-        at = address - self.origin
-        if at >= 0 and at + count <= len(self.flash):
-            return bytes(self.flash[at : at + count])
-        if self.size_register <= address and address + count <= self.size_register + 2:
-            start = address - self.size_register
-            return self.size_kib.to_bytes(2, "little")[start : start + count]
-        return None
 
-    def _read(self, address: int) -> bytes:
-        if self._memory(address, 1) is None:
-            return NACK
-        self._send(ACK)
-        count, complement = self._take(2)
-        if count ^ complement != 0xFF:
-            return NACK
-        data = self._memory(address, count + 1)
-        return NACK if data is None else ACK + data
+class Chip(Protocol):
+    """What stands at the end of a line: Stm32, or another bootloader."""
 
-    def _write(self, address: int, garble: bool) -> bytes:
-        at = address - self.origin
-        if at < 0 or at >= len(self.flash) or at % 4:
-            return NACK
-        self._send(ACK)
-        count = self._take(1)[0] + 1
-        data = bytearray(self._take(count))
-        checksum = self._take(1)[0]
-        if garble:
-            data[0] ^= 1
-        if reduce(xor, data, count - 1) != checksum or count % 4 or at + count > len(self.flash):
-            return NACK
-        for index, byte in enumerate(data):
-            self.flash[at + index] &= byte  # programming only clears bits
-        return ACK
+    def feed(self, byte: int) -> bytes: ...
+    def wait(self) -> bytes: ...
 
-    def _erase(self, extended: bool) -> bytes:
-        width = 2 if extended else 1
-        head = self._take(width)
-        count = int.from_bytes(head, "big") + 1
-        if (extended and count > 0xFFF0) or (not extended and count == 256):
-            checksum = self._take(1)[0]
-            expected = reduce(xor, head) if extended else 0
-            numbers = list(range(len(self.sectors)))
-        else:
-            body = self._take(width * count)
-            checksum = self._take(1)[0]
-            expected = reduce(xor, head + body)
-            numbers = [int.from_bytes(body[i : i + width], "big") for i in range(0, len(body), width)]
-        if checksum != expected or any(number >= len(self.sectors) for number in numbers):
-            return NACK
-        for number in numbers:
-            start = sum(self.sectors[:number])
-            self.flash[start : start + self.sectors[number]] = b"\xff" * self.sectors[number]
-            self.erased.append(number)
-            if self.stuck is not None:
-                self.flash[self.stuck - self.origin] = 0
-            time.sleep(0.01)
-        return ACK
+
+class SimulatedLine:
+    """A line to a chip, for tinyc.flash, on which no time passes: waiting in vain is an event."""
+
+    port = "simulated"
+
+    def __init__(self, chip: Chip, *faults: LineFault) -> None:
+        self._chip = chip
+        self._faults = {(fault.to_chip, fault.position): fault.kind for fault in faults}
+        self._unread = bytearray()
+        self.bytes = {True: 0, False: 0}  # that were sent, to the chip and from it
+
+    def write(self, data: bytes) -> None:
+        for byte in self._carried(True, data):
+            self._unread += self._carried(False, self._chip.feed(byte))
+
+    def unread(self) -> bytes:
+        data = bytes(self._unread)
+        self._unread.clear()
+        return data
+
+    def read_exactly(self, count: int, seconds: float) -> bytes:
+        if len(self._unread) < count:
+            self._unread += self._carried(False, self._chip.wait())
+        data = bytes(self._unread[:count])
+        del self._unread[:count]
+        return data
+
+    def drain(self, seconds: float = 0.05) -> None:
+        self._unread.clear()
+
+    def _carried(self, to_chip: bool, data: bytes) -> bytes:
+        arrived = bytearray()
+        for byte in data:
+            kind = self._faults.get((to_chip, self.bytes[to_chip]))
+            self.bytes[to_chip] += 1
+            if isinstance(kind, int):
+                arrived.append(byte ^ kind)
+            else:
+                arrived += bytes([byte]) * {"lose": 0, "twice": 2}.get(kind or "", 1)
+        return bytes(arrived)

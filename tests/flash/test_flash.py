@@ -18,7 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from samba_simulator import SamBaBoard
-from stm32_simulator import Stm32
+from stm32_simulator import LineFault, SimulatedLine, Stm32
 
 from tinyc.board import load_board
 from tinyc.build.elf import Elf, Segment
@@ -28,6 +28,7 @@ from tinyc.cli.monitor import frame_text
 from tinyc.errors import TinycError
 from tinyc.flash import flash, plan_flash
 from tinyc.flash.handover import tool_command
+from tinyc.flash.samba import flash_samba
 from tinyc.line import Line
 from tinyc.run import protocol
 
@@ -376,6 +377,32 @@ def test_samba_beyond_the_flash(tmp_path: Path) -> None:
     board = SamBaBoard(flash_bytes=8192)
     with board.at_port() as port, pytest.raises(TinycError, match="writing at 0x00002000 failed"):
         flash(samba_job(tmp_path, port))
+
+
+@pytest.mark.parametrize("letters", ["XYZ", "XY"])
+def test_samba_every_byte(letters: str) -> None:
+    """Every byte of a session is lost, comes twice or is damaged: a wrong flash is never called good."""
+    image = Image(0x1_0000, DATA[:40])
+
+    def run(*faults: LineFault) -> tuple[SamBaBoard, SimulatedLine, bool]:
+        board = SamBaBoard(flash_bytes=8192, letters=letters)
+        line = SimulatedLine(board, *faults)
+        try:
+            flash_samba(line, 0x1_0000, image)
+        except TinycError:
+            return board, line, False
+        return board, line, True
+
+    _, line, done = run()
+    assert done
+    flashed = 0
+    for to_board, count in line.bytes.items():
+        for position in range(count):
+            for kind in ("lose", "twice", 0x01, 0x02, 0x10, 0x40, 0xFF):
+                board, _, done = run(LineFault(to_board, position, kind))
+                assert not done or board.flash[:40] == image.data
+                flashed += done
+    assert flashed > 20  # in the version's text, and where the same digits come twice
 
 
 # --- other programs ---

@@ -8,13 +8,25 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stm32_simulator import ERASE, EXTENDED, F4_SECTORS, GET, GET_ID, GO, READ, WRITE, Fault, Stm32
+from stm32_simulator import (
+    ERASE,
+    EXTENDED,
+    F4_SECTORS,
+    GET,
+    GET_ID,
+    GO,
+    READ,
+    WRITE,
+    Fault,
+    SimulatedLine,
+    Stm32,
+)  # fmt: skip
 
 from tinyc.board import load_board
 from tinyc.board_parts import Flashing
 from tinyc.build.image import Image
 from tinyc.errors import TinycError
-from tinyc.flash import stm32
+from tinyc.flash import stm32_commands
 from tinyc.flash.stm32 import Written, flash_stm32
 from tinyc.line import Line, LineError
 
@@ -27,8 +39,8 @@ assert FLASHING is not None
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lost answers are given up sooner than on a real line."""
-    monkeypatch.setattr(stm32, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(stm32, "SECTOR_SECONDS", 0.3)
+    monkeypatch.setattr(stm32_commands, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(stm32_commands, "SECTOR_SECONDS", 0.3)
 
 
 def flash(chip: Stm32, data: bytes = DATA, *, flashing: Flashing = FLASHING, **options: bool) -> Written:
@@ -85,11 +97,11 @@ def test_no_start() -> None:
 # --- faults on the way ---
 
 TRANSIENT = [
-    *(Fault(command, 1, kind) for command in (GET, GET_ID, GO) for kind in ("nack", "silent")),
-    *(Fault(command, 1, kind) for command in (GET, GET_ID) for kind in ("flip",) if command == GET_ID),
+    *(Fault(command, 1, kind) for command in (GET, GET_ID) for kind in ("nack", "silent")),
+    Fault(GO, 1, "nack"), Fault(GET_ID, 1, "flip"),
     Fault(EXTENDED, 1, "nack"), Fault(EXTENDED, 2, "silent"), Fault(EXTENDED, 1, "flip"),
     Fault(WRITE, 1, "nack"), Fault(WRITE, 5, "garble"), Fault(WRITE, 7, "silent"), Fault(WRITE, 80, "flip"),
-    Fault(WRITE, 3, "garble", times=2), Fault(WRITE, 3, "silent", times=2),
+    Fault(WRITE, 3, "garble", times=2), Fault(WRITE, 77, "silent", times=99),  # written all the same
     Fault(READ, 5, "nack"), Fault(READ, 20, "silent"), Fault(READ, 30, "flip"),
 ]  # fmt: skip
 
@@ -102,19 +114,49 @@ def test_passing_faults_are_retried(fault: Fault) -> None:
     assert chip.flash[: len(DATA)] == DATA
 
 
+def test_start_without_an_answer() -> None:
+    chip = Stm32(faults=(Fault(GO, 1, "silent"),))
+    assert flash(chip) == Written(0x413, 2, 0, False)
+    assert chip.flash[: len(DATA)] == DATA
+    assert chip.started == ORIGIN
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (Fault(WRITE, 5, "stall", 99), "writing at 0x08000400 failed 3 times"),
-        (Fault(WRITE, 5, "nack", 99), "it refuses the command WRITE"),
-        pytest.param(Fault(EXTENDED, 1, "stall", 99), "erasing sector 0 failed 3 times", marks=pytest.mark.slow),
-        pytest.param(Fault(GET, 1, "stall", 99), "asking what it is failed 3 times", marks=pytest.mark.slow),
+        (
+            Fault(WRITE, 5, "stall", 99),
+            "writing at 0x08000400 failed: no answer to the command, and then nothing brings",
+        ),
+        pytest.param(Fault(EXTENDED, 1, "stall", 99), "erasing sector 0 failed: no answer", marks=pytest.mark.slow),
+        pytest.param(Fault(GET, 1, "stall", 99), "asking what it is failed: no answer", marks=pytest.mark.slow),
+        (Fault(READ, 3, "silent", 99), "reading at 0x08000000 failed 3 times: it sent 255 of 256 bytes"),
     ],
 )
 def test_lasting_faults_are_named(fault: Fault, message: str) -> None:
     chip = Stm32(faults=(fault,))
     with pytest.raises(TinycError, match=message):
         flash(chip)
+    assert chip.started is None
+
+
+@pytest.mark.parametrize(
+    ("chip", "message", "why"),
+    [
+        (Stm32(faults=(Fault(WRITE, 5, "nack", 99),)), "it refuses the command, writing at 0x08000400", "RDP"),
+        (Stm32(faults=(Fault(WRITE, 5, "nack_last", 99),)), "it refuses the data, writing at 0x08000400", "WRP"),
+        (Stm32(faults=(Fault(EXTENDED, 2, "nack_last", 99),)), "the sectors, erasing sector 1", "no such sector"),
+        (Stm32(faults=(Fault(READ, 9, "nack", 99),)), "it refuses the command, reading at 0x08000600", "RDP"),
+        (Stm32(faults=(Fault(READ, 9, "nack_last", 99),)), "the length, reading at 0x08000600", "lower --baud"),
+        (Stm32(origin=0x0900_0000), "it refuses the address, reading at 0x08000000", "no memory there"),
+        (Stm32(write_protected=(1,), contents=bytes(40_000)), "there: at 0x08004000 is 0x00", "against writ"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_where_and_why(chip: Stm32, message: str, why: str) -> None:
+    with pytest.raises(TinycError, match=message) as caught:
+        flash(chip)
+    assert why in caught.value.hint
+    assert caught.value.exit_code == 1
     assert chip.started is None
 
 
@@ -163,27 +205,9 @@ def test_refusals(chip: Stm32, size: int, message: str) -> None:
 def test_silence() -> None:
     """A port with nobody behind it."""
     chip = Stm32()
-    with chip.at_port() as port:
-        chip._serve = lambda: None  # type: ignore[method-assign]
-        with Line(port, 115_200) as line:
-            line.write(b"\x7f")  # the simulator takes the first one, and then waits for whole commands
-            line.drain()
-            with pytest.raises(TinycError, match="no bootloader answers"):
-                stm32.Bootloader(_Deaf(line)).connect()
-
-
-class _Deaf:
-    def __init__(self, line: Line) -> None:
-        self.port = line.port
-
-    def write(self, data: bytes) -> None:
-        assert data == b"\x7f"
-
-    def read_exactly(self, count: int, seconds: float) -> bytes:
-        return b""
-
-    def drain(self, seconds: float = 0.05) -> None:
-        pass
+    chip.feed = lambda byte: b""  # type: ignore[method-assign]
+    with pytest.raises(TinycError, match="no bootloader answers"):
+        stm32_commands.Bootloader(SimulatedLine(chip)).connect()
 
 
 # --- the simulator is honest ---

@@ -140,6 +140,8 @@ def _do(job: FlashJob, resume: bool, start: bool, report: Report) -> str:
         if job.method == "stm32":
             done = flash_stm32(line, flashing, origin, job.image, resume=resume, start=start, report=report)
             how = f"chip 0x{done.chip_id:03x}, {done.erased} sectors written, {done.kept} kept"
+            if start and not done.started:
+                how += "; it did not say that it starts the firmware: press reset, with BOOT0 low"
         else:
             offset = flashing.samba.offset if flashing.samba is not None else 0
             how = f"bootloader {flash_samba(line, offset, job.image, report=report)}"

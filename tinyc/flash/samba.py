@@ -4,6 +4,9 @@ Commands (Microchip's SAM-BA monitor, and the extensions that Arduino's bootload
 `[Arduino:XYZ]`): N# binary answers; V# version; S<address>,<size># followed by bytes fills RAM; R<address>,<size>#
 reads; X<address># erases from there to the end; Y<address>,0# chooses the buffer in RAM; Y<address>,<size># writes it
 to flash; Z<address>,<size># answers the CRC-16 (CCITT, start 0) of a piece as Z<8 hex digits>#; K# resets.
+
+Commands carry no checksum, so one that broke off is never sent again: USB checks what it carries, and a bootloader that
+has lost the thread is started anew by hand. What was written is compared before it is called good.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from dataclasses import dataclass
 from tinyc.build.image import ERASED, Image
 from tinyc.errors import Loc
 from tinyc.flash.base import FlashError, Report, silent
-from tinyc.flash.stm32 import SerialLine
+from tinyc.flash.stm32_commands import SerialLine
 
 ANSWER_SECONDS = 2.0
 ERASE_SECONDS = 60.0
 PAGE = 4096
 BUFFER = 0x2000_0000 + 0x4000  # RAM above what the bootloader itself uses
 TRIES = 3
+_AGAIN = "press the reset button twice, quickly, and flash again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class SamBa:
                 self._where,
                 "press the reset button twice, quickly: the bootloader's port may have another name",
             )
-        self._line.write(b"V#")
+        self._send("V#")
         text = self._text().strip()
         letters = re.search(r"\[Arduino:([A-Z]*)\]", text)
         found = Extensions(text, frozenset(letters[1] if letters else ""))
@@ -61,49 +65,56 @@ class SamBa:
         return found
 
     def erase_from(self, address: int) -> None:
-        self._line.write(f"X{address:08X}#".encode())
-        self._confirmed("X\n\r", "erasing", ERASE_SECONDS)
+        self._send(f"X{address:08X}#")
+        self._confirmed("X\n\r", f"erasing from 0x{address:08x}", ERASE_SECONDS)
 
     def write_page(self, address: int, data: bytes) -> None:
         """Sends up to PAGE bytes to the buffer and from there to flash."""
-        self._line.write(f"S{BUFFER:08X},{len(data):08X}#".encode())
+        self._send(f"S{BUFFER:08X},{len(data):08X}#")
         self._line.write(data)
-        self._line.write(f"Y{BUFFER:08X},0#".encode())
-        self._confirmed("Y\n\r", "choosing the buffer")
-        self._line.write(f"Y{address:08X},{len(data):08X}#".encode())
+        self._send(f"Y{BUFFER:08X},0#")
+        self._confirmed("Y\n\r", f"sending what belongs to 0x{address:08x}")
+        self._send(f"Y{address:08X},{len(data):08X}#")
         self._confirmed("Y\n\r", f"writing at 0x{address:08x}")
 
     def crc(self, address: int, size: int) -> int:
-        self._line.write(f"Z{address:08X},{size:08X}#".encode())
+        self._send(f"Z{address:08X},{size:08X}#")
         answer = self._line.read_exactly(12, ANSWER_SECONDS).decode("ascii", "replace")
         found = re.fullmatch(r"Z([0-9A-Fa-f]{8})#\n\r", answer)
         if found is None:
-            raise FlashError(f"no checksum from the bootloader: {answer!r}", self._where)
+            raise FlashError(f"no checksum of 0x{address:08x} from the bootloader: {answer!r}", self._where, _AGAIN)
         return int(found[1], 16)
 
     def read(self, address: int, size: int) -> bytes:
-        self._line.write(f"R{address:08X},{size:08X}#".encode())
+        self._send(f"R{address:08X},{size:08X}#")
         data = self._line.read_exactly(size, ANSWER_SECONDS)
         if len(data) != size:
-            raise FlashError(f"the bootloader sent {len(data)} of {size} bytes", self._where)
+            raise FlashError(f"the bootloader sent {len(data)} of {size} bytes at 0x{address:08x}", self._where, _AGAIN)
         return data
 
     def reset(self) -> None:
-        self._line.write(b"K#")
+        self._send("K#")
+
+    def _send(self, command: str) -> None:
+        """Raises FlashError when there are bytes that nobody asked for: they would be taken for the answer."""
+        if unread := self._line.unread():
+            raise FlashError(f"the bootloader said {unread!r} before {command!r}", self._where, _AGAIN)
+        self._line.write(command.encode())
 
     def _text(self) -> str:
         said = b""
         while not said.endswith(b"\n\r"):
             more = self._line.read_exactly(1, ANSWER_SECONDS)
             if not more:
-                raise FlashError("the bootloader's answer is cut short", self._where)
+                raise FlashError("the bootloader's answer is cut short", self._where, _AGAIN)
             said += more
         return said.decode("ascii", "replace")
 
     def _confirmed(self, expected: str, what: str, seconds: float = ANSWER_SECONDS) -> None:
         answer = self._line.read_exactly(len(expected), seconds).decode("ascii", "replace")
         if answer != expected:
-            raise FlashError(f"{what} failed: the bootloader said {answer!r}", self._where)
+            said = f"the bootloader said {answer!r}" if answer else "no answer"
+            raise FlashError(f"{what} failed: {said}", self._where, _AGAIN)
 
 
 def flash_samba(line: SerialLine, offset: int, image: Image, *, report: Report = silent) -> str:
@@ -137,5 +148,5 @@ def _verify(samba: SamBa, start: int, image: Image, by_crc: bool, where: Loc, re
         else:
             same = samba.read(start + at, len(page)) == page
         if not same:
-            raise FlashError(f"what was written at 0x{image.origin + at:08x} is not there", where, "flash it again")
+            raise FlashError(f"what was written at 0x{image.origin + at:08x} is not there", where, _AGAIN)
     report("verify", len(image.data), len(image.data))
