@@ -21,7 +21,8 @@ from tinyc.board_parts import (
     read_setup,
     read_uart,
 )
-from tinyc.board_table import Table
+from tinyc.board_table import Table, shown
+from tinyc.board_words import read_flags, read_qemu_arguments, read_qemu_program, read_word
 from tinyc.errors import Loc, TinycError
 
 
@@ -112,7 +113,7 @@ def load_board(name_or_path: str | Path) -> Board:
     """The board of that name, or the one that a `.toml` file of the user describes.
 
     Raises TinycError when the name is unknown (with the closest one) or the file is not a valid board
-    (with its line).
+    (with its line). What a file's texts may be: board_words.py.
     """
     text = str(name_or_path)
     if text.endswith(".toml"):
@@ -139,6 +140,9 @@ def _read(file: Path) -> Board:
         raise TinycError(f"cannot read the board file: {reason}", Loc(str(file)), hint) from error
     try:
         table = tomllib.loads(text)
+    except RecursionError as error:
+        hint = "docs/boards.md has an example"
+        raise TinycError("the board file is nested too deeply", Loc(str(file)), hint) from error
     except tomllib.TOMLDecodeError as error:
         hint = "docs/boards.md has an example"
         raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
@@ -155,9 +159,9 @@ def _board(table: Table) -> Board:
     firmware.finish()
     clock_hz = table.integer("clock_hz", 0)
     board = Board(
-        name=table.string("name"),
+        name=read_word(table, "name"),
         description=table.string("description"),
-        core=table.string("core"),
+        core=read_word(table, "core"),
         isa=_isa(table),
         clock_hz=clock_hz,
         memory=_memory(table, startup),
@@ -180,7 +184,7 @@ def _isa(table: Table) -> frozenset[str]:
     words = table.strings("isa")
     for word in words:
         if word not in ISA:
-            raise table.error("isa", f"has '{word}'; the words are: {', '.join(ISA)}")
+            raise table.error("isa", f"has {shown(word)}; the words are: {', '.join(ISA)}")
     return frozenset(words)
 
 
@@ -221,7 +225,7 @@ def _cflags(table: Table, startup: str) -> Mapping[str, tuple[str, ...]]:
         if startup != "host":
             raise table.error("cflags", "is missing")
         return {}
-    result = {family: cflags.strings(family) for family in FAMILIES if cflags.has(family)}
+    result = {family: read_flags(cflags, family) for family in FAMILIES if cflags.has(family)}
     cflags.finish()
     if not result:
         raise table.error("cflags", "needs the flags of at least one compiler: gcc, zig")
@@ -234,10 +238,12 @@ def _emulators(table: Table) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     if (qemu := emulator.table("qemu")) is not None:
-        found["qemu"] = Qemu(qemu.string("program"), qemu.string("machine"), qemu.strings("arguments", ()))
+        found["qemu"] = Qemu(
+            read_qemu_program(qemu, "program"), read_word(qemu, "machine"), read_qemu_arguments(qemu, "arguments")
+        )
         qemu.finish()
     if (unicorn := emulator.table("unicorn")) is not None:
-        found["unicorn"] = Unicorn(unicorn.string("cpu"))
+        found["unicorn"] = Unicorn(read_word(unicorn, "cpu"))
         unicorn.finish()
     emulator.finish()
     return found

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tinyc.board_table import Table
+from tinyc.board_table import Table, shown
+from tinyc.board_words import read_label, read_word
 
 UARTS = ("cmsdk", "nrf", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
 METHODS = ("stm32", "samba", "pyocd", "esptool", "picotool", "bossac", "uf2", "drive")
@@ -134,7 +135,7 @@ def read_flashing(table: Table) -> Flashing | None:
     methods = flashing.strings("methods")
     for method in methods:
         if method not in METHODS:
-            raise flashing.error("methods", f"has '{method}'; it may have: {', '.join(METHODS)}")
+            raise flashing.error("methods", f"has {shown(method)}; it may have: {', '.join(METHODS)}")
     if not methods:
         raise flashing.error("methods", f"must name at least one of: {', '.join(METHODS)}")
     samba = flashing.table("samba")
@@ -145,8 +146,8 @@ def read_flashing(table: Table) -> Flashing | None:
         size_register=flashing.integer("size_register", 0),
         enter=_line_steps(flashing, "enter"),
         leave=_line_steps(flashing, "leave"),
-        pyocd=flashing.string("pyocd", "-").strip("-"),
-        drive=flashing.string("drive", "-").strip("-"),
+        pyocd=read_word(flashing, "pyocd") if flashing.has("pyocd") else "",
+        drive=read_label(flashing, "drive") if flashing.has("drive") else "",
         uf2_family=flashing.integer("uf2_family", 0),
         samba=SamBa(samba.integer("offset", 0)) if samba is not None else None,
     )
@@ -170,7 +171,7 @@ def _line_steps(flashing: Table, key: str) -> tuple[str, ...]:
     for step in steps:
         if not _LINE_STEP.fullmatch(step):
             raise flashing.error(
-                key, f"has '{step}'; a step is dtr on, dtr off, rts on, rts off, wait 0.1 or touch 1200"
+                key, f"has {shown(step)}; a step is dtr on, dtr off, rts on, rts off, wait 0.1 or touch 1200"
             )
     return steps
 

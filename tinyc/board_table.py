@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyc.errors import Loc, TinycError
+from tinyc.escape import visible
+
+MOST_LETTERS = 200  # of a text
+_SHOWN = 80  # of a wrong value in a message
 
 
 class Table:
@@ -24,6 +28,9 @@ class Table:
         value = self._value(key, default)
         if not isinstance(value, str) or not value:
             raise self.error(key, f"must be a text, not {shown(value)}")
+        if len(value) > MOST_LETTERS or not value.isprintable():
+            what = f"must be at most {MOST_LETTERS} letters in one line, without invisible characters"
+            raise self.error(key, f"{what}, not {shown(value)}")
         return value
 
     def integer(self, key: str, default: int | None = None, least: int = 0) -> int:
@@ -90,7 +97,7 @@ class Table:
                 raise self.error(key, f"is not a key of a board file{guess}")
 
     def error(self, key: str, what: str) -> TinycError:
-        name = f"{self._section}.{key}" if self._section else key
+        name = visible(f"{self._section}.{key}" if self._section else key)
         line = self._line(key)
         where = f"{self.file}:{line}" if line else self.file
         hint = "docs/boards.md describes the keys of a board file"
@@ -131,4 +138,5 @@ class _Item(Table):
 
 
 def shown(value: Any) -> str:
-    return "empty" if value == "" else f"{value!r}"
+    text = "empty" if value == "" else visible(repr(value))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

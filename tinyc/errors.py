@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tinyc.escape import visible
+
 
 @dataclass(frozen=True, slots=True)
 class Loc:
@@ -12,7 +14,7 @@ class Loc:
 
     `file` is the name as the user gave it, `node` the index in the file's own order, `name` the
     node's or tensor's own name, `op` the foreign operator name (`Conv`, `DEPTHWISE_CONV_2D`).
-    Prints as `kws.onnx: node 12 'layer2/conv' (Conv)`; what is unknown is left out.
+    Prints as `kws.onnx: node 12 'layer2/conv' (Conv)`, in one line; what is unknown is left out.
     """
 
     file: str
@@ -28,7 +30,7 @@ class Loc:
             parts.append(f"'{self.name}'")
         if self.op:
             parts.append(f"({self.op})")
-        return f"{self.file}: {' '.join(parts)}" if parts else self.file
+        return visible(f"{self.file}: {' '.join(parts)}" if parts else self.file)
 
 
 class TinycError(Exception):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyc.errors import Loc, TinycError
+from tinyc.escape import visible
 from tinyc.memory_map import MemoryMap, Tenant
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def _draw(axes: Axes, found: MemoryMap, tenant: Tenant, color: str) -> None:
     free = max(width - 1, 1)  # in its last step a newer tenant often lies over it
     letters = int(LETTERS_ACROSS * free / count)
     if tenant.kind != "scratch" and letters >= MIN_LETTERS and tenant.size > LABEL_SHARE * found.arena_bytes:
-        text = f"{tenant.name[-letters:]}\n{tenant.size:,}"
+        text = f"{visible(tenant.name)[-letters:]}\n{tenant.size:,}"
         middle = (start + free / 2, tenant.at + tenant.size / 2)
-        axes.text(*middle, text, ha="center", va="center", fontsize=6.5, clip_on=True, zorder=5)
+        axes.text(*middle, text, ha="center", va="center", fontsize=6.5, clip_on=True, zorder=5, parse_math=False)
 
 
 def _hatch_handovers(axes: Axes, tenants: Sequence[Tenant]) -> None:
@@ -109,7 +110,7 @@ def _frame(axes: Axes, found: MemoryMap, title: str) -> None:
     else:
         axes.set_xlabel("steps")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_title(title, loc="left")
+    axes.set_title(visible(title), loc="left", parse_math=False)
     used = [kind for kind in COLORS if any(t.kind == kind for t in found.tenants)]
     entries: list[Patch | Line2D] = [Patch(color=COLORS[kind], label=kind) for kind in used]
     entries.append(

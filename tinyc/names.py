@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 _C = (
@@ -16,17 +17,24 @@ _HEADERS = (  # <name>.h would stand in front of the standard library's, where -
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg "
     "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype"
 )
-_TAKEN = frozenset(f"{_C} {_CPP} {_HEADERS}".split())
+_HARNESS = "after_step board_setup csr_riscv mlperf_glue model_glue port text timer uart vectors"  # headers of ours
+_TAKEN = frozenset(f"{_C} {_CPP} {_HEADERS} {_HARNESS}".split())
+MOST_LETTERS = 160  # compilers promise no more than 63, but none is known that takes fewer than this
+_DIGEST_LETTERS = 8
 
 
 def identifier(text: str) -> str:
     """A lower-case C identifier near `text`: `My-Model.v2` -> `my_model_v2`, `3x3` -> `m_3x3`.
 
-    Never a keyword, a standard header, or a name of the kernels (`tc_...`): those become `math_model`, `m_tc_x`.
+    Never a keyword, a header of the compiler's or the firmware's, or a name of the kernels (`tc_...`): those become
+    `math_model`, `m_tc_x`. Of a name with more than MOST_LETTERS the end is a digest.
     """
     name = re.sub(r"_+", "_", re.sub(r"[^0-9a-z]", "_", text.lower())).strip("_")
     if not name or name[0].isdigit() or name == "tc" or name.startswith("tc_"):
         name = f"m_{name}".rstrip("_")
+    if len(name) > MOST_LETTERS:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS]
+        name = f"{name[: MOST_LETTERS - _DIGEST_LETTERS - 1]}_{digest}"
     return f"{name}_model" if name in _TAKEN else name
 
 

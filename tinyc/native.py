@@ -245,7 +245,7 @@ def _ports(name: str, kind: str, header: str, defines: Mapping[str, str]) -> tup
         ctype = re.search(rf"^(?:const )?(\w+) \*{name}_{kind}_{index}\(", header, re.MULTILINE)
         if kind == "input" and ctype is None:
             ctype = re.search(rf"^int {name}_push_row\(.*const (\w+) \*data\);", header, re.MULTILINE)
-        title = re.search(rf"^/\* {kind} {index} '(.*?)':", header, re.MULTILINE)
+        title = re.search(rf"^/\* {kind} {index} '(.*)': \w+ \[", header, re.MULTILINE)
         if ctype is None or ctype[1] not in _DTYPES:
             raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h")
         scale = defines.get(f"{prefix}_SCALE")

@@ -191,7 +191,7 @@ def test_bad_weights(tmp_path: Path, change: Callable[[TensorProto], Any], messa
         ({"location": "data.bin", "offset": "99999999"}, "ends before"),
         ({"location": "data.bin", "length": "4"}, "its entry says 4"),
         ({"location": "data.bin", "offset": "many"}, "bad external data entry"),
-        ({"location": "a\0b"}, "no file name"),
+        ({"location": "a\0b"}, "control characters"),
     ],
 )
 def test_bad_external_data(tmp_path: Path, entries: dict[str, str], message: str) -> None:
@@ -381,3 +381,14 @@ def test_string_tensors_that_nobody_uses_do_no_harm(tmp_path: Path) -> None:
     model = dense()
     model.graph.initializer.append(numpy_helper.from_array(np.array(["a", "b"], object), "labels"))
     assert load(model, tmp_path).inputs == ("x",)
+
+
+def test_a_declared_output_shape_that_disagrees_is_said(tmp_path: Path) -> None:
+    model = build([op("Relu", "x", "y")], {"x": ["batch", 3]}, ["y"])
+    for shape in ([1, 3], ["batch", 3], [None, None], []):  # an empty one declares nothing
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
+        load(model, tmp_path)
+    for shape in ([1, 4], [2, 3], [1, 3, 1]):
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
+        with pytest.raises(TinycError, match=r"declares output 'y' as .*, but its nodes make \[1, 3\]"):
+            load(model, tmp_path)

@@ -8,13 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinyc.cli.monitor import frame_text
 from tinyc.errors import TinycError
 from tinyc.run.protocol import (
+    Done,
     Fault,
     Frame,
+    FrameError,
     FrameReader,
+    Info,
+    Message,
+    Refusal,
     Reply,
     Request,
+    Result,
+    Step,
+    check_outputs,
+    decode,
+    decode_stream,
     encode,
     fault_reason,
     parse_fault,
@@ -109,3 +120,69 @@ def test_fault_without_registers_is_a_stack_overflow() -> None:
 def test_requests_reset_models_with_state(sequence: int | None, kinds: str) -> None:
     frames = FrameReader().feed(requests([[b"a"], [b"b"], [b"c"]], sequence))
     assert [Request(frame.type).name for frame in frames] == kinds.split()
+
+
+# --- frames with a right checksum and wrong contents ---
+
+KINDS = {Reply.INFO: Info, Reply.RESULT: Result, Reply.STEP: Step, Reply.ERROR: Refusal, Reply.FAULT: Fault}
+
+
+def fits(type_: int, payload: bytes) -> bool:
+    """Whether docs/firmware-protocol.md allows a payload of this length."""
+    exact = {Reply.ERROR: 8, Reply.FAULT: 40, Reply.END: 0, Reply.RESET: 0}
+    if type_ in exact:
+        return len(payload) == exact[Reply(type_)]
+    if type_ == Reply.INFO and len(payload) >= 24:
+        inputs, outputs = struct.unpack_from("<2I", payload, 12)
+        return len(payload) >= 24 + 4 * (inputs + outputs)
+    return len(payload) >= {Reply.RESULT: 24, Reply.STEP: 8}.get(Reply(type_), 1 << 30)
+
+
+PAYLOADS = st.binary(max_size=80) | st.builds(
+    lambda head, counts, rest: head[:12].ljust(12) + struct.pack("<2I", *counts) + rest,
+    st.binary(max_size=12),
+    st.tuples(st.integers(0, 4), st.integers(0, 4)) | st.tuples(*[st.integers(0, 2**32 - 1)] * 2),
+    st.binary(max_size=60),
+)
+
+
+@given(st.sampled_from(Reply) | st.integers(0, 255), PAYLOADS)
+def test_any_frame_is_decoded_or_refused_by_name(type_: int, payload: bytes) -> None:
+    frame = Frame(type_, payload)
+    if type_ in set(Reply) and fits(type_, payload):
+        message = decode(frame)
+        assert isinstance(message, KINDS.get(Reply(type_), Done))
+        assert frame_text(frame)
+    else:
+        with pytest.raises(FrameError) as caught:
+            decode(frame)
+        name = Reply(type_).name if type_ in set(Reply) else f"0x{type_:02x}"
+        assert name in caught.value.message
+        assert frame_text(frame).startswith(caught.value.message)
+
+
+def test_every_message_and_its_line() -> None:
+    fault_words = [4, 3, 0xFFFFFFF9, 0x20001000, 0x100, 0x200, 1 << 25, 0, 0, 0]
+    info = struct.pack("<9I", 2, 640, 16, 1, 2, 5, 9, 4, 3) + b"net 1\x1b[2J"
+    said: list[tuple[Reply, bytes, Message, str]] = [
+        (Reply.INFO, info, Info(False, True, 640, 5, (9,), (4, 3), "net 1\x1b[2J"),
+         r"INFO net 1\x1b[2J: arena 640, inputs (9,), outputs (4, 3)"),
+        (Reply.RESULT, struct.pack("<IiIIQ", 2, -1, 1, 96, 5000) + b"ab", Result(2, -1, 1, 96, 5000, b"ab"),
+         "RESULT 2: status -1, 5,000 cycles, outputs 6162"),
+        (Reply.STEP, struct.pack("<2I", 1, 7) + b"\xff", Step(1, 7, b"\xff"), "STEP 7 of inference 1: ff"),
+        (Reply.ERROR, struct.pack("<2I", 3, 70), Refusal(3, 70), "ERROR 3, detail 70"),
+        (Reply.FAULT, struct.pack("<10I", *fault_words), Fault(*fault_words), "FAULT in inference 4: division by zero"),
+        (Reply.END, b"", Done(Reply.END), "END"),
+        (Reply.RESET, b"", Done(Reply.RESET), "RESET"),
+    ]  # fmt: skip
+    stream = b"".join(encode(type_, payload) for type_, payload, _, _ in said)
+    assert decode_stream(stream) == [message for _, _, message, _ in said]
+    assert [frame_text(Frame(type_, payload)) for type_, payload, _, _ in said] == [line for *_, line in said]
+
+
+def test_outputs_of_another_length() -> None:
+    result = Result(0, 0, 0, None, None, b"abc")
+    check_outputs(result, (1, 2))
+    for sizes in ((4,), (1, 1), ()):
+        with pytest.raises(FrameError, match=f"has 3 bytes of outputs; the model has {sum(sizes)}"):
+            check_outputs(result, sizes)

@@ -19,7 +19,8 @@ from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.toolchain import Toolchain
 from tinyc.errors import TinycError
 from tinyc.line import Line
-from tinyc.run.protocol import FrameReader, Reply, Request, encode, parse_info
+from tinyc.run.base import Conversation
+from tinyc.run.protocol import FrameReader, Reply, Request, encode
 from tinyc.run.serial import SerialTarget
 
 INFO = FirmwareInfo(64, 16, (3, 2), (4,), 1)
@@ -163,6 +164,56 @@ def test_problems_are_named(board: FakeBoard, version: str, message: str, monkey
         run(board, version=version, stall_seconds=0.5)
 
 
+def step_frame(inference: int, step: int) -> bytes:
+    return encode(Reply.STEP, struct.pack("<2I", inference, step) + b"x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            encode(Reply.RESULT, bytes(23)),
+            "a RESULT frame of the firmware has 23 bytes; it must have 24 and",
+        ),
+        (encode(Reply.RESULT), "a RESULT frame of the firmware has 0 bytes"),
+        (result_frame(0, b""), "has 0 bytes of outputs; the model has 4"),
+        (result_frame(0, b"12345"), "has 5 bytes of outputs; the model has 4"),
+        (encode(Reply.FAULT, bytes(39)), "a FAULT frame of the firmware has 39 bytes; it must have 40"),
+        (encode(Reply.FAULT, bytes(44)), "a FAULT frame of the firmware has 44 bytes; it must have 40"),
+        (encode(Reply.ERROR, bytes(4)), "an ERROR frame of the firmware has 4 bytes; it must have 8"),
+        (encode(Reply.STEP, b"1234567"), "a STEP frame of the firmware has 7 bytes; it must have 8 and"),
+        (step_frame(0, 0), "the output of a step, which it was not built to do"),
+        (step_frame(9, 9), "the output of a step, which it was not built to do"),
+        (encode(Reply.END), "the board answered END to inference 0"),
+        (encode(Reply.RESET), "the board answered RESET to inference 0"),
+        (encode(Reply.INFO, bytes(20)), "an INFO frame of the firmware has 20 bytes"),
+        (b"TC" + encode(Reply.END)[2:3] + b"\x99" + encode(Reply.END)[4:], "gave no answer"),  # a wrong checksum
+        (encode(0x99), "a frame of type 0x99, which is no reply"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_frames_are_named(answer: bytes, message: str) -> None:
+    with pytest.raises(TinycError, match=message) as caught:
+        run(FakeBoard([answer]), stall_seconds=0.5)
+    if "no answer" not in message:
+        assert caught.value.exit_code == 2
+        assert str(caught.value.where).startswith("/dev/")
+
+
+def test_steps_must_belong_to_the_inference() -> None:
+    talk = Conversation(replace(firmware(), dump_steps=True), 2)
+    talk.feed(step_frame(0, 0))
+    for inference, step in ((0, 1), (1, 0), (2, 0), (0, 2**32 - 1)):
+        with pytest.raises(TinycError, match=f"sent step {step} of inference {inference} in inference 0"):
+            talk.feed(step_frame(inference, step))
+    talk.feed(RIGHT)
+    for number in (0, 2):
+        with pytest.raises(TinycError, match=f"the result of inference {number} in inference 1 of 2"):
+            talk.feed(result_frame(number, b"abcd"))
+    talk.feed(result_frame(1, b"abcd"))
+    with pytest.raises(TinycError, match="the result of inference 2 in inference 2 of 2"):
+        talk.feed(result_frame(2, b"abcd"))
+
+
 def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinyc.run.serial.GREETING_SECONDS", 0.6)
     with pytest.raises(TinycError, match="the board does not answer"):
@@ -173,11 +224,6 @@ def test_a_port_that_is_not_there() -> None:
     with pytest.raises(TinycError, match="there is no such port") as caught:
         Line("/dev/ttyNOBODY", 115_200)
     assert "ports here: " in caught.value.hint
-
-
-def test_info_cut_short() -> None:
-    with pytest.raises(TinycError, match="cut short"):
-        parse_info(b"\x00" * 23)
 
 
 def test_frames_between_noise() -> None:

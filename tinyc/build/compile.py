@@ -7,9 +7,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import jinja2
 
 from tinyc import paths
 from tinyc.board import Board
@@ -17,6 +14,7 @@ from tinyc.build.elf import Elf, read_elf
 from tinyc.build.legality import check_legal
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
 from tinyc.errors import Loc, TinycError
+from tinyc.templates import render
 
 CODE_FLAGS = (
     "-std=c99",
@@ -108,12 +106,12 @@ def compile_library(
 ) -> Path:
     """Compiles `<model>.c` of the library to the object file `output`, with all warnings as errors."""
     source = library_dir / f"{model}.c"
-    flags = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
+    flags: list[str | Path] = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
     if dump_steps:
         output.parent.mkdir(parents=True, exist_ok=True)
         header = output.with_name("after_step.h")
-        header.write_text(render("after_step.h.j2", prefix=model.upper()))
-        flags += ["-include", str(header)]
+        header.write_text(render("firmware/after_step.h.j2", {"prefix": model.upper()}))
+        flags += ["-include", header]
     toolchain.run([*flags, "-c", source, "-o", output], f"compiling {source.name}")
     return output
 
@@ -254,14 +252,20 @@ def _memory_defines(board: Board) -> dict[str, str]:
     }
 
 
-def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str]:
+def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str | Path]:
     if board.is_host:
         return []
     script = out_dir / "firmware.ld"
-    script.write_text(render("firmware.ld.j2", board=board.name, memory=board.memory))
-    flags = ["-nostartfiles", f"-Wl,-T,{script}", "-Wl,--gc-sections", "-Wl,-e,Reset_Handler"]
+    script.write_text(render("firmware/firmware.ld.j2", {"board": board.name, "memory": board.memory}))
+    flags: list[str | Path] = [
+        "-nostartfiles",
+        "-T",
+        script,
+        "-Wl,--gc-sections",
+        "-Wl,-e,Reset_Handler",
+    ]  # -Wl ends at a comma
     flags.append("-Wl,-u,tc_firmware_info")  # read from the ELF file, whether or not the firmware sends it
-    return flags + runtime_flags(toolchain)
+    return [*flags, *runtime_flags(toolchain)]
 
 
 def runtime_flags(toolchain: Toolchain) -> list[str]:
@@ -274,20 +278,19 @@ def _write_glue(library_dir: Path, model: str, out_dir: Path, dump_steps: bool) 
     prefix = model.upper()
     inputs = macro(header, f"{prefix}_INPUT_COUNT")
     outputs = macro(header, f"{prefix}_OUTPUT_COUNT")
-    text = render(
-        "model_glue.h.j2",
-        model=model,
-        prefix=prefix,
-        inputs=inputs,
-        outputs=outputs,
-        input_bytes=[f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
-        output_bytes=[f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
-        steps=_dumped_steps(header, prefix),
-        row_input=_row_type(header, model),
-        dump_steps=dump_steps,
-        has_state=f"{prefix}_STATE_BYTES" in _read_text(header),
-    )
-    (out_dir / "model_glue.h").write_text(text)
+    values = {
+        "model": model,
+        "prefix": prefix,
+        "inputs": inputs,
+        "outputs": outputs,
+        "input_bytes": [f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
+        "output_bytes": [f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
+        "steps": _dumped_steps(header, prefix),
+        "row_input": _row_type(header, model),
+        "dump_steps": dump_steps,
+        "has_state": f"{prefix}_STATE_BYTES" in _read_text(header),
+    }
+    (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
 
 
 def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
@@ -297,8 +300,8 @@ def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
         return []
     source = out_dir / "whole_input.c"
     incremental = f"int {model}_push_rows(" in _read_text(library_dir / f"{model}.h")
-    text = render("whole_input.c.j2", model=model, prefix=model.upper(), ctype=ctype, incremental=incremental)
-    source.write_text(text)
+    values = {"model": model, "prefix": model.upper(), "ctype": ctype, "incremental": incremental}
+    source.write_text(render("firmware/whole_input.c.j2", values))
     return [source]
 
 
@@ -329,15 +332,3 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise TinycError(f"cannot read the library: {error.strerror}", Loc(str(path))) from error
-
-
-def render(template: str, **values: Any) -> str:
-    """The text of a template of templates/firmware."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(paths.templates_dir() / "firmware"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(**values)

@@ -11,11 +11,12 @@ from typing import Literal
 from tinyc import paths
 from tinyc.board import Board
 from tinyc.board_parts import Uart
-from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro, render
+from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro
 from tinyc.build.elf import read_elf, section_bytes
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.build.toolchain import Toolchain
 from tinyc.errors import Loc, TinycError
+from tinyc.templates import render
 
 Protocol = Literal["tinyc", "mlperf"]
 MANIFEST = "device.json"
@@ -118,7 +119,7 @@ def build_vectors(
     """Firmware that runs the model on these inputs (each all inputs of one inference) and prints the outputs, for a
     UART whose every word written is a character at CONSOLE; its ELF file. No register of the board is touched."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vectors.h").write_text(render("vectors.h.j2", vectors=inputs), encoding="utf-8")
+    (folder / "vectors.h").write_text(render("firmware/vectors.h.j2", {"vectors": inputs}), encoding="utf-8")
     uart = Uart("trivial", CONSOLE, 1)
     defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_STAYS_WHEN_DONE": "1", "TC_WITHOUT_PROTECTION": "1"}
     harness = _uart_harness("vectors.c", board, uart, folder, defines, None)
@@ -132,7 +133,7 @@ def _uart_harness(
     """boot2: the compiler of the second stage, None to leave it out, and the board's own registers alone."""
     setup = folder / "board_setup.c"
     steps = board.setup if boot2 is not None else ()
-    setup.write_text(render("board_setup.c.j2", board=board.name, steps=steps), encoding="utf-8")
+    setup.write_text(render("firmware/board_setup.c.j2", {"board": board.name, "steps": steps}), encoding="utf-8")
     kind = uart.kind.replace("-", "_")
     source = "uart_stm32l4.c" if uart.kind == "stm32-lpuart" else f"uart_{kind}.c"
     generated = [setup]
@@ -189,5 +190,5 @@ def write_mlperf_glue(library_dir: Path, model: str, folder: Path, task: str | N
     found = TASKS[task] if task is not None else Task()
     if found.mean_square and macro(header, f"{prefix}_INPUT_0_SIZE") != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
         raise TinycError(f"the task {task} compares input and output: they must have the same size")
-    glue = render("mlperf_glue.h.j2", model=model, prefix=prefix, task=found)
+    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found})
     (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")

@@ -44,7 +44,7 @@ class Toolchain:
 
     def run(self, arguments: Sequence[str | Path], what: str) -> None:
         """Runs the compiler. Raises TinycError with its first complaints when it fails; `what` is the job."""
-        command = [*self.command, *self.target_flags, *map(str, arguments)]
+        command = [*self.command, *self.target_flags, *map(_argument, arguments)]
         try:
             done = subprocess.run(
                 command,
@@ -68,6 +68,11 @@ class Toolchain:
             environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(paths.cache_dir() / "zig"))
             environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(paths.cache_dir() / "zig"))
         return environment
+
+
+def _argument(given: str | Path) -> str:
+    """A path is never an option (`-x`) or a list of options (`@x`)."""
+    return f"./{given}" if isinstance(given, Path) and str(given)[0] in "-@" else str(given)
 
 
 def compiler_error(name: str, what: str, command: Sequence[str], output: str) -> TinycError:

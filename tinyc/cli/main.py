@@ -13,6 +13,7 @@ import typer
 from tinyc import __version__
 from tinyc.cli import bench, boards, build, doctor, flash, inspect, monitor, plan, profile, quantize, run, verify
 from tinyc.errors import TinycError
+from tinyc.escape import visible
 
 _INTERRUPTED = 130  # the exit code after Ctrl-C
 
@@ -72,7 +73,7 @@ def _report_bug(bug: Exception) -> None:
     frame = traceback.extract_tb(bug.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     sys.stderr.write(
-        f"internal error: {type(bug).__name__}: {bug} ({place})\n"
+        f"internal error: {type(bug).__name__}: {visible(bug)} ({place})\n"
         "  hint: this is a bug of tinyc; TINYC_DEBUG=1 shows the traceback to report\n"
     )
 

@@ -60,21 +60,29 @@ def shown_text(data: bytes) -> str:
 
 
 def frame_text(frame: protocol.Frame) -> str:
-    """One line for a frame of the firmware."""
-    if frame.type == protocol.Reply.INFO:
-        info = protocol.parse_info(frame.payload)
+    """One line for a frame of the firmware; what cannot be decoded is shown as it is, and why."""
+    try:
+        return _message_text(protocol.decode(frame))
+    except protocol.FrameError as error:
+        return f"{error.message}: {frame.payload.hex() or 'no bytes'}"
+
+
+def _message_text(message: protocol.Message) -> str:
+    if isinstance(message, protocol.Info):
+        name = shown_text(message.version.encode())
         return (
-            f"INFO {info.version}: arena {info.arena_bytes:,}, inputs {info.input_bytes}, outputs {info.output_bytes}"
+            f"INFO {name}: arena {message.arena_bytes:,}, inputs {message.input_bytes}, outputs {message.output_bytes}"
         )
-    if frame.type == protocol.Reply.RESULT:
-        result = protocol.parse_result(frame.payload)
-        cycles = "" if result.cycles is None else f", {result.cycles:,} cycles"
-        return f"RESULT {result.inference}: status {result.status}{cycles}, outputs {result.outputs.hex()}"
-    if frame.type == protocol.Reply.FAULT:
-        fault = protocol.parse_fault(frame.payload)
-        return f"FAULT in inference {fault.inference}: {protocol.fault_reason(fault)}"
-    known = {reply.value: reply.name for reply in protocol.Reply}
-    return f"{known.get(frame.type, hex(frame.type))} {frame.payload.hex()}"
+    if isinstance(message, protocol.Result):
+        cycles = "" if message.cycles is None else f", {message.cycles:,} cycles"
+        return f"RESULT {message.inference}: status {message.status}{cycles}, outputs {message.outputs.hex()}"
+    if isinstance(message, protocol.Fault):
+        return f"FAULT in inference {message.inference}: {protocol.fault_reason(message)}"
+    if isinstance(message, protocol.Step):
+        return f"STEP {message.step} of inference {message.inference}: {message.output.hex()}"
+    if isinstance(message, protocol.Refusal):
+        return f"ERROR {message.code}, detail {message.detail}"
+    return message.reply.name
 
 
 def _send_typed(line: Line) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from tinyc.errors import TinycError
+from tinyc.escape import visible_lines
 
 PIPE_COLUMNS = 160
 
@@ -70,10 +72,18 @@ class Output:
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """A progress display on stderr, shown only on a terminal."""
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         shown = self.stderr.is_terminal and not self.json_mode
         with Progress(*columns, console=self.stderr, transient=True, disable=not shown) as progress:
             yield progress
+
+
+class _Console(Console):
+    """A console that shows the invisible characters of what it prints, and obeys none: names come from anywhere."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
 
 
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -100,7 +110,7 @@ def _console(color: Color, stderr: bool) -> Console:
     # A pipe has no width; wide enough there that no table is folded.
     width = None if terminal else PIPE_COLUMNS
     # Names of layers and files are text, whatever brackets and colons they have.
-    return Console(
+    return _Console(
         stderr=stderr,
         force_terminal=forced,
         no_color=plain,

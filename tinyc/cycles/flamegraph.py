@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
 
 from tinyc.cycles.profile import Profile, stacks
+from tinyc.escape import xml_text
 
 WIDTH = 1200
 _ROW = 20
@@ -39,7 +39,7 @@ def flamegraph(profile: Profile) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
         'font-family="monospace" font-size="11">\n'
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n'
-        f'<text x="4" y="18" font-size="13">{escape(title)}</text>\n{boxes}\n</svg>\n'
+        f'<text x="4" y="18" font-size="13">{xml_text(title)}</text>\n{boxes}\n</svg>\n'
     )
 
 
@@ -61,12 +61,12 @@ def _draw(box: _Box, x: float, row: int, total: int, unit: str) -> Iterator[str]
     y = _HEAD + row * _ROW
     letters = int((width - 6) / _LETTER)
     text = box.name if len(box.name) <= letters else box.name[: max(letters - 1, 0)] + "…"
-    label = f'<text x="{x + 3:.2f}" y="{y + 14}">{escape(text)}</text>' if letters >= 3 else ""
+    label = f'<text x="{x + 3:.2f}" y="{y + 14}">{xml_text(text)}</text>' if letters >= 3 else ""
     tip = f"{box.name}: {box.weight:,} {unit}, {box.weight / total:.1%}"
     yield (
-        f"<g><title>{escape(tip)}</title>"
+        f"<g><title>{xml_text(tip)}</title>"
         f'<rect x="{x:.2f}" y="{y}" width="{max(width - 0.5, 0.2):.2f}" height="{_ROW - 1}" rx="1" '
-        f"fill={quoteattr(_color(box.name))}/>{label}</g>"
+        f'fill="{_color(box.name)}"/>{label}</g>'
     )
     for inner in sorted(box.inside.values(), key=lambda b: (-b.weight, b.name)) if row else box.inside.values():
         yield from _draw(inner, x, row + 1, total, unit)

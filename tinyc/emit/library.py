@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from tinyc import __version__, paths
+from tinyc.escape import C
 from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernels import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
 from tinyc.lower import LOST, Place, Program, RowStep, RowTable, Step
+from tinyc.templates import render
 
 _CTYPE = {
     "f32": "float",
@@ -82,35 +83,35 @@ class _Port:
 @dataclass(frozen=True, slots=True)
 class _StepText:
     s: Step
-    notes: tuple[str, ...]
-    fields: tuple[tuple[str, str], ...]
-    body: tuple[str, ...]
+    notes: tuple[C, ...]
+    fields: tuple[tuple[C, C], ...]
+    body: tuple[C, ...]
 
 
 def emit_library(program: Program, info: Info) -> dict[str, str]:
     """File name -> text of every file of the library. Same program and info, same bytes."""
-    env = _environment()
     given = program.row_input
     context = {
         "lost": LOST,
-        "new_row": _row_at(program, program.incremental.places, "row") if program.incremental else "",
-        "input_row": _row_at(program, given.rows, "row") if given else "",
+        "new_row": _input_row(program, program.incremental.places) if program.incremental else "",
+        "input_row": _input_row(program, given.rows) if given else "",
         "p": program,
         "P": program.name.upper(),
         "info": info,
         "ports": [_Port("input", i, place) for i, place in enumerate(program.inputs)]
         + [_Port("output", i, place) for i, place in enumerate(program.outputs)],
         "steps": [_step_text(program, step) for step in program.steps],
+        "specials": [C(special.text) for special in program.specials],
         "const_bytes": sum(symbol.const.data.nbytes for symbol in program.symbols),
         "macs": sum(step.macs for step in program.steps),
     }
     files = {
-        f"{program.name}.h": env.get_template("model.h.j2").render(context),
-        f"{program.name}.c": env.get_template("model.c.j2").render(context),
-        f"{program.name}_weights.h": env.get_template("weights.h.j2").render(context),
+        f"{program.name}.h": render("library/model.h.j2", context, _FILTERS),
+        f"{program.name}.c": render("library/model.c.j2", context, _FILTERS),
+        f"{program.name}_weights.h": render("library/weights.h.j2", context, _FILTERS),
     }
     if program.specials:
-        files[f"{program.name}_kernels.h"] = env.get_template("kernels.h.j2").render(context)
+        files[f"{program.name}_kernels.h"] = render("library/kernels.h.j2", context, _FILTERS)
     return files | _kernel_files(program)
 
 
@@ -132,10 +133,10 @@ def _included(text: str) -> list[str]:
 
 def _step_text(program: Program, step: Step) -> _StepText:
     struct = step.call.params
-    fields = tuple((name, _field(program, v)) for name, v in struct.fields.items()) if struct else ()
+    fields = tuple((C(name), C(_field(program, v))) for name, v in struct.fields.items()) if struct else ()
     lines = _body(program, step) if step.row_step is None else _row_body(program, step, step.row_step)
-    body = tuple(f"    {line}".rstrip() for line in lines)
-    return _StepText(step, tuple(_notes(step)), fields, body)
+    body = tuple(C(f"    {line}".rstrip()) for line in lines)
+    return _StepText(step, tuple(map(C, _notes(step))), fields, body)
 
 
 def _field(program: Program, value: int | float | str | Const) -> str:
@@ -260,6 +261,11 @@ def _row_at(program: Program, table: RowTable, row: str) -> str:
     if table.step == 0 or row == "0":
         return f"arena + {table.base}"
     return f"arena + {table.base} {'-' if table.step < 0 else '+'} {row} * {abs(table.step)}"
+
+
+def _input_row(program: Program, table: RowTable) -> C:
+    """The address of row `row` of the model's input, in a function that calls the arena `base`."""
+    return C(_row_at(program, table, "row").replace("arena", "base"))
 
 
 def _first_row(program: Program, rows: Rows) -> str:
@@ -433,35 +439,29 @@ def const_cast(ctype: str) -> str:
     return f"(const {ctype} *)" if ctype in ("int8_t", "uint8_t") else f"(const {ctype} *)(const void *)"
 
 
-def _comment(text: str) -> str:
-    """Safe inside a C comment: names come from the user's file."""
-    printable = "".join(c if c.isprintable() else "?" for c in str(text))
-    return printable.replace("*/", "*_/").replace("/*", "/_*").replace("\\", "/")
+def table_row(step: Step) -> str:
+    """A step's line in the table on top of the library, without its layer."""
+    (y, *_) = step.outputs
+    return f"{step.index:>4}  {step.title:<30}  {dims(y.value.shape):<21}  {span(y):<15} {step.macs:>10,}"
 
 
-def _environment() -> jinja2.Environment:
-    env = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(paths.templates_dir() / "library"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    filters: dict[str, Any] = {
-        "c_array": c_array,
-        "c_float": c_float,
-        "c_plus": lambda v: f" {'-' if v < 0 else '+'} {abs(v)}" if v else "",
-        "c_define_int": lambda v: f"({v})" if v < 0 else str(v),
-        "cast": cast,
-        "comment": _comment,
-        "const_cast": const_cast,
-        "ctype": lambda dtype: _NUMPY_CTYPE[dtype.name],
-        "dims": dims,
-        "layer": layer,
-        "meaning": meaning,
-        "span": span,
-        "thousands": lambda n: f"{n:,}",
-    }
-    env.filters.update(filters)
-    return env
+def _c(made: Callable[..., str]) -> Callable[..., C]:
+    """A filter of what is made of numbers and of tinyc's own words alone."""
+    return lambda *values: C(made(*values))
+
+
+_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "c_array": _c(c_array),
+    "c_float": _c(c_float),
+    "c_plus": _c(lambda v: f" {'-' if v < 0 else '+'} {abs(v)}" if v else ""),
+    "c_define_int": _c(lambda v: f"({v})" if v < 0 else str(v)),
+    "cast": _c(cast),
+    "const_cast": _c(const_cast),
+    "ctype": _c(lambda dtype: _NUMPY_CTYPE[dtype.name]),
+    "dims": _c(dims),
+    "layer": layer,
+    "meaning": _c(meaning),
+    "span": _c(span),
+    "table_row": _c(table_row),
+    "thousands": _c(lambda n: f"{n:,}"),
+}

@@ -32,29 +32,44 @@ def bilinear_tflite(count: int, size: int, *, align_corners: bool, half_pixel: b
     return tuple((first, second, weight) if weight >= 0 else (first, second, 0) for first, second, weight in taps)
 
 
+def resized_onnx(count: int, scale: float) -> int:
+    """How many outputs ONNX Runtime makes of `count` inputs: the product in float32, cut off. (10 by 0.7 are 7.)"""
+    return int(np.float32(scale) * np.float32(count))
+
+
 def onnx_place(k: int, count: int, size: int, scale: float, rule: str) -> float:
-    """Where output k lies among the inputs. `rule`: ONNX's coordinate_transformation_mode. ValueError if unknown."""
+    """Where output k lies among the inputs, in float32 as ONNX Runtime computes it. `rule`: ONNX's
+    coordinate_transformation_mode. ValueError if unknown."""
+    f = np.float32
+    if f(scale) == 1:
+        return float(k)
+    half_pixel = (f(k) + f(0.5)) / f(scale) - f(0.5)
     match rule:
         case "asymmetric":
-            return k / scale
+            return float(f(k) / f(scale))
         case "half_pixel":
-            return (k + 0.5) / scale - 0.5
+            return float(half_pixel)
         case "pytorch_half_pixel":
-            return (k + 0.5) / scale - 0.5 if size > 1 else 0.0
+            return float(half_pixel) if size > 1 else 0.0
         case "half_pixel_symmetric":
-            return (count / 2) * (1 - size / (count * scale)) + (k + 0.5) / scale - 0.5
+            offset = f(count) / f(2) * (f(1) - f(size) / (f(scale) * f(count)))
+            return float(offset + half_pixel)
         case "align_corners":
-            return k * (count - 1) / (size - 1) if size > 1 else 0.0
+            return float(f(k) * f(count - 1) / f(size - 1)) if size > 1 else 0.0
     raise ValueError(rule)
 
 
 def nearest_onnx(count: int, size: int, scale: float, rule: str, rounding: str) -> tuple[int, ...]:
-    """For each of `size` outputs the nearest of `count` inputs. ValueError for a rule or rounding that is unknown."""
+    """For each of `size` outputs the nearest of `count` inputs. ValueError for a rule or rounding that is unknown.
+
+    rounding: ONNX's nearest_mode; "": what ONNX Runtime does before opset 11, where there is none.
+    """
     rounds = {
         "round_prefer_floor": lambda p: math.ceil(p - 0.5),
         "round_prefer_ceil": lambda p: math.floor(p + 0.5),
         "floor": math.floor,
         "ceil": math.ceil,
+        "": math.ceil if np.float32(scale) < 1 else math.floor,
     }
     if rounding not in rounds:
         raise ValueError(rounding)

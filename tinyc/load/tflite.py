@@ -18,11 +18,12 @@ from tinyc.load import (
     tflite_products,
     tflite_recurrent,
 )
+from tinyc.load.looked import not_understood
 from tinyc.load.problems import combined, read_bytes
 from tinyc.load.tflite_file import Operator, Tensor, read_tflite
 from tinyc.load.tflite_folding import FOLDS, fold
 from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
-from tinyc.load.tflite_ops import IMPORTERS, Importer
+from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
 
@@ -84,8 +85,10 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     for operator in file.operators:
         try:
             step = Step(builder, operator)
-            if not fold(step):
+            folded = fold(step)
+            if not folded:
                 _importer(operator)(step)
+            _check_looked_at(step, folded)
         except FollowUpError:
             poison(builder, operator)
         except TinycError as e:
@@ -97,6 +100,18 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
         close_variables(builder)
         _check_outputs(builder)
     return builder, problems
+
+
+def _check_looked_at(s: Step, folded: bool) -> None:
+    """Options and inputs that nobody has looked at must mean nothing to the operator."""
+    code = s.operator.code
+    meaningless = IGNORED.get(code, frozenset())
+    for name in s.operator.options.unseen():
+        if name not in meaningless:
+            raise not_understood(f"it has an option '{name}'", code, s.where)
+    for index, tensor in enumerate(s.operator.inputs):
+        if tensor != -1 and not folded and index not in s.looked_at | meaningless:
+            raise not_understood(f"it has an input {index} ('{s.tensor(index).name}')", code, s.where)
 
 
 _CONTROL = "it runs as often as the data say: unroll it when the model is converted (Keras: unroll=True)"

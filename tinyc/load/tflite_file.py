@@ -7,9 +7,7 @@ generated from it (package `tflite`). They verify nothing, so every access here 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +19,8 @@ from flatbuffers.number_types import Int32Flags
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Array
+from tinyc.load.damage import DAMAGED_HINT, reading
+from tinyc.load.tflite_options import Options, options_of
 
 T = TypeVar("T")
 
@@ -31,7 +31,6 @@ MAX_RANK = 8
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 _MAX_NAME = 200
 _BUILTIN_CODE = 10  # vtable slot of OperatorCode.builtin_code, the fourth field
-_DAMAGED_HINT = "download or export the file again; it is truncated or was changed after the export"
 
 
 def _enum(owner: Any) -> dict[int, str]:
@@ -41,15 +40,6 @@ def _enum(owner: Any) -> dict[int, str]:
 OPERATORS = _enum(tflite.BuiltinOperator)
 TYPES = _enum(tflite.TensorType)
 _OPTIONS = _enum(tflite.BuiltinOptions)
-
-
-@contextmanager
-def reading(what: str, where: Loc) -> Iterator[None]:
-    """Turn the exceptions of an access outside the file into a TinycError that says what was read."""
-    try:
-        yield
-    except (struct.error, ValueError, TypeError, IndexError, OverflowError, KeyError) as e:
-        raise TinycError(f"the file is damaged: {what} cannot be read", where, _DAMAGED_HINT) from e
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +61,6 @@ class Tensor:
     data: npt.NDArray[np.uint8] | None
     refused: str  # why tinyc cannot use it (sparse, variable), or ""
     is_variable: bool = False  # keeps its elements from run to run
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options table of an operator; `options["StrideH"]` reads one scalar."""
-
-    table: Any
-    where: Loc
-
-    def __getitem__(self, name: str) -> Any:
-        with reading(f"option {name}", self.where):
-            return getattr(self.table, name)()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +108,7 @@ def read_tflite(path: Path, content: bytes) -> TFLiteFile:
     if version != 3:
         raise TinycError(f"TFLite schema version {version}; tinyc reads version 3", where)
     if subgraphs < 1:
-        raise TinycError("the model has no subgraph", where, _DAMAGED_HINT)
+        raise TinycError("the model has no subgraph", where, DAMAGED_HINT)
     buffers = _each(model, "Buffers", where, lambda b: _data(b, content))
     codes = _each(model, "OperatorCodes", where, _code)
     main = _subgraph(model, 0, buffers, codes, where)
@@ -165,7 +143,7 @@ def _each(owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> li
     with reading(f"the list of {vector}", where):
         count = getattr(owner, f"{vector}Length")()
     if count > MAX_ITEMS:
-        raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, _DAMAGED_HINT)
+        raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, DAMAGED_HINT)
     found = []
     for i in range(count):
         with reading(f"{vector}[{i}]", where):
@@ -241,24 +219,19 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
         code = codes[o.OpcodeIndex()]
         inputs, outputs = _ints(o, "Inputs"), _ints(o, "Outputs")
         options_type = _OPTIONS.get(o.BuiltinOptionsType(), "?")
-        table = o.BuiltinOptions()
+        table, newer = o.BuiltinOptions(), o.BuiltinOptions2Type() != 0
     here = Loc(where.file, index, "", code)
     _in_range(tuple(i for i in inputs if i != -1), tensors, "an input", here)
     _in_range(outputs, tensors, "an output", here)
     if len(set(outputs)) < len(outputs):
-        raise TinycError("the operator has the same output twice", here, _DAMAGED_HINT)
+        raise TinycError("the operator has the same output twice", here, DAMAGED_HINT)
     if outputs:
         here = Loc(where.file, index, tensors[outputs[0]].name, code)
-    options = None
-    if options_type != "NONE" and table is not None and hasattr(tflite, options_type):
-        options = getattr(tflite, options_type)()
-        with reading("the operator's options", here):
-            options.Init(table.Bytes, table.Pos)
-    return Operator(index, code, inputs, outputs, options_type, Options(options, here), here)
+    return Operator(index, code, inputs, outputs, options_type, options_of(options_type, table, newer, here), here)
 
 
 def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:
     for i in indices:
         if not 0 <= i < len(tensors):
-            raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, _DAMAGED_HINT)
+            raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, DAMAGED_HINT)
     return indices

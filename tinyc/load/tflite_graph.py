@@ -13,7 +13,8 @@ from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
-from tinyc.load.tflite_file import Operator, Options, Tensor, TFLiteFile
+from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
+from tinyc.load.tflite_options import Options
 from tinyc.ops import all_ops
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
@@ -197,6 +198,7 @@ class Step:
         self.builder = builder
         self.operator = operator
         self.where = operator.where
+        self.looked_at: set[int] = set()  # indices of inputs
 
     def options(self, kind: str) -> Options:
         """The options table, which must be of the given type (`Conv2DOptions`)."""
@@ -205,6 +207,7 @@ class Step:
         return self.operator.options
 
     def has(self, index: int) -> bool:
+        self.looked_at.add(index)
         return index < len(self.operator.inputs) and self.operator.inputs[index] != -1
 
     @property

@@ -130,7 +130,7 @@ def _parts(s: Step, index: int, axis: int, sizes: Sequence[int]) -> None:
         at += size
 
 
-@imports("SPLIT")
+@imports("SPLIT", ignores=("num_splits",))  # the outputs are counted
 def split(s: Step) -> None:
     count = s.output_count
     size = s.value(1).shape[_axis(s, s.numbers(0)[0], len(s.value(1).shape))] if s.numbers(0) else 0
@@ -139,7 +139,7 @@ def split(s: Step) -> None:
     _parts(s, 1, s.numbers(0)[0], (size // count,) * count)
 
 
-@imports("SPLIT_V")
+@imports("SPLIT_V", ignores=("num_splits",))
 def split_v(s: Step) -> None:
     axis, sizes = s.numbers(2), list(s.numbers(1))
     if len(axis) != 1:
@@ -148,13 +148,13 @@ def split_v(s: Step) -> None:
     _parts(s, 0, axis[0], [rest if n < 0 else n for n in sizes])
 
 
-@imports("UNPACK")
+@imports("UNPACK", ignores=("num",))
 def unpack(s: Step) -> None:
     """One slice per index of the axis, which is dropped."""
     _parts(s, 0, s.options("UnpackOptions")["Axis"], (1,) * s.output_count)
 
 
-@imports("PACK")
+@imports("PACK", ignores=("values_count",))
 def pack(s: Step) -> None:
     """Tensors stacked along a new axis. Of constants: the usual way to compute the shape of a RESHAPE."""
     parts = [s.constant(i) for i in range(s.input_count)]
@@ -199,7 +199,7 @@ def resize_bilinear(s: Step) -> None:
     s.emit("resize_bilinear", (x,), ResizeBilinear(rows, columns))
 
 
-@imports("TRANSPOSE_CONV")
+@imports("TRANSPOSE_CONV", ignores=("quantized_bias_type",))
 def transpose_conv(s: Step) -> None:
     o, x, y = s.options("TransposeConvOptions"), s.image(2), s.declared()
     w = s.weights(1, x, axis=0)
@@ -208,6 +208,9 @@ def transpose_conv(s: Step) -> None:
     stride, size = Pair(o["StrideH"], o["StrideW"]), Pair(*y.shape[1:3])
     if min(stride) < 1:
         raise TinycError(f"stride {tuple(stride)} must be positive", s.where)
+    asked = s.constant(0)
+    if asked is not None and tuple(asked.reshape(-1).tolist()) != y.shape:
+        raise TinycError(f"output_shape {asked.tolist()} is not the declared {list(y.shape)}", s.where)
     pad = Pair(0, 0)
     if o["Padding"] == _SAME:
         # The padding of the convolution that this one transposes: from the output, as large, to the input.
@@ -241,7 +244,7 @@ def negate(s: Step) -> None:
     s.emit("mul", (x, s.number(-1.0, "minus")), Mul())
 
 
-@imports("ARG_MAX", "ARG_MIN")
+@imports("ARG_MAX", "ARG_MIN", ignores=("output_type",))
 def arg_max(s: Step) -> None:
     """The index is int32 here, also where the model has int64."""
     axis = s.numbers(1)

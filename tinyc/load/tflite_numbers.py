@@ -71,7 +71,7 @@ def rounded(s: Step) -> None:
     s.emit("function", (s.value(0),), Function(s.operator.code.lower()))
 
 
-@imports("CAST")
+@imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
 def cast(s: Step) -> None:
     """Between floats, or between integers that count: nothing to do."""
     x, to = s.value(0), s.out_tensor().type

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.load.tflite_arrays import dtype_of, elements
-from tinyc.load.tflite_file import MAX_ELEMENTS, Options
+from tinyc.load.tflite_file import MAX_ELEMENTS
 from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_options import Options
 from tinyc.load.tflite_phases import Phases
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
@@ -39,19 +40,25 @@ from tinyc.ops.transpose import Transpose
 
 Importer = Callable[[Step], None]
 IMPORTERS: dict[str, Importer] = {}
+IGNORED: dict[str, frozenset[str | int]] = {}  # by operator
 
 _ACTS = {0: Act(), 1: RELU, 2: Act(-1.0, 1.0), 3: RELU6}  # schema enum ActivationFunctionType
 _ACT_NAMES = {4: "TANH", 5: "SIGN_BIT"}
 _SAME = 0  # schema enum Padding; 1 is VALID
 
 
-def imports(*codes: str) -> Callable[[Importer], Importer]:
-    """Register the function as the importer of the TFLite operators called so."""
+def imports(*codes: str, ignores: Iterable[str | int] = ()) -> Callable[[Importer], Importer]:
+    """Register the function as the importer of the TFLite operators called so.
+
+    `ignores`: options (as the schema calls them) and inputs by index that change nothing in what it emits; see
+    `load.looked`.
+    """
 
     def register(importer: Importer) -> Importer:
         for code in codes:
             assert code not in IMPORTERS, code
             IMPORTERS[code] = importer
+            IGNORED[code] = frozenset(ignores)
         return importer
 
     return register
@@ -89,7 +96,7 @@ def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> 
     return total // 2, total - total // 2
 
 
-@imports("CONV_2D")
+@imports("CONV_2D", ignores=("quantized_bias_type",))  # the tensor has its type
 def conv_2d(s: Step) -> None:
     o, phases = s.options("Conv2DOptions"), _phases(s)
     x = s.image(0) if phases is None else phases.one()
@@ -110,7 +117,7 @@ def _phases(s: Step) -> Phases | None:
     return deferred if isinstance(deferred, Phases) and len(s.tensor(0).shape) == 4 else None
 
 
-@imports("DEPTHWISE_CONV_2D")
+@imports("DEPTHWISE_CONV_2D", ignores=("quantized_bias_type",))
 def depthwise_conv_2d(s: Step) -> None:
     o, phases = s.options("DepthwiseConv2DOptions"), _phases(s)
     x = s.image(0) if phases is None else phases.one()
@@ -118,6 +125,9 @@ def depthwise_conv_2d(s: Step) -> None:
     if len(shape) != 4 or shape[0] != 1:
         raise TinycError(f"depthwise weights have shape {list(shape)}, expected [1, height, width, channels]")
     w = s.weights(1, x, axis=2, shape=shape[1:])
+    if o["DepthMultiplier"] * x.shape[3] != w.shape[2]:
+        sizes = f"{x.shape[3]} channels times {o['DepthMultiplier']} are not the {w.shape[2]} of the weights"
+        raise TinycError(f"depth multiplier: {sizes}", s.where)
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[:2]), dilated=True)
     inputs, attrs = (x, w, s.bias(2, x, w)), DepthwiseConv2D(stride, pad, dilation, fused(o))
     if phases is None:
@@ -126,7 +136,8 @@ def depthwise_conv_2d(s: Step) -> None:
         s.defer(phases.layered(s, "depthwise_conv2d", inputs, attrs))
 
 
-@imports("FULLY_CONNECTED")
+# Inputs are quantized at run time only beside float activations, which are float here.
+@imports("FULLY_CONNECTED", ignores=("asymmetric_quantize_inputs", "quantized_bias_type"))
 def fully_connected(s: Step) -> None:
     o, x = s.options("FullyConnectedOptions"), s.value(0)
     w = s.weights(1, x, axis=0)
@@ -200,7 +211,7 @@ def concatenation(s: Step) -> None:
         s.emit("clip", (joined,), Clip(act), y)
 
 
-@imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+@imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS", ignores=("new_shape", "squeeze_dims", 1))
 def reshape(s: Step) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter."""
     x, phases = s.constant(0), s.deferred(0)
@@ -272,19 +283,19 @@ def dequantize(s: Step) -> None:
         s.emit("dequantize", (s.value(0),), Dequantize())
 
 
-@imports("SHAPE")
+@imports("SHAPE", ignores=("out_type",))  # the tensor has its type
 def shape_of(s: Step) -> None:
     """Shapes are known when the model is loaded, so what is computed from them is constant."""
     dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
     s.fold(np.array(s.value(0).shape, dtype))
 
 
-@imports("ADD")
+@imports("ADD", ignores=("pot_scale_int16",))
 def add(s: Step) -> None:
     s.emit("add", (s.value(0), s.value(1)), Add(fused(s.options("AddOptions"))))
 
 
-@imports("SUB")
+@imports("SUB", ignores=("pot_scale_int16",))
 def sub(s: Step) -> None:
     s.emit("sub", (s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
 

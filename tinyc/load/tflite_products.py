@@ -24,7 +24,7 @@ from tinyc.ops.squared_difference import SquaredDifference
 _REFLECT = 0  # schema enum MirrorPadMode
 
 
-@imports("BATCH_MATMUL")
+@imports("BATCH_MATMUL", ignores=("asymmetric_quantize_inputs",))
 def batch_matmul(s: Step) -> None:
     """Of two computed tensors, or of one and a constant."""
     o = s.options("BatchMatMulOptions")

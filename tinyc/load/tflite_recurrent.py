@@ -11,7 +11,7 @@ from tinyc.ops.svdf import Svdf
 _TANH = 4  # schema enum ActivationFunctionType
 
 
-@imports("SVDF")
+@imports("SVDF", ignores=("asymmetric_quantize_inputs",))
 def svdf(s: Step) -> None:
     """The state is a variable tensor of the file, 0 after a reset."""
     o, x = s.options("SVDFOptions"), s.value(0)
@@ -27,7 +27,7 @@ _NEEDED = (1, 2, 3, 4, 5, 6, 7, 8)  # weights of the gates i, f, g, o, from the 
 _UNUSED = {9: "peepholes", 10: "peepholes", 11: "peepholes", 16: "a projection", 20: "layer normalization"}
 
 
-@imports("UNIDIRECTIONAL_SEQUENCE_LSTM")
+@imports("UNIDIRECTIONAL_SEQUENCE_LSTM", ignores=("asymmetric_quantize_inputs", "proj_clip"))
 def lstm(s: Step) -> None:
     """The full-integer layer; hidden state and cell are variable tensors of the file, 0 after a reset."""
     o, x = s.options("UnidirectionalSequenceLSTMOptions"), s.value(0)

@@ -15,7 +15,7 @@ from tinyc.numerics import Numerics
 from tinyc.ops.base import Observed, Op, Site, Type, elementwise
 from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
 
-_SELU_ALPHA, _SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
+SELU_ALPHA, SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
 _LARGEST = 700.0  # exp of more is no double
 
 
@@ -46,7 +46,7 @@ def _softplus(x: float) -> float:
 FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
     {
         "ceil": lambda x, alpha: float(math.ceil(x)),
-        "celu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x / alpha),
+        "celu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(min(x / alpha, _LARGEST)),
         "cos": lambda x, alpha: math.cos(x),
         "elu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x),
         "erf": lambda x, alpha: math.erf(x),
@@ -57,7 +57,7 @@ FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
         "log": lambda x, alpha: _log(x),
         "mish": lambda x, alpha: x * math.tanh(_softplus(x)),
         "round": lambda x, alpha: float(round(x)),
-        "selu": lambda x, alpha: _SELU_SCALE * (x if x >= 0 else _SELU_ALPHA * math.expm1(x)),
+        "selu": lambda x, alpha: SELU_SCALE * (x if x >= 0 else SELU_ALPHA * math.expm1(x)),
         "sign": lambda x, alpha: math.copysign(1.0, x) if x else 0.0,
         "sin": lambda x, alpha: math.sin(x),
         "softplus": lambda x, alpha: _softplus(x),

@@ -161,24 +161,39 @@ class Conversation:
     def feed(self, data: bytes) -> None:
         """Takes bytes from the firmware. Raises RunError when it reports a refused request."""
         for frame in self._reader.feed(data):
-            self.take(frame)
+            self.take(protocol.decode(frame))
 
-    def take(self, frame: protocol.Frame) -> None:
-        """Takes one frame. Raises RunError when it is a refusal."""
-        if frame.type == protocol.Reply.RESULT:
-            self._add_result(protocol.parse_result(frame.payload))
-        elif frame.type == protocol.Reply.STEP:
-            inference, step = (int.from_bytes(frame.payload[at : at + 4], "little") for at in (0, 4))
-            self._steps[inference][step] = self._steps[inference].get(step, b"") + frame.payload[8:]
-        elif frame.type == protocol.Reply.FAULT:
-            self.fault = protocol.parse_fault(frame.payload)
-        elif frame.type == protocol.Reply.ERROR:
-            code, detail = (int.from_bytes(frame.payload[at : at + 4], "little") for at in (0, 4))
-            raise RunError(f"the firmware refused a request: error {code}, detail {detail}")
+    def take(self, message: protocol.Message) -> None:
+        """Takes what one frame says. Raises RunError when it is a refusal, FrameError when it does not belong here."""
+        if isinstance(message, protocol.Result):
+            self._add_result(message)
+        elif isinstance(message, protocol.Step):
+            self._add_step(message)
+        elif isinstance(message, protocol.Fault):
+            self.fault = message
+        elif isinstance(message, protocol.Refusal):
+            raise RunError(f"the firmware refused a request: error {message.code}, detail {message.detail}")
+
+    def _add_step(self, step: protocol.Step) -> None:
+        if not self._steps:
+            raise protocol.FrameError("the firmware sent the output of a step, which it was not built to do")
+        if step.inference != self.done or self.done >= self._expected or step.step >= self._firmware.info.steps:
+            raise protocol.FrameError(
+                f"the firmware sent step {step.step} of inference {step.inference} in inference {self.done}; "
+                f"the model has {self._firmware.info.steps} steps, the run {self._expected} inferences"
+            )
+        outputs = self._steps[step.inference]
+        outputs[step.step] = outputs.get(step.step, b"") + step.output
 
     def _add_result(self, result: protocol.Result) -> None:
+        if result.inference != self.done or self.done >= self._expected:
+            raise protocol.FrameError(
+                f"the firmware sent the result of inference {result.inference} in inference {self.done} "
+                f"of {self._expected}"
+            )
         if result.status != 0:
             raise RunError(f"{self._firmware.model}_run returned {result.status} in inference {result.inference}")
+        protocol.check_outputs(result, self._firmware.info.output_bytes)
         self._results.append(result)
         if self._on_progress is not None:
             self._on_progress(self.done, self._expected)

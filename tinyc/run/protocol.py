@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tinyc.errors import TinycError
+from tinyc.errors import Loc, TinycError
 
 VERSION = 1
 SYNC = b"TC"
@@ -19,6 +19,10 @@ NOT_MEASURED = 0xFFFFFFFF
 MAX_PAYLOAD = 1 << 26  # longer: the stream is not ours
 
 _HEADER = struct.Struct("<2sBBI")
+_INFO = struct.Struct("<6I")  # before the sizes of inputs and outputs, and the text
+_RESULT = struct.Struct("<IiIIII")  # before the outputs
+_PAIR = struct.Struct("<2I")
+_FAULT = struct.Struct("<10I")
 
 
 class Request(IntEnum):
@@ -121,6 +125,18 @@ class FrameReader:
         return Frame(type_, body[_HEADER.size - len(SYNC) :])
 
 
+class FrameError(TinycError):
+    """A frame whose checksum is right and whose content is not what docs/firmware-protocol.md says."""
+
+    def __init__(self, message: str, where: Loc | None = None, hint: str = "", exit_code: int = 2) -> None:
+        super().__init__(message, where, hint or "is it firmware of `tinyc build`, of this version?", exit_code)
+
+
+def _wrong_length(name: str, found: int, expected: str) -> FrameError:
+    article = "an" if name[0] in "IE" else "a"
+    return FrameError(f"{article} {name} frame of the firmware has {found} bytes; it must have {expected}")
+
+
 @dataclass(frozen=True, slots=True)
 class Info:
     """An INFO frame: what the firmware says of its model. started: sent unasked, when the firmware begins."""
@@ -135,13 +151,15 @@ class Info:
 
 
 def parse_info(payload: bytes) -> Info:
-    """The fields of an INFO payload. Raises TinycError when it is too short for them."""
-    try:
-        flags, arena, _align, inputs, outputs, steps = struct.unpack_from("<6I", payload)
-        sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, 24)
-    except struct.error as error:
-        raise TinycError("the firmware's description of its model is cut short") from error
-    text = payload[24 + 4 * (inputs + outputs) :].decode("utf-8", "replace")
+    """The fields of an INFO payload. Raises FrameError when it is too short for them."""
+    if len(payload) < _INFO.size:
+        raise _wrong_length("INFO", len(payload), f"at least {_INFO.size}")
+    flags, arena, _align, inputs, outputs, steps = _INFO.unpack_from(payload)
+    text_at = _INFO.size + 4 * (inputs + outputs)
+    if len(payload) < text_at:
+        raise _wrong_length("INFO", len(payload), f"{text_at} for {inputs} inputs and {outputs} outputs")
+    sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, _INFO.size)
+    text = payload[text_at:].decode("utf-8", "replace")
     return Info(bool(flags & 1), bool(flags & 2), arena, steps, sizes[:inputs], sizes[inputs:], text)
 
 
@@ -158,8 +176,11 @@ class Result:
 
 
 def parse_result(payload: bytes) -> Result:
-    """The fields of a RESULT payload."""
-    inference, status, guards, stack, low, high = struct.unpack_from("<IiIIII", payload)
+    """The fields of a RESULT payload. Raises FrameError when it is too short for them; how many bytes of outputs are
+    right only the model knows: `check_outputs`."""
+    if len(payload) < _RESULT.size:
+        raise _wrong_length("RESULT", len(payload), f"{_RESULT.size} and the outputs")
+    inference, status, guards, stack, low, high = _RESULT.unpack_from(payload)
     unmeasured = low == NOT_MEASURED and high == NOT_MEASURED
     return Result(
         inference,
@@ -167,8 +188,56 @@ def parse_result(payload: bytes) -> Result:
         guards,
         None if stack == NOT_MEASURED else stack,
         None if unmeasured else high << 32 | low,
-        payload[24:],
+        payload[_RESULT.size :],
     )
+
+
+def check_outputs(result: Result, output_bytes: Sequence[int]) -> None:
+    """Raises FrameError unless a RESULT has the bytes of the model's outputs."""
+    if len(result.outputs) != sum(output_bytes):
+        raise FrameError(
+            f"a RESULT frame of the firmware has {len(result.outputs)} bytes of outputs; "
+            f"the model has {sum(output_bytes)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A STEP frame: the output of one step in one inference, or a row of it."""
+
+    inference: int
+    step: int
+    output: bytes
+
+
+def parse_step(payload: bytes) -> Step:
+    """The fields of a STEP payload. Raises FrameError when it is too short for them."""
+    if len(payload) < _PAIR.size:
+        raise _wrong_length("STEP", len(payload), f"{_PAIR.size} and the step's output")
+    inference, step = _PAIR.unpack_from(payload)
+    return Step(inference, step, payload[_PAIR.size :])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An ERROR frame: why a request was refused."""
+
+    code: int
+    detail: int
+
+
+def parse_refusal(payload: bytes) -> Refusal:
+    """The fields of an ERROR payload. Raises FrameError when it has not their length."""
+    if len(payload) != _PAIR.size:
+        raise _wrong_length("ERROR", len(payload), str(_PAIR.size))
+    return Refusal(*_PAIR.unpack(payload))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An END or a RESET frame: that request has been carried out."""
+
+    reply: Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +258,10 @@ class Fault:
 
 
 def parse_fault(payload: bytes) -> Fault:
-    """The fields of a FAULT payload."""
-    inference, exception, exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = struct.unpack("<10I", payload)
+    """The fields of a FAULT payload. Raises FrameError when it has not their length."""
+    if len(payload) != _FAULT.size:
+        raise _wrong_length("FAULT", len(payload), str(_FAULT.size))
+    inference, exception, exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = _FAULT.unpack(payload)
     return Fault(
         inference,
         exception,
@@ -203,6 +274,33 @@ def parse_fault(payload: bytes) -> Fault:
         mmfar,
         bfar,
     )
+
+
+Message = Info | Result | Step | Refusal | Fault | Done
+
+_PARSERS: Mapping[int, Callable[[bytes], Message]] = {
+    Reply.INFO: parse_info,
+    Reply.RESULT: parse_result,
+    Reply.STEP: parse_step,
+    Reply.ERROR: parse_refusal,
+    Reply.FAULT: parse_fault,
+}
+
+
+def decode(frame: Frame) -> Message:
+    """What a frame of the firmware says. Raises FrameError when its type is none of Reply, or its length wrong."""
+    if frame.type in _PARSERS:
+        return _PARSERS[frame.type](frame.payload)
+    if frame.type not in (Reply.END, Reply.RESET):
+        raise FrameError(f"the firmware sent a frame of type 0x{frame.type:02x}, which is no reply")
+    if frame.payload:
+        raise _wrong_length(Reply(frame.type).name, len(frame.payload), "none")
+    return Done(Reply(frame.type))
+
+
+def decode_stream(data: bytes, skip_noise: bool = False) -> list[Message]:
+    """What whole frames in a stream say, in order. Raises TinycError as FrameReader and `decode` do."""
+    return [decode(frame) for frame in FrameReader(skip_noise).feed(data)]
 
 
 # Bits of the Configurable Fault Status Register, Armv7-M and Armv8-M Architecture Reference Manual.

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
-from tinyc import paths
 from tinyc.board import Board, Memory
 from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
 from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
 from tinyc.errors import TinycError
+from tinyc.templates import render
 
 MIPS = 100
 MOST_INFERENCES = 4
@@ -104,7 +102,7 @@ def write_renode(
     }
     (folder / "board.repl").write_text(platform(board), encoding="utf-8")
     for name in ("run.resc", "test.robot"):
-        (folder / name).write_text(render(f"{name}.j2", values), encoding="utf-8")
+        (folder / name).write_text(render(f"renode/{name}.j2", values), encoding="utf-8")
 
 
 def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str:
@@ -124,7 +122,7 @@ def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str
         "requests": REQUESTS,
         "requests_bytes": _whole_pages(requests_bytes),
     }
-    return render("board.repl.j2", values)
+    return render("renode/board.repl.j2", values)
 
 
 def _whole_pages(size_bytes: int) -> int:
@@ -147,18 +145,6 @@ def expected_lines(outputs: Sequence[Sequence[bytes]]) -> list[str]:
 def _seconds(instructions: int | None, inferences: int) -> int:
     """Virtual time until a line must have come: several times what the model takes, and the printing."""
     return 10 + 4 * inferences * (instructions or 0) // (MIPS * 1_000_000)
-
-
-def render(template: str, values: dict[str, object]) -> str:
-    """The text of a template of templates/renode."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(paths.templates_dir() / "renode"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(values)
 
 
 def run_renode(folder: Path) -> None:

@@ -28,8 +28,9 @@ from tinyc.run.base import (
 )
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.process import REPLIES, REQUESTS, Ended, follow
-from tinyc.run.renode import MIPS, VECTORS, check_renode_board, platform, render
+from tinyc.run.renode import MIPS, VECTORS, check_renode_board, platform
 from tinyc.run.trace import plan_trace
+from tinyc.templates import render
 
 IO = "memory"  # port_memory.c: Renode has no semihosting for these cores
 STALL_SECONDS = 1800.0
@@ -100,7 +101,7 @@ class RenodeTarget:
             "ended": ENDED,
         }
         for name in ("session.resc", "session.robot"):
-            (folder / name).write_text(render(f"{name}.j2", values), encoding="utf-8")
+            (folder / name).write_text(render(f"renode/{name}.j2", values), encoding="utf-8")
         command = [self.program, "-r", str(folder / _RESULTS), str(folder / "session.robot")]
         ended = follow(command, folder, talk, STALL_SECONDS)
         if talk.fault is not None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyc.build.compile import Firmware
 from tinyc.errors import Loc, TinycError
@@ -26,6 +25,7 @@ STALL_SECONDS = 60.0
 TRIES = 3
 _QUIET_SECONDS = 0.5
 _WRONG_CRC = 1
+_NUMBERED = (protocol.Result, protocol.Step, protocol.Fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,21 @@ class SerialTarget:
         check_inputs(firmware.info, inputs)
         talk = Conversation(firmware, len(inputs), on_progress)
         with Line(self.port, self.baud) as line:
-            frames = _Frames(line)
-            self._check_model(firmware, _greet(frames, self.port))
-            for number, tensors in enumerate(inputs):
-                if protocol.begins_sequence(number, firmware.resets):
-                    self._reset(frames)
-                self._infer(frames, talk, number, b"".join(tensors), firmware.info.has_state)
-                if talk.fault is not None:
-                    reason = protocol.fault_reason(talk.fault)
-                    raise fault_error(firmware, reason, None, None, number)
+            try:
+                self._converse(_Frames(line), talk, firmware, inputs)
+            except protocol.FrameError as error:
+                raise error.located(Loc(self.port)) from error
         return talk.finish(self.machine)
+
+    def _converse(self, frames: _Frames, talk: Conversation, firmware: Firmware, inputs: Inputs) -> None:
+        self._check_model(firmware, _greet(frames, self.port))
+        for number, tensors in enumerate(inputs):
+            if protocol.begins_sequence(number, firmware.resets):
+                self._reset(frames)
+            self._infer(frames, talk, number, b"".join(tensors), firmware.info.has_state)
+            if talk.fault is not None:
+                reason = protocol.fault_reason(talk.fault)
+                raise fault_error(firmware, reason, None, None, number)
 
     def _check_model(self, firmware: Firmware, info: protocol.Info) -> None:
         expected = firmware.info
@@ -85,7 +90,7 @@ class SerialTarget:
         """Makes the model forget; asked again when the request or its answer was damaged."""
         for _ in range(TRIES):
             frames.line.write(protocol.encode(protocol.Request.RESET))
-            if (answer := frames.next(self.stall_seconds)) is not None and answer.type == protocol.Reply.RESET:
+            if frames.next(self.stall_seconds) == protocol.Done(protocol.Reply.RESET):
                 return
         raise RunError(f"the board did not reset the model in {TRIES} tries")
 
@@ -95,13 +100,13 @@ class SerialTarget:
         for _ in range(TRIES):
             frames.line.write(protocol.encode(protocol.Request.RUN, payload))
             answer = self._answer(frames, number)
-            if answer.type == protocol.Reply.INFO and stateful:
+            if isinstance(answer, protocol.Info) and stateful:
                 raise RunError(f"the board started again in inference {number}, and the model's state is lost")
-            if answer.type == protocol.Reply.INFO:
+            if isinstance(answer, protocol.Info):
                 restarts += 1
-            elif not (answer.type == protocol.Reply.ERROR and _error_code(answer) == _WRONG_CRC):
+            elif not (isinstance(answer, protocol.Refusal) and answer.code == _WRONG_CRC):
                 # The board numbers inferences from its start, the conversation from this run's.
-                talk.take(_numbered(answer, number))
+                talk.take(replace(answer, inference=number) if isinstance(answer, _NUMBERED) else answer)
                 return
         raise RunError(
             f"inference {number} failed {TRIES} times: "
@@ -109,37 +114,40 @@ class SerialTarget:
             hint="is the board's supply weak, or does the line lose bytes? A lower baud rate may help",
         )
 
-    def _answer(self, frames: _Frames, number: int) -> protocol.Frame:
+    def _answer(self, frames: _Frames, number: int) -> protocol.Message:
         """The answer to RUN, an ERROR, or the INFO of a board that has started again; late answers to earlier questions
         are left out."""
         while True:
             answer = frames.next(self.stall_seconds)
             if answer is None:
                 raise RunError(f"the board gave no answer to inference {number} for {self.stall_seconds:.0f} s")
-            if answer.type != protocol.Reply.INFO or protocol.parse_info(answer.payload).started:
+            if isinstance(answer, protocol.Done):
+                raise protocol.FrameError(f"the board answered {answer.reply.name} to inference {number}")
+            if not isinstance(answer, protocol.Info) or answer.started:
                 return answer
 
 
-def _numbered(frame: protocol.Frame, number: int) -> protocol.Frame:
-    if frame.type not in (protocol.Reply.RESULT, protocol.Reply.FAULT):
-        return frame
-    return protocol.Frame(frame.type, struct.pack("<I", number) + frame.payload[4:])
-
-
-def _error_code(frame: protocol.Frame) -> int:
-    return int.from_bytes(frame.payload[:4], "little")
-
-
 class _Frames:
-    """Frames from a line with noise between them."""
+    """What frames say that come from a line with noise between them."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
         self._reader = protocol.FrameReader(skip_noise=True)
         self._ready: list[protocol.Frame] = []
 
-    def next(self, seconds: float) -> protocol.Frame | None:
-        """The next frame, None when none is complete within `seconds`."""
+    def next(self, seconds: float) -> protocol.Message | None:
+        """The next frame's message, None when none is complete within `seconds`. Raises FrameError."""
+        frame = self._next(seconds)
+        return None if frame is None else protocol.decode(frame)
+
+    def next_info(self, seconds: float) -> protocol.Info | None:
+        """The next INFO; what is before it is left behind, whatever it says."""
+        while (frame := self._next(seconds)) is not None:
+            if frame.type == protocol.Reply.INFO:
+                return protocol.parse_info(frame.payload)
+        return None
+
+    def _next(self, seconds: float) -> protocol.Frame | None:
         deadline = time.monotonic() + seconds
         while not self._ready:
             left = deadline - time.monotonic()
@@ -155,11 +163,8 @@ def _greet(frames: _Frames, port: str) -> protocol.Info:
     deadline = time.monotonic() + GREETING_SECONDS
     while time.monotonic() < deadline:
         frames.line.write(protocol.encode(protocol.Request.INFO))
-        frame = frames.next(_QUIET_SECONDS)
-        while frame is not None and frame.type != protocol.Reply.INFO:
-            frame = frames.next(_QUIET_SECONDS)
-        if frame is not None:
-            return protocol.parse_info(frame.payload)
+        if (info := frames.next_info(_QUIET_SECONDS)) is not None:
+            return info
     raise TinycError(
         "the board does not answer",
         Loc(port),

@@ -51,7 +51,7 @@ typedef union {
 #define TINY_OK 0
 #define TINY_BAD_ARENA 1 /* null, or not aligned to TINY_ARENA_ALIGN */
 
-/* input 0 'x*_/evil': s8 [1,5,4,1]  0.05 * (q + 3) */
+/* input 0 'x<2a>/evil': s8 [1,5,4,1]  0.05 * (q + 3) */
 #define TINY_INPUT_0_SIZE 20
 #define TINY_INPUT_0_BYTES 20
 #define TINY_INPUT_0_RANK 4

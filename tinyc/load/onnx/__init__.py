@@ -85,7 +85,7 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
 
 def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     file = read_onnx(path, read_bytes(path))
-    builder = Builder(replace(file, nodes=spelled_out(file.nodes)))
+    builder = Builder(replace(file, nodes=spelled_out(file.nodes, file.opset)))
     for info in builder.file.inputs:
         builder.add_input(info)
     problems = []

@@ -193,10 +193,23 @@ def softmax(s: Step) -> None:
     s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
-@imports("Cast", "CastLike")
+@imports("Cast", ignores=("saturate", "round_mode"))  # both only say how float8 is rounded
 def cast(s: Step) -> None:
+    _cast(s, s.node.int_("to", TensorProto.FLOAT))
+
+
+@imports("CastLike", ignores=("saturate", "round_mode"))
+def cast_like(s: Step) -> None:
+    known = s.constant(1)
+    computed = s.value(1).dtype if known is None else ""
+    floats = computed == "f32" or (known is not None and known.dtype.kind == "f")
+    integers = computed == "s32" or (known is not None and known.dtype in (np.int32, np.int64))
+    _cast(s, TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED)
+
+
+def _cast(s: Step, to: int) -> None:
     """Between floats, or between integers: nothing to do, all are float32, or int32, here. Truth becomes 1 or 0."""
-    x, to = s.value(0), s.node.int_("to", TensorProto.FLOAT)
+    x = s.value(0)
     if x.dtype == "bool" and to in FLOATS:
         s.emit("choose", [x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
         return
@@ -210,8 +223,17 @@ def cast(s: Step) -> None:
     s.emit("reshape", [x], Reshape(x.shape))
 
 
-@imports("Identity", "Dropout")
+@imports("Identity")
 def identity(s: Step) -> None:
-    """Dropout does nothing in inference."""
+    x = s.value(0)
+    s.emit("reshape", [x], Reshape(x.shape))
+
+
+@imports("Dropout", ignores=("ratio", "seed", 1))
+def dropout(s: Step) -> None:
+    """Does nothing in inference."""
+    training = s.constant(2) if s.has(2) else np.array(False)
+    if training is None or training.any():
+        raise TinycError("Dropout in training mode", s.where, "export the model for inference")
     x = s.value(0)
     s.emit("reshape", [x], Reshape(x.shape))

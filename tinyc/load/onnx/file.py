@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,9 @@ from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from tinyc.errors import Loc, TinycError
+from tinyc.escape import visible
 from tinyc.ir.graph import Array
+from tinyc.load.looked import Looked
 
 T = TypeVar("T")
 
@@ -27,6 +30,8 @@ MIN_OPSET = 7
 MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
+_UNPRINTABLE = ("Cc", "Zl", "Zp")  # Unicode categories: control characters, ends of lines and paragraphs
+_SHOWN = 60  # letters of a bad name in a message
 _MAX_LIST = 64  # numbers in one attribute: pads of MAX_RANK axes and the like
 
 _DAMAGED = "export or download the model again; it is truncated or was changed after the export"
@@ -60,14 +65,14 @@ class OnnxNode:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, AttributeProto]
+    attributes: Looked[AttributeProto]
     proto: onnx.NodeProto
     where: Loc
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Its inputs, and what the graphs in its attributes read from outside."""
-        graphs = [a.g for a in self.attributes.values() if a.type == AttributeProto.GRAPH]
+        graphs = [a.g for a in self.proto.attribute if a.type == AttributeProto.GRAPH]
         return (*self.inputs, *(name for graph in graphs for name in sorted(_captured(graph))))
 
     def graph(self, name: str) -> onnx.GraphProto:
@@ -138,7 +143,10 @@ class OnnxInput:
 
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
-    """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder."""
+    """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder.
+
+    declared: the shapes that the file says the outputs have, None for a size that it leaves open.
+    """
 
     file: str
     folder: Path
@@ -147,6 +155,7 @@ class OnnxFile:
     inputs: tuple[OnnxInput, ...]
     outputs: tuple[str, ...]
     initializers: Mapping[str, TensorProto]
+    declared: Mapping[str, tuple[int | None, ...]]
 
 
 def read_onnx(path: Path, content: bytes) -> OnnxFile:
@@ -174,7 +183,8 @@ def read_onnx(path: Path, content: bytes) -> OnnxFile:
     for name in outputs:
         if name not in made:
             raise TinycError(f"output '{name}' is not computed by any node", where)
-    return OnnxFile(path.name, path.parent, _opset(model, where), ordered, inputs, outputs, initializers)
+    declared = {output.name: _sizes(output) for output in graph.output if output.type.tensor_type.shape.dim}
+    return OnnxFile(path.name, path.parent, _opset(model, where), ordered, inputs, outputs, initializers, declared)
 
 
 def parse(content: bytes, where: Loc) -> onnx.ModelProto:
@@ -189,24 +199,39 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         raise TinycError("the model has no nodes: there is nothing to compile", where, "export it again")
     if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
         raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
-    if not all(isinstance(text, str) for text in _texts(model)):  # protobuf hands out bad UTF-8 as bytes
-        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
+    for text in _texts(model):
+        _check_text(text, where)
     return model
 
 
 def _texts(model: onnx.ModelProto) -> Iterator[object]:
     """Every name that is read later."""
-    graph = model.graph
     yield from (opset.domain for opset in model.opset_import)
+    yield from _texts_of(model.graph)
+
+
+def _texts_of(graph: onnx.GraphProto) -> Iterator[object]:
+    """Those of a graph, and of the graphs in its nodes: protobuf lets them be no more than a hundred deep."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
+        for attribute in node.attribute:
+            yield attribute.name
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _texts_of(attribute.g)
     for tensor in [*graph.initializer, *(a.t for node in graph.node for a in node.attribute)]:
         yield tensor.name
         yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
     for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+
+
+def _check_text(text: object, where: Loc) -> None:
+    if not isinstance(text, str):  # protobuf hands out bad UTF-8 as bytes
+        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
+    if not text.isprintable() and any(unicodedata.category(letter) in _UNPRINTABLE for letter in text):
+        said = visible(text[:_SHOWN])
+        raise TinycError(f"a name in the model has control characters: '{said}'", where, "rename it in the model")
 
 
 def _opset(model: onnx.ModelProto, where: Loc) -> int:
@@ -244,32 +269,38 @@ def _input(info: onnx.ValueInfoProto, where: Loc) -> OnnxInput:
     dims = type_.shape.dim
     if len(dims) > MAX_RANK:
         raise TinycError(f"input '{info.name}' has {len(dims)} dimensions; at most {MAX_RANK}", where)
-    known = tuple(int(d.dim_value) if d.WhichOneof("value") == "dim_value" else None for d in dims)
-    return OnnxInput(info.name, type_.elem_type, known, tuple(d.dim_param for d in dims))
+    return OnnxInput(info.name, type_.elem_type, _sizes(info), tuple(d.dim_param for d in dims))
+
+
+def _sizes(info: onnx.ValueInfoProto) -> tuple[int | None, ...]:
+    dims = info.type.tensor_type.shape.dim
+    return tuple(int(d.dim_value) if d.WhichOneof("value") == "dim_value" else None for d in dims)
 
 
 def _node(index: int, proto: onnx.NodeProto, file: str) -> OnnxNode:
     name = proto.name or next(iter(proto.output), "")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     where = Loc(file, index, name, proto.op_type)
-    attributes = {a.name: a for a in proto.attribute}
     inputs, outputs = tuple(proto.input), tuple(proto.output)
-    return OnnxNode(index, proto.op_type, domain, name, inputs, outputs, attributes, proto, where)
+    return OnnxNode(index, proto.op_type, domain, name, inputs, outputs, _attributes(proto, where), proto, where)
+
+
+def _attributes(proto: onnx.NodeProto, where: Loc) -> Looked[AttributeProto]:
+    return Looked(_named("attribute", [(a.name, a) for a in proto.attribute], where))
 
 
 def as_node(proto: onnx.NodeProto, replaced: OnnxNode) -> OnnxNode:
     """A node of the standard domain that stands, with others, in the place of one of the file's."""
-    attributes = {a.name: a for a in proto.attribute}
     inputs, outputs, where = tuple(proto.input), tuple(proto.output), replaced.where
+    attributes = _attributes(proto, where)
     return OnnxNode(replaced.index, proto.op_type, "", replaced.name, inputs, outputs, attributes, proto, where)
 
 
 def as_inner_node(proto: onnx.NodeProto, outer: OnnxNode) -> OnnxNode:
     """A node of a graph in an attribute of another node, which says where it is."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    attributes = {a.name: a for a in proto.attribute}
     where = Loc(outer.where.file, outer.index, proto.name or next(iter(proto.output), ""), proto.op_type)
-    inputs, outputs = tuple(proto.input), tuple(proto.output)
+    inputs, outputs, attributes = tuple(proto.input), tuple(proto.output), _attributes(proto, where)
     return OnnxNode(outer.index, proto.op_type, domain, proto.name, inputs, outputs, attributes, proto, where)
 
 

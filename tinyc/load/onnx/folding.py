@@ -114,6 +114,7 @@ def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int) -> None:
     data = {name: numpy_helper.from_array(a, name) for name, a in arrays.items() if a.size <= 64}
     try:
         schema = onnx.defs.get_schema(node.op, opset, "")
+        node.attributes.see(schema.attributes)
         opsets = [onnx.helper.make_opsetid("", opset)]
         inferred = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
     except Exception as e:  # the package raises its own types, ValueError and RuntimeError

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyc.errors import TinycError
 from tinyc.load.onnx.importing import Step, imports
-from tinyc.ops.function import Function
+from tinyc.ops.function import SELU_ALPHA, SELU_SCALE, Function
 
 
-@imports(
-    *("Ceil", "Celu", "Cos", "Elu", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin"),
-    *("Softplus", "Softsign", "Swish"),
-)
+@imports("Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin", "Softplus", "Softsign")
 def function(s: Step) -> None:
+    s.emit("function", [s.value(0)], Function(s.node.op.lower()))
+
+
+@imports("Celu", "Elu", "Swish")
+def function_of_alpha(s: Step) -> None:
     s.emit("function", [s.value(0)], Function(s.node.op.lower(), s.node.float_("alpha", 1.0)))
 
 
@@ -23,7 +27,8 @@ def thresholded_relu(s: Step) -> None:
 @imports("Selu")
 def selu(s: Step) -> None:
     """With ONNX's default constants only."""
-    if not {"alpha", "gamma"}.isdisjoint(s.node.attributes):
+    given = np.array([s.node.float_("alpha", SELU_ALPHA), s.node.float_("gamma", SELU_SCALE)], np.float32)
+    if (given != np.array([SELU_ALPHA, SELU_SCALE], np.float32)).any():
         raise TinycError("Selu with constants of its own is not supported", s.where)
     s.emit("function", [s.value(0)], Function("selu"))
 

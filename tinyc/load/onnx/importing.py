@@ -9,7 +9,7 @@ is empty for values that are no tensor of the model. The quantizer observes rang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,9 +165,24 @@ class Builder:
         for output in self.file.outputs:
             if output not in self.values:
                 raise TinycError(f"output '{output}' does not depend on any input", Loc(self.file.file, None, output))
+            self._check_declared(output)
         inputs = tuple(i.name for i in self.file.inputs)
         graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
         return with_unsigned_ports(graph, self.unsigned)
+
+    def _check_declared(self, output: str) -> None:
+        """The shape that the file declares must be the one that its nodes make; open sizes fit any."""
+        made, declared = self.values[output].shape, self.file.declared.get(output)
+        if declared is None or 0 in declared:
+            return
+        if len(made) != len(declared) or any(n not in (None, m) for n, m in zip(declared, made, strict=True)):
+            says = ", ".join("?" if n is None else str(n) for n in declared)
+            raise TinycError(
+                f"the file declares output '{output}' as [{says}], but its nodes make {list(made)}",
+                Loc(self.file.file, None, output),
+                "where the declaration is left over from another input size, take it out or export the model again;"
+                " if onnxruntime makes the declared shape, please report the model",
+            )
 
 
 class Step:
@@ -178,8 +193,10 @@ class Step:
         self.node = node
         self.where = node.where
         self.opset = builder.file.opset
+        self.looked_at: set[int] = set()  # indices of inputs
 
     def has(self, index: int) -> bool:
+        self.looked_at.add(index)
         return index < len(self.node.inputs) and self.node.inputs[index] != ""
 
     @property
@@ -374,14 +391,19 @@ class Step:
 
 Importer = Callable[[Step], None]
 IMPORTERS: dict[str, Importer] = {}
+IGNORED: dict[str, frozenset[str | int]] = {}  # by operator
 
 
-def imports(*ops: str) -> Callable[[Importer], Importer]:
-    """Register a function as the importer of ONNX operators of the standard domain."""
+def imports(*ops: str, ignores: Iterable[str | int] = ()) -> Callable[[Importer], Importer]:
+    """Register a function as the importer of ONNX operators of the standard domain.
+
+    `ignores`: attributes by name and inputs by index that change nothing in what it emits; see `load.looked`.
+    """
 
     def register(importer: Importer) -> Importer:
         for op in ops:
             IMPORTERS[op] = importer
+            IGNORED[op] = frozenset(ignores)
         return importer
 
     return register

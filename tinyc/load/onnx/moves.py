@@ -9,7 +9,7 @@ from tinyc.ir.graph import Value
 from tinyc.load.onnx.file import MAX_ELEMENTS
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.picking import picked
-from tinyc.load.resizing import bilinear_onnx, nearest_onnx
+from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.base import Pair
@@ -85,7 +85,11 @@ def gather(s: Step) -> None:
     s.emit("reshape", [part], Reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])))
 
 
-@imports("Resize", "Upsample")
+# The region is of tf_crop_and_resize, the others are of mode cubic; nearest_mode is read where it counts.
+_OF_OTHER_MODES = ("cubic_coeff_a", "extrapolation_value", "nearest_mode", 1)
+
+
+@imports("Resize", "Upsample", ignores=_OF_OTHER_MODES)
 def resize(s: Step) -> None:
     """Rows and columns of an image, to the nearest pixel or bilinear."""
     x = s.image(0)
@@ -98,11 +102,15 @@ def resize(s: Step) -> None:
     rule = "asymmetric" if old else s.node.text("coordinate_transformation_mode", "half_pixel")
     mode = s.node.text("mode", "nearest")
     try:
-        if mode == "nearest":
-            rounding = "floor" if old else s.node.text("nearest_mode", "round_prefer_floor")
+        if size == x.shape[1:3] and mode in ("nearest", "linear"):  # a copy in ONNX Runtime, whatever scales and rule
+            s.emit("reshape", [s.value(0)], Reshape(s.value(0).shape))
+        elif mode == "nearest":
+            rounding = "" if old else s.node.text("nearest_mode", "round_prefer_floor")
             rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
             s.emit_image("resize_nearest", [x], ResizeNearest(rows, columns), rank=4)
-        elif mode in ("linear", "bilinear") and not s.node.int_("antialias", 0):
+        elif mode in ("linear", "bilinear"):
+            if s.node.int_("antialias", 0):
+                raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
             s.emit_image("resize_bilinear", [x], ResizeBilinear(taps[0], taps[1]), rank=4)
         else:
@@ -113,29 +121,50 @@ def resize(s: Step) -> None:
 
 def _sizes(s: Step, x: Value) -> tuple[Pair, tuple[float, float]]:
     """(new height and width, their scales)."""
-    sizes = 3 if s.node.op == "Resize" and s.opset >= 11 else None
-    if sizes is not None and s.has(sizes):
-        wanted = s.numbers(sizes)
-        scales = [n / size for n, size in zip(wanted, x.shape, strict=False)]
+    axes = _resized_axes(s, len(x.shape))
+    own = [x.shape[k] for k in axes]
+    recent = s.node.op == "Resize" and s.opset >= 11
+    if recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size):
+        wanted = list(s.numbers(3))
+        scales = [n / size for n, size in zip(wanted, own, strict=False)]
     else:
-        array = s.weights(2 if sizes is not None else 1)
-        scales = [float(v) for v in array.reshape(-1)]
-        wanted = tuple(math.floor(size * v) for size, v in zip(x.shape, scales, strict=False))
-    if len(wanted) != 4 or wanted[:2] != x.shape[:2] or min(wanted) < 1 or min(scales) <= 0:
-        raise TinycError(f"{list(x.shape)} cannot be resized to {list(wanted)}: only rows and columns change", s.where)
-    return Pair(wanted[2], wanted[3]), (scales[2], scales[3])
+        scales = [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
+        if not all(0 < v * size <= MAX_ELEMENTS for v, size in zip(scales, own, strict=False)):
+            raise TinycError(f"{list(x.shape)} cannot be resized by {scales}", s.where)
+        wanted = [resized_onnx(size, v) for size, v in zip(own, scales, strict=False)]
+    sizes, factors = list(x.shape), [1.0] * len(x.shape)
+    if len(wanted) != len(axes):
+        raise TinycError(f"{len(wanted)} sizes or scales for {len(axes)} axes", s.where)
+    for k, size, factor in zip(axes, wanted, scales, strict=True):
+        sizes[k], factors[k] = size, factor
+    if tuple(sizes[:2]) != x.shape[:2] or min(sizes) < 1:
+        raise TinycError(f"{list(x.shape)} cannot be resized to {sizes}: only rows and columns change", s.where)
+    return Pair(sizes[2], sizes[3]), (factors[2], factors[3])
+
+
+def _resized_axes(s: Step, rank: int) -> list[int]:
+    """The axes that sizes or scales are for."""
+    given = s.node.ints("axes")
+    axes = list(range(rank)) if given is None else [s.axis(axis, rank) for axis in given]
+    if len(set(axes)) < len(axes):
+        raise TinycError(f"axes {axes} name one twice", s.where)
+    return axes
 
 
 @imports("DepthToSpace", "SpaceToDepth")
 def move_blocks(s: Step) -> None:
     """As a reshape, a transpose and a reshape."""
     x, b = s.value(0), s.node.int_("blocksize", 0)
+    mode = s.node.text("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise TinycError(f"mode '{mode}'", s.where, "there are DCR and CRD")
     if len(x.shape) != 4 or b < 1:
         raise TinycError(f"blocks of {b}x{b} of {list(x.shape)}", s.where)
     n, c, h, w = x.shape
     if s.node.op == "SpaceToDepth":
-        wide, perm, shape = (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4), (n, c * b * b, h // b, w // b)
-    elif s.node.text("mode", "DCR") == "DCR":
+        wide, shape = (n, c, h // b, b, w // b, b), (n, c * b * b, h // b, w // b)
+        perm = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    elif mode == "DCR":
         wide, perm, shape = (n, b, b, c // b**2, h, w), (0, 3, 4, 1, 5, 2), (n, c // b**2, h * b, w * b)
     else:
         wide, perm, shape = (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3), (n, c // b**2, h * b, w * b)

@@ -11,7 +11,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.mul import Mul
 
 
-@imports("BatchNormalization")
+@imports("BatchNormalization", ignores=("momentum",))
 def batch_normalization(s: Step) -> None:
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, per axis 1, as x * factor + offset."""
     x = s.value(0)

@@ -24,7 +24,7 @@ def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
     return at, rounded_up(at, x) if s.node.int_("ceil_mode", 0) else at
 
 
-@imports("MaxPool")
+@imports("MaxPool", ignores=("storage_order",))  # of the second output
 def max_pool(s: Step) -> None:
     x = s.image(0)
     _, at = _windows(s, x.shape)

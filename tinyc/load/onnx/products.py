@@ -95,15 +95,14 @@ def _base(s: Step, y: Value) -> tuple[Value, float]:
 @imports("ReduceMax", "ReduceMin")
 def reduce_extremum(s: Step) -> None:
     """Axes are an attribute, since opset 18 an input. None means all axes, or nothing if so requested."""
-    x, axes = s.value(0), reduced(s, s.value(0))
+    x, axes, keep = s.value(0), reduced(s, s.value(0)), bool(s.node.int_("keepdims", 1))
     if axes is None:
         s.emit("reshape", [x], Reshape(x.shape))
     else:
-        keep = bool(s.node.int_("keepdims", 1))
         s.emit("reduce_extremum", [x], ReduceExtremum(axes, keep, s.node.op == "ReduceMax"))
 
 
-@imports("LayerNormalization")
+@imports("LayerNormalization", ignores=("stash_type",))  # float32 inside, whatever it says
 def layer_normalization(s: Step) -> None:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes from `axis` on, spelled out."""
     if any(s.node.outputs[1:]):

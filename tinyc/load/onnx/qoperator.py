@@ -14,6 +14,7 @@ from onnx import AttributeProto, helper
 
 from tinyc.errors import TinycError
 from tinyc.load.onnx.file import OnnxNode, as_node
+from tinyc.load.onnx.running import check_attributes
 
 MICROSOFT = "com.microsoft"
 _LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -22,8 +23,9 @@ _LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 class Spelled:
     """The nodes that take the place of one; their tensors are called after the node's output."""
 
-    def __init__(self, node: OnnxNode) -> None:
+    def __init__(self, node: OnnxNode, opset: int) -> None:
         self.node = node
+        self.opset = opset
         self.nodes: list[OnnxNode] = []
 
     def input(self, index: int) -> str:
@@ -84,6 +86,17 @@ def _binary(s: Spelled) -> None:
     s.integers(s.add(op, [s.reals(0, "a"), s.reals(3, "b")], "real"), 6)
 
 
+def _softmax(s: Spelled) -> None:
+    """The attribute `opset` says which Softmax it is: until 12 over all axes from `axis` on, since 13 along one."""
+    if (s.node.int_("opset", s.opset) < 13) != (s.opset < 13):
+        raise TinycError(
+            f"QLinearSoftmax of operator set {s.node.int_('opset', 0)} in a model of {s.opset}",
+            s.node.where,
+            "quantize the model again, from a float model of opset 13 or later",
+        )
+    s.integers(s.add("Softmax", [s.reals(0, "x")], "real", **s.attributes("axis")), 3)
+
+
 def _unary(s: Spelled) -> None:
     op = s.node.op.removeprefix("QLinear")
     s.integers(s.add(op, [s.reals(0, "x")], "real", **s.attributes("alpha", "axis", "axes", "keepdims")), 3)
@@ -121,7 +134,7 @@ SPELLINGS: Mapping[tuple[str, str], Callable[[Spelled], None]] = MappingProxyTyp
         (MICROSOFT, "QLinearMul"): _binary,
         (MICROSOFT, "QLinearSigmoid"): _unary,
         (MICROSOFT, "QLinearLeakyRelu"): _unary,
-        (MICROSOFT, "QLinearSoftmax"): _unary,
+        (MICROSOFT, "QLinearSoftmax"): _softmax,
         (MICROSOFT, "QLinearReduceMean"): _unary,
         (MICROSOFT, "QLinearAveragePool"): _pool,
         (MICROSOFT, "QLinearGlobalAveragePool"): _pool,
@@ -132,7 +145,7 @@ SPELLINGS: Mapping[tuple[str, str], Callable[[Spelled], None]] = MappingProxyTyp
 )
 
 
-def spelled_out(nodes: Iterable[OnnxNode]) -> tuple[OnnxNode, ...]:
+def spelled_out(nodes: Iterable[OnnxNode], opset: int) -> tuple[OnnxNode, ...]:
     """The nodes with every integer operator replaced. TinycError for one that asks for what the float one lacks."""
     found: list[OnnxNode] = []
     for node in nodes:
@@ -142,7 +155,8 @@ def spelled_out(nodes: Iterable[OnnxNode]) -> tuple[OnnxNode, ...]:
             continue
         if not node.outputs or not node.outputs[0]:
             raise TinycError("the node has no output", node.where)
-        spelled = Spelled(node)
+        spelled = Spelled(node, opset)
         spelling(spelled)
+        check_attributes(node, opset)
         found.extend(spelled.nodes)
     return tuple(found)

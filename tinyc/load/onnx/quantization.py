@@ -35,7 +35,8 @@ def _per_tensor(s: Step, scale: Array, zero: Array | None) -> tuple[float, int]:
     return float(scale.reshape(())), 0 if zero is None else int(zero.reshape(()))
 
 
-@imports("QuantizeLinear")
+# One scale for all has no axis and no blocks, whatever the attributes say; `saturate` is of float8.
+@imports("QuantizeLinear", ignores=("axis", "block_size", "output_dtype", "saturate"))
 def quantize_linear(s: Step) -> None:
     """To 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
     quantized when the model is loaded."""
@@ -59,7 +60,7 @@ def quantize_linear(s: Step) -> None:
     s.emit("quantize", [s.value(0)], Quantize(held, half_even=True), Quant((one,), (at - moved,)))
 
 
-@imports("DequantizeLinear")
+@imports("DequantizeLinear", ignores=("axis", "block_size", "output_dtype"))  # floats of any width are float32
 def dequantize_linear(s: Step) -> None:
     """Of computed int8, uint8 and int16; of constant integers of 4 to 32 bits, with one scale, one per index of
     an axis, or one per block."""

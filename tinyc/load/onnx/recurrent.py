@@ -68,7 +68,10 @@ class _Cell:
 Run = Callable[[_Cell, int, Value | None, Value | None], tuple[Value, Value | None]]
 
 
-@imports("LSTM")
+_IGNORED = ("activation_alpha", "activation_beta")  # no activation that is supported has them
+
+
+@imports("LSTM", ignores=_IGNORED)
 def lstm(s: Step) -> None:
     """Gates in the order i, o, f, c."""
     if s.node.int_("input_forget", 0) or s.node.float_("clip", 0.0) or s.has(7):
@@ -86,7 +89,7 @@ def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[V
     return cell.make("mul", [o, cell.act(2, new, "shown")], Mul(), "hidden"), new
 
 
-@imports("GRU")
+@imports("GRU", ignores=_IGNORED)
 def gru(s: Step) -> None:
     """Gates in the order z, r, h."""
     if s.node.float_("clip", 0.0):
@@ -134,7 +137,7 @@ def _zeros(cell: _Cell) -> Value:
     return cell.s.builder.add_const(f"{cell.s.node.outputs[0]}:zeros", np.zeros((1, cell.units), np.float32))
 
 
-@imports("RNN")
+@imports("RNN", ignores=_IGNORED)
 def rnn(s: Step) -> None:
     if s.node.float_("clip", 0.0):
         raise TinycError("RNN with a clip is not supported", s.where)
@@ -157,6 +160,10 @@ def _layer(s: Step, gates: int, run: Run, fold_bias: bool = False) -> None:
             "export the model with batch size 1 and layout 0",
         )
     steps, units = x.shape[0], r.shape[-1]
+    if s.node.int_("hidden_size", units) != units:
+        raise TinycError(
+            f"hidden_size {s.node.int_('hidden_size', units)} does not fit weights {list(r.shape)}", s.where
+        )
     directions = _directions(s)
     if w.shape != (len(directions), gates * units, x.shape[2]) or r.shape != (len(directions), gates * units, units):
         raise TinycError(f"weights {list(w.shape)} and {list(r.shape)} do not fit {list(x.shape)}", s.where)

@@ -31,7 +31,7 @@ def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
     nothing is to be done, if so requested."""
     given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
     rank = len(x.shape)
-    if not given and s.node.int_("noop_with_empty_axes", 0):
+    if s.node.int_("noop_with_empty_axes", 0) and not given:
         return None
     return tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
 
@@ -42,9 +42,8 @@ def reduce_sum(s: Step) -> None:
     x = s.value(0)
     axes, keep = reduced(s, x), bool(s.node.int_("keepdims", 1))
     if axes is None:
-        s.emit("reshape", [x], Reshape(x.shape))
-        return
-    if s.node.op == "ReduceSum":
+        _of_each(s, x)
+    elif s.node.op == "ReduceSum":
         s.emit("sum", [x], Sum(axes, keep))
     elif s.node.op == "ReduceL1":
         s.emit("sum", [s.insert("absolute", [x], Absolute(), "size")], Sum(axes, keep))
@@ -57,6 +56,18 @@ def reduce_sum(s: Step) -> None:
         s.emit("function", [s.insert("sum", [x], Sum(axes, keep), "sum")], Function("log"))
     else:
         _log_of_exponentials(s, x, axes, keep)
+
+
+def _of_each(s: Step, x: Value) -> None:
+    """A reduction of nothing still takes sizes, squares and logarithms."""
+    if s.node.op in ("ReduceL1", "ReduceL2"):
+        s.emit("absolute", [x], Absolute())
+    elif s.node.op == "ReduceSumSquare":
+        s.emit("mul", [x, x], Mul())
+    elif s.node.op == "ReduceLogSum":
+        s.emit("function", [x], Function("log"))
+    else:
+        s.emit("reshape", [x], Reshape(x.shape))
 
 
 def _log_of_exponentials(s: Step, x: Value, axes: tuple[int, ...], keep: bool) -> None:
@@ -151,7 +162,7 @@ def instance_normalization(s: Step) -> None:
     _scaled(s, standardized(s, x, tuple(range(2, len(x.shape))), s.node.float_("epsilon", 1e-5)), x.shape)
 
 
-@imports("GroupNormalization")
+@imports("GroupNormalization", ignores=("stash_type",))
 def group_normalization(s: Step) -> None:
     """As InstanceNormalization, over groups of channels. Before opset 21 scale and bias are per group."""
     x, groups = s.value(0), s.node.int_("num_groups", 0)
@@ -177,7 +188,7 @@ def mean_variance_normalization(s: Step) -> None:
     s.emit("reshape", [normal], Reshape(normal.shape))
 
 
-@imports("RMSNormalization")
+@imports("RMSNormalization", ignores=("stash_type",))
 def root_mean_square_normalization(s: Step) -> None:
     """scale * x / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, spelled out."""
     x = s.value(0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import onnx
+from onnx import AttributeProto
 
 from tinyc.errors import TinycError
+from tinyc.load.looked import not_understood
 from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.folding import FOLDABLE, fold
-from tinyc.load.onnx.importing import IMPORTERS, Builder, FollowUpError, Importer, Step, imports
+from tinyc.load.onnx.importing import IGNORED, IMPORTERS, Builder, FollowUpError, Importer, Step, imports
 from tinyc.ops.reshape import Reshape
 
 
@@ -15,8 +17,11 @@ def import_node(builder: Builder, node: OnnxNode) -> None:
     """Add what the node computes to the graph, or remember it as a constant. TinycError where it cannot be imported,
     FollowUpError where it reads what could not."""
     if not fold(builder, node):
-        _importer(node)(Step(builder, node))
+        step = Step(builder, node)
+        _importer(node)(step)
+        _check_inputs(step)
         _check_outputs(builder, node)
+    check_attributes(node, builder.file.opset)
 
 
 def _importer(node: OnnxNode) -> Importer:
@@ -38,6 +43,35 @@ def _importer(node: OnnxNode) -> Importer:
     raise TinycError(f"operator {name} is not supported", node.where, hint)
 
 
+def _check_inputs(s: Step) -> None:
+    """What the importer has not looked at must mean nothing to it."""
+    for index, name in enumerate(s.node.inputs):
+        if name and index not in s.looked_at and index not in IGNORED[s.node.op]:
+            raise not_understood(f"it has an input {index} ('{name}')", s.node.op, s.where)
+
+
+def check_attributes(node: OnnxNode, opset: int) -> None:
+    """Attributes that nobody has looked at must mean nothing, or have the value that the operator has without them."""
+    meaningless = IGNORED.get(node.op, frozenset()) if not node.domain else frozenset()
+    for name in node.attributes.unseen():
+        if name not in meaningless and not _is_default(node, name, opset):
+            raise not_understood(f"it has an attribute '{name}'", node.op, node.where)
+
+
+def _is_default(node: OnnxNode, name: str, opset: int) -> bool:
+    try:
+        known = onnx.defs.get_schema(node.op, opset, node.domain).attributes.get(name)
+    except onnx.defs.SchemaError:
+        return False
+    if known is None or known.default_value.type == AttributeProto.UNDEFINED:
+        return False
+    given = next(a for a in node.proto.attribute if a.name == name)
+    as_default = AttributeProto()
+    as_default.CopyFrom(given)
+    as_default.ClearField("doc_string")
+    return as_default.SerializeToString(deterministic=True) == known.default_value.SerializeToString(deterministic=True)
+
+
 def _check_outputs(builder: Builder, node: OnnxNode) -> None:
     """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
     if node.op == "If":
@@ -57,6 +91,7 @@ def if_(s: Step) -> None:
             s.where,
             "control flow is decided at run time; export the model without it (fixed shapes, no branches)",
         )
+    s.node.attributes.see(("then_branch", "else_branch"))
     branch = s.node.graph("then_branch" if condition.reshape(()) else "else_branch")
     if len(branch.output) != len(s.node.outputs):
         raise TinycError(f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)}", s.where)

@@ -21,8 +21,9 @@ from tinyc.ops.transpose import Transpose
 def reshape(s: Step) -> None:
     """0 copies a size of the input (unless allowzero), one -1 takes what is left."""
     x, wanted = s.value(0), list(s.numbers(1))
+    keep_zero = bool(s.node.int_("allowzero", 0))
     for axis, size in enumerate(wanted):
-        if size == 0 and not s.node.int_("allowzero", 0) and axis < len(x.shape):
+        if size == 0 and not keep_zero and axis < len(x.shape):
             wanted[axis] = x.shape[axis]
     known = math.prod(size for size in wanted if size != -1)
     if wanted.count(-1) == 1 and known > 0 and x.elements % known == 0:
@@ -68,6 +69,8 @@ def unsqueeze(s: Step) -> None:
     given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
     rank = len(x.shape) + len(given)
     new = {s.axis(axis, rank) for axis in given}
+    if len(new) < len(given):
+        raise TinycError(f"axes {list(given)} name one twice", s.where)
     sizes = iter(x.shape)
     s.emit("reshape", [x], Reshape(tuple(1 if k in new else next(sizes, 1) for k in range(rank))))
 

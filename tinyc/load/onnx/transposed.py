@@ -25,6 +25,9 @@ def conv_transpose(s: Step) -> None:
     if any(d != 1 for d in s.node.ints("dilations") or ()):
         raise TinycError("ConvTranspose with dilation is not supported", s.where, "train it without dilation")
     kernel = weights.shape[2:]
+    given = s.node.ints("kernel_shape")
+    if given is not None and given != kernel:
+        raise TinycError(f"kernel_shape {list(given)} does not fit weights {list(weights.shape)}", s.where)
     stride, pads, size = _geometry(s, kernel, x.shape[3 - len(kernel) : 3])
     if min(size) < 1 or math.prod(size) * weights.shape[1] * groups > MAX_ELEMENTS:
         raise TinycError(f"its output would have {'x'.join(map(str, size))} pixels", s.where)
@@ -50,7 +53,8 @@ def _geometry(
         raise TinycError(f"strides {list(stride)}, pads {list(pads)}, output_padding {list(extra)}", s.where)
     full = [stride[k] * (sizes[k] - 1) + kernel[k] + extra[k] for k in range(count)]
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = tuple(stride[k] * sizes[k] for k in range(count))
+        # A kernel smaller than the stride reaches less far than `sizes * stride`: ONNX Runtime adds nothing there.
+        wanted = tuple(min(stride[k] * sizes[k], full[k]) for k in range(count))
     if wanted is None:
         if auto == "VALID":
             return stride, (0,) * count, full

@@ -27,6 +27,7 @@ def window(s: Step, x: Shape, kernel: Sequence[int]) -> Window:
     pads = _numbers(s, "pads", 2 * count, 0)
     auto = s.node.text("auto_pad", "NOTSET")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
+        _check_same(s, sizes, kernel, strides, dilations)
         pads = _same(sizes, kernel, strides, dilations, upper=auto == "SAME_UPPER")
     elif auto == "VALID":
         pads = [0] * (2 * count)
@@ -69,6 +70,28 @@ def _same(
         before.append(small if upper else large)
         after.append(large if upper else small)
     return before + after
+
+
+_EXPLICIT = "export the model with explicit pads (and auto_pad NOTSET)"
+
+
+def _check_same(
+    s: Step, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> None:
+    """Refuse automatic padding where ONNX Runtime does not pad as the ONNX operator reference says.
+
+    It leaves the dilation of a pool out, and lets the padding of a stride beyond the kernel become negative: then the
+    first window of a convolution begins inside the image.
+    """
+    if max(dilations) > 1 and s.node.op != "Conv":
+        raise TinycError("auto_pad with dilations: runtimes do not agree on what it means", s.where, _EXPLICIT)
+    for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        if (-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size < -1:
+            raise TinycError(
+                f"auto_pad of {size} elements by a kernel of {k} and a stride of {stride}: runtimes do not agree on it",
+                s.where,
+                _EXPLICIT,
+            )
 
 
 def rounded_up(at: Window, x: Shape) -> Window:

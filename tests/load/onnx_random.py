@@ -1,0 +1,646 @@
+"""Nodes of every ONNX operator that tinyc imports, at random: sizes, attributes and their edges.
+
+A generator is a function of a random number generator; `GENERATORS` has one per operator. What it makes is legal ONNX
+in most draws; where ONNX Runtime itself refuses a draw there is nothing to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.random import Generator
+from onnx import TensorProto, helper
+
+from tests.load.onnx_models import build, op
+from tinyc.ir.graph import Array
+
+CHANNELS = (1, 2, 3, 7, 9)
+RECENT = (13, 17, 18, 19, 20, 21)
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node. args: a shape for a computed input, an array for a constant, None for an absent one."""
+
+    op: str
+    args: tuple[Shape | Array | None, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    opset: int = 17
+    outputs: int = 1
+    low: float = -3.0  # of the computed inputs
+    high: float = 3.0
+    nodes: tuple[onnx.NodeProto, ...] = ()  # in place of the one, where its result is no float
+
+    def model(self) -> onnx.ModelProto:
+        """The node as a model, its computed inputs x0, x1 ..., its outputs y, y1 ..."""
+        names, inputs, constants = [], {}, {}
+        for k, arg in enumerate(self.args):
+            names.append("-" if arg is None else f"x{k}" if isinstance(arg, tuple) else f"c{k}")
+            if isinstance(arg, tuple):
+                inputs[f"x{k}"] = arg
+            elif arg is not None:
+                constants[f"c{k}"] = arg
+        outputs = ["y", *(f"y{k}" for k in range(1, self.outputs))]
+        node = op(self.op, " ".join(names), " ".join(outputs), **self.attributes)
+        return build(self.nodes or [node], inputs, outputs, constants, self.opset, ir_version=10)
+
+    def feeds(self, rng: Generator) -> dict[str, Array]:
+        """Inputs; in every third a number is held exactly between the others, where roundings differ."""
+        shapes = {f"x{k}": arg for k, arg in enumerate(self.args) if isinstance(arg, tuple)}
+        made = {}
+        for name, shape in shapes.items():
+            x = rng.uniform(self.low, self.high, shape)
+            halves = np.round(2 * x) / 2
+            kept = (halves >= self.low) & (halves <= self.high) & (rng.random(shape) < 0.3)
+            made[name] = np.where(kept, halves, x).astype(np.float32)
+        return made
+
+
+def f32(r: Generator, *shape: int) -> Array:
+    return r.standard_normal(shape).astype(np.float32)
+
+
+def i64(*numbers: int) -> Array:
+    return np.array(numbers, np.int64)
+
+
+def pick(r: Generator, *choices: Any) -> Any:
+    return choices[int(r.integers(len(choices)))]
+
+
+def some(r: Generator, **attributes: Any) -> dict[str, Any]:
+    """Each attribute with the chance of two in three."""
+    return {name: value for name, value in attributes.items() if r.random() < 0.67}
+
+
+def shape_of(r: Generator, least: int = 1, most: int = 4) -> Shape:
+    return tuple(int(n) for n in r.integers(1, 6, int(r.integers(least, most + 1))))
+
+
+def image(r: Generator, channels: int, axes: int) -> Shape:
+    return (1, channels, *(int(n) for n in r.choice((1, 2, 3, 4, 5, 7, 8, 11), axes)))
+
+
+def ints(r: Generator, low: int, high: int, count: int) -> list[int]:
+    return [int(n) for n in r.integers(low, high + 1, count)]
+
+
+def sliding(r: Generator, axes: int) -> dict[str, Any]:
+    """Strides, dilations and padding of a window."""
+    given = some(r, strides=ints(r, 1, 5, axes), dilations=ints(r, 1, 3, axes))
+    how = pick(r, "none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET")
+    if how == "pads":
+        given["pads"] = ints(r, 0, 3, 2 * axes)
+    elif how != "none":
+        given["auto_pad"] = how
+    return given
+
+
+def conv(r: Generator) -> Case:
+    axes = pick(r, 1, 2, 2)
+    groups = pick(r, 1, 1, 2, 3, "all")
+    in_c = pick(r, *CHANNELS) if groups in (1, "all") else groups * pick(r, 1, 3)
+    groups = in_c if groups == "all" else groups
+    out_c, kernel = groups * pick(r, 1, 2, 3), ints(r, 1, 5, axes)
+    w = f32(r, out_c, in_c // groups, *kernel)
+    args = (image(r, in_c, axes), w, *((f32(r, out_c),) if r.random() < 0.5 else ()))
+    return Case("Conv", args, {**sliding(r, axes), **some(r, kernel_shape=kernel), "group": groups})
+
+
+def conv_transpose(r: Generator) -> Case:
+    axes = pick(r, 1, 2, 2)
+    groups, in_each, kernel = pick(r, 1, 1, 2, 3), pick(r, 1, 2, 3), ints(r, 1, 5, axes)
+    out_each = pick(r, 1, 2, 3)
+    x, strides = image(r, groups * in_each, axes), ints(r, 1, 4, axes)
+    given: dict[str, Any] = {"strides": strides, "group": groups, **some(r, kernel_shape=kernel)}
+    how = pick(r, "none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID", "output_shape")
+    if how == "pads":
+        given["pads"] = ints(r, 0, 2, 2 * axes)
+    elif how == "output_shape":
+        full = [s * (n - 1) + k for s, n, k in zip(strides, x[2:], kernel, strict=True)]
+        given["output_shape"] = [max(1, n + int(r.integers(-2, 2))) for n in full]
+        given |= some(r, auto_pad=pick(r, "SAME_UPPER", "SAME_LOWER", "NOTSET"))
+    elif how != "none":
+        given["auto_pad"] = how
+    if r.random() < 0.3:
+        given["output_padding"] = [int(r.integers(0, s)) for s in strides]
+    if r.random() < 0.15:
+        given["dilations"] = ints(r, 1, 2, axes)
+    bias = (f32(r, groups * out_each),) if r.random() < 0.5 else ()
+    return Case("ConvTranspose", (x, f32(r, groups * in_each, out_each, *kernel), *bias), given)
+
+
+def pool(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        axes = pick(r, 1, 2, 2)
+        kernel, given = ints(r, 1, 4, axes), sliding(r, axes)
+        if "pads" in given:
+            given["pads"] = [min(p, kernel[k % axes] - 1) for k, p in enumerate(given["pads"])]
+        given |= some(r, ceil_mode=pick(r, 0, 1))
+        if name == "AveragePool":
+            given |= some(r, count_include_pad=pick(r, 0, 1))
+        opset = pick(r, 11, 17, 19, 21)
+        if name == "AveragePool" and opset < 19:
+            given.pop("dilations", None)
+        return Case(name, (image(r, pick(r, *CHANNELS), axes),), {"kernel_shape": kernel, **given}, opset)
+
+    return draw
+
+
+def global_pool(name: str) -> Callable[[Generator], Case]:
+    return lambda r: Case(name, (image(r, pick(r, *CHANNELS), pick(r, 1, 2)),))
+
+
+def resize(r: Generator) -> Case:
+    x = image(r, pick(r, 1, 3), 2)
+    opset = pick(r, 10, 11, 13, 18, 19)
+    mode = pick(r, "nearest", "nearest", "linear")
+    rules = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
+    rules += ["half_pixel_symmetric"] if opset >= 19 else []
+    rules += ["tf_crop_and_resize"] if r.random() < 0.1 else []
+    given: dict[str, Any] = {"mode": mode}
+    if opset >= 11:
+        given |= some(r, coordinate_transformation_mode=pick(r, *rules))
+        given |= some(r, nearest_mode=pick(r, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
+        if r.random() < 0.1:
+            given |= {"exclude_outside": pick(r, 0, 1), "extrapolation_value": 0.5, "cubic_coeff_a": -0.5}
+    if opset >= 18 and r.random() < 0.1:
+        given |= some(
+            r, antialias=pick(r, 0, 1), keep_aspect_ratio_policy=pick(r, "stretch", "not_larger", "not_smaller")
+        )
+    scales = r.choice((0.1, 0.25, 0.3, 0.5, 0.6, 0.7, 0.9, 1.0, 1.1, 1.3, 1.5, 2.0, 2.3, 3.0, 10 / 3), 2)
+    whole = np.array([1, 1, *scales], np.float32)
+    sizes = i64(1, x[1], *(max(1, int(n * s)) for n, s in zip(x[2:], scales, strict=True)))
+    if opset == 10:
+        return Case("Resize", (x, whole), given, opset)
+    roi = f32(r, 8) if r.random() < 0.1 else None
+    if opset >= 18 and r.random() < 0.2:
+        given["axes"] = [2, 3]
+        whole, sizes = whole[2:], sizes[2:]
+        roi = None
+    no_scales = np.zeros(0, np.float32) if opset < 13 else None
+    if opset < 13 and roi is None:
+        roi = np.zeros(0, np.float32)
+    args = (x, roi, whole) if r.random() < 0.6 else (x, roi, no_scales, sizes)
+    return Case("Resize", args, given, opset)
+
+
+def upsample(r: Generator) -> Case:
+    scales = np.array([1, 1, *r.choice((1.0, 1.5, 2.0, 3.0, 2.3), 2)], np.float32)
+    return Case("Upsample", (image(r, 2, 2), scales), some(r, mode=pick(r, "nearest", "linear")), 9)
+
+
+def blocks(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        b, c = pick(r, 1, 2, 3), pick(r, 1, 2, 3)
+        h, w = ints(r, 1, 3, 2)
+        x = (1, c * b * b, h, w) if name == "DepthToSpace" else (1, c, h * b, w * b)
+        modes = some(r, mode=pick(r, "DCR", "CRD")) if name == "DepthToSpace" else {}
+        return Case(name, (x,), {"blocksize": b, **modes})
+
+    return draw
+
+
+def elementwise(
+    name: str, opset: int = 17, low: float = -3, high: float = 3, **attributes: Any
+) -> Callable[[Generator], Case]:
+    """attributes: name -> what it may be."""
+
+    def draw(r: Generator) -> Case:
+        given = some(r, **{key: pick(r, *values) for key, values in attributes.items()})
+        return Case(name, (shape_of(r),), given, opset, low=low)
+
+    return draw
+
+
+def binary(name: str, opset: int = 17, low: float = -3) -> Callable[[Generator], Case]:
+    """Of two computed tensors, or one and a constant; broadcast either way."""
+
+    def draw(r: Generator) -> Case:
+        shape = shape_of(r)
+        other = tuple(1 if r.random() < 0.3 else n for n in shape)[int(r.integers(0, len(shape))) :]
+        constant = r.uniform(0.5 if name == "Div" else -3, 3, other).astype(np.float32)
+        args = pick(r, (shape, other), (shape, constant), (constant, shape), (other, shape))
+        return Case(name, args, {}, opset, low=low)
+
+    return draw
+
+
+def variadic(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = shape_of(r)
+        others = [tuple(1 if r.random() < 0.3 else n for n in shape) for _ in range(int(r.integers(0, 3)))]
+        extra = (f32(r),) if r.random() < 0.3 and name in ("Max", "Min") else ()
+        return Case(name, (shape, *others, *extra))
+
+    return draw
+
+
+def reduction(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape, given = shape_of(r), some(r, keepdims=pick(r, 0, 1))
+        count = int(r.integers(0, len(shape) + 1))
+        axes = [int(k) - (len(shape) if r.random() < 0.3 else 0) for k in r.permutation(len(shape))[:count]]
+        opset = pick(r, 11, 13, 17, 18, 20)
+        args: tuple[Any, ...] = (shape,)
+        if opset >= 18 or (name == "ReduceSum" and opset >= 13):
+            args = (shape, i64(*axes)) if axes else (shape,)
+            given |= some(r, noop_with_empty_axes=pick(r, 0, 1))
+        elif axes:
+            given["axes"] = axes
+        low = 0.1 if name == "ReduceLogSum" else -3.0
+        return Case(name, args, given, opset, low=low)
+
+    return draw
+
+
+def arg_extremum(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = shape_of(r)
+        axis = int(r.integers(-len(shape), len(shape)))
+        return Case(name, (shape,), some(r, axis=axis, keepdims=pick(r, 0, 1), select_last_index=pick(r, 0, 1)))
+
+    return draw
+
+
+def along_axis(name: str, **attributes: Any) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = shape_of(r)
+        given = some(r, axis=int(r.integers(-len(shape), len(shape))))
+        given |= some(r, **{key: pick(r, *values) for key, values in attributes.items()})
+        return Case(name, (shape,), given, pick(r, 11, 13, 17) if name in ("Softmax", "LogSoftmax") else 17)
+
+    return draw
+
+
+def clip(r: Generator) -> Case:
+    lo, hi = np.sort(r.uniform(-2, 2, 2)).astype(np.float32)
+    if r.random() < 0.15:
+        lo, hi = hi, lo
+    opset = pick(r, 7, 11, 13)
+    if opset < 11:
+        return Case("Clip", (shape_of(r),), some(r, min=float(lo), max=float(hi)), opset)
+    return Case(
+        "Clip", (shape_of(r), pick(r, lo, None, np.float32(-np.inf)), pick(r, hi, None, np.float32(3.4e38))), {}, opset
+    )
+
+
+def gemm(r: Generator) -> Case:
+    rows, n, m = pick(r, 1, 1, 3), *ints(r, 1, 9, 2)
+    given = some(r, alpha=pick(r, 1.0, 0.5, -2.0), beta=pick(r, 1.0, 0.25, 0.0))
+    given |= some(r, transA=pick(r, 0, 1), transB=pick(r, 0, 1))
+    x = (n, rows) if given.get("transA") else (rows, n)
+    w = f32(r, m, n) if given.get("transB") else f32(r, n, m)
+    c = pick(r, None, (m,), (1, m), (rows, m), (1,), ())
+    bias: tuple[Any, ...] = () if c is None else (f32(r, *c) if r.random() < 0.7 or not c else c,)
+    return Case("Gemm", (x, w, *bias), given)
+
+
+def matmul(r: Generator) -> Case:
+    n, k, m = ints(r, 1, 6, 3)
+    batch = tuple(ints(r, 1, 3, pick(r, 0, 0, 1, 2)))
+    a, b = (*batch, n, k), (*(batch if r.random() < 0.5 else ()), k, m)
+    kind = pick(r, "weights", "left", "both", "vector")
+    if kind == "weights":
+        return Case("MatMul", (a, f32(r, k, m)))
+    if kind == "left":
+        return Case("MatMul", (f32(r, n, k), (k, m)))
+    if kind == "vector":
+        return Case("MatMul", ((k,), f32(r, k, m)))
+    return Case("MatMul", (a, b))
+
+
+def einsum(r: Generator) -> Case:
+    text, left, right = pick(
+        r,
+        ("bij,bjk->bik", "bij", "bjk"),
+        ("bij,bkj->bik", "bij", "bkj"),
+        ("ij,jk->ki", "ij", "jk"),
+        ("bhqd,bhkd->bhqk", "bhqd", "bhkd"),
+        ("i,j->ij", "i", "j"),
+        ("bi,bi->b", "bi", "bi"),
+    )
+    sizes = {c: int(r.integers(1, 5)) for c in "bhijkqd"}
+    a, b = (tuple(sizes[c] for c in letters) for letters in (left, right))
+    return Case("Einsum", (a, b if r.random() < 0.6 else f32(r, *b)), {"equation": text})
+
+
+def slice_(r: Generator) -> Case:
+    shape = tuple(n + 1 for n in shape_of(r))
+    count = int(r.integers(1, len(shape) + 1))
+    axes = [int(k) for k in r.permutation(len(shape))[:count]]
+    steps = [pick(r, 1, 1, 2, -1, -2, 3) for _ in axes]
+    spans = [(int(r.integers(-9, 1)), pick(r, 1, 2, 9, 2**31, -1)) for _ in axes]
+    starts = [first if step > 0 else last for (first, last), step in zip(spans, steps, strict=True)]
+    ends = [last if step > 0 else first - 2 for (first, last), step in zip(spans, steps, strict=True)]
+    signed = [k - len(shape) if r.random() < 0.3 else k for k in axes]
+    if r.random() < 0.2:
+        backward = [step < 0 for step in steps]
+        low = [e if b else s for s, e, b in zip(starts, ends, backward, strict=True)]
+        high = [s if b else e for s, e, b in zip(starts, ends, backward, strict=True)]
+        return Case("Slice", (shape,), {"starts": low, "ends": high, "axes": axes}, 9)
+    return Case("Slice", (shape, i64(*starts), i64(*ends), i64(*signed), i64(*steps)))
+
+
+def split(r: Generator) -> Case:
+    shape = list(shape_of(r))
+    axis = int(r.integers(0, len(shape)))
+    sizes = ints(r, 1, 3, pick(r, 2, 3))
+    opset = pick(r, 11, 13, 18)
+    given = some(r, axis=axis)
+    axis = given.get("axis", 0)
+    how = pick(r, "equal", "sizes")
+    if how == "sizes":
+        shape[axis] = sum(sizes)
+        if opset < 13:
+            return Case("Split", (tuple(shape),), {**given, "split": sizes}, opset, len(sizes))
+        return Case("Split", (tuple(shape), i64(*sizes)), given, opset, len(sizes))
+    shape[axis] = len(sizes) * 2 - (1 if opset == 18 and r.random() < 0.5 else 0)
+    if opset == 18:
+        given["num_outputs"] = len(sizes)
+    return Case("Split", (tuple(shape),), given, opset, len(sizes))
+
+
+def gather(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = int(r.integers(-len(shape), len(shape)))
+    n = shape[axis]
+    indices = r.integers(-n, n, tuple(ints(r, 1, 3, pick(r, 0, 1, 2)))).astype(np.int64)
+    return Case("Gather", (shape, np.asarray(indices)), {"axis": axis} if axis or r.random() < 0.5 else {})
+
+
+def concat(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = int(r.integers(-len(shape), len(shape)))
+    k = axis % len(shape)
+    parts = [(*shape[:k], int(n), *shape[k + 1 :]) for n in r.integers(1, 4, pick(r, 1, 2, 3))]
+    args = [f32(r, *p) if j and r.random() < 0.2 else p for j, p in enumerate(parts)]
+    return Case("Concat", tuple(args), {"axis": axis})
+
+
+def pad(r: Generator) -> Case:
+    shape = shape_of(r)
+    rank = len(shape)
+    mode = pick(r, "constant", "constant", "reflect", "edge", "wrap")
+    pads = ints(r, -1, 3, 2 * rank)
+    if mode in ("reflect", "wrap"):
+        pads = [min(p, shape[k % rank] - 1) for k, p in enumerate(pads)]
+    opset = pick(r, 10, 13, 18, 19)
+    opset = 19 if mode == "wrap" else opset
+    if opset == 10:
+        return Case("Pad", (shape,), {"pads": pads, "mode": mode, **some(r, value=1.5)}, opset)
+    value = pick(r, None, np.float32(1.5))
+    if opset >= 18 and r.random() < 0.3:
+        return Case("Pad", (shape, i64(pads[0], pads[rank]), value, i64(0)), {"mode": mode}, opset)
+    return Case("Pad", (shape, i64(*pads), value), {"mode": mode}, opset)
+
+
+def expand(r: Generator) -> Case:
+    shape = shape_of(r)
+    own = tuple(1 if r.random() < 0.5 else n for n in shape)
+    asked = tuple(1 if own[k] == n and r.random() < 0.5 else n for k, n in enumerate(shape))
+    return Case("Expand", (own, i64(*((2, *asked) if r.random() < 0.3 and len(asked) < 4 else asked))))
+
+
+def tile(r: Generator) -> Case:
+    shape = shape_of(r)
+    return Case("Tile", (shape, i64(*ints(r, 1, 3, len(shape)))))
+
+
+def reshape(r: Generator) -> Case:
+    shape = shape_of(r)
+    count = int(np.prod(shape))
+    wanted = pick(r, [-1], [1, -1], [0, -1], [count, 1], [1, 1, count])
+    return Case("Reshape", (shape, i64(*wanted)), some(r, allowzero=0))
+
+
+def flatten(r: Generator) -> Case:
+    shape = shape_of(r)
+    return Case("Flatten", (shape,), some(r, axis=int(r.integers(-len(shape), len(shape) + 1))))
+
+
+def squeeze(r: Generator) -> Case:
+    shape = tuple(pick(r, 1, 2, 3) for _ in range(4))
+    ones = [k - (4 if r.random() < 0.3 else 0) for k, n in enumerate(shape) if n == 1]
+    opset = pick(r, 11, 13)
+    if not ones or r.random() < 0.3:
+        return Case("Squeeze", (shape,), {}, opset)
+    return Case("Squeeze", (shape,), {"axes": ones}, opset) if opset < 13 else Case("Squeeze", (shape, i64(*ones)))
+
+
+def unsqueeze(r: Generator) -> Case:
+    shape = shape_of(r, 1, 2)
+    axes = [int(r.integers(0, len(shape) + 2)), -1]
+    if r.random() < 0.4:
+        return Case("Unsqueeze", (shape,), {"axes": axes}, 11)
+    return Case("Unsqueeze", (shape, i64(*axes)))
+
+
+def transpose(r: Generator) -> Case:
+    shape = shape_of(r)
+    return Case("Transpose", (shape,), some(r, perm=[int(k) for k in r.permutation(len(shape))]))
+
+
+def batch_norm(r: Generator) -> Case:
+    x = image(r, pick(r, *CHANNELS), pick(r, 1, 2))
+    c = x[1]
+    variance = r.uniform(0.01, 2, c).astype(np.float32)
+    return Case(
+        "BatchNormalization", (x, f32(r, c), f32(r, c), f32(r, c), variance), some(r, epsilon=1e-3, momentum=0.5)
+    )
+
+
+def layer_norm(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = tuple(n + 1 for n in shape_of(r))
+        axis = int(r.integers(-len(shape), len(shape)))
+        given = {"axis": axis, **some(r, epsilon=pick(r, 1e-5, 1e-2), stash_type=1)}
+        inner = shape[axis:]
+        bias = (f32(r, *inner),) if name == "LayerNormalization" and r.random() < 0.6 else ()
+        return Case(name, (shape, f32(r, *inner), *bias), given, 17 if name == "LayerNormalization" else 23)
+
+    return draw
+
+
+def group_norm(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        groups = pick(r, 1, 2, 3)
+        c = groups * pick(r, 1, 2, 3) if name == "GroupNormalization" else pick(r, *CHANNELS)
+        x = (1, c, *ints(r, 2, 5, pick(r, 1, 2)))
+        given = some(r, epsilon=pick(r, 1e-5, 1e-2))
+        if name == "GroupNormalization":
+            given |= {"num_groups": groups}
+        return Case(name, (x, f32(r, c), f32(r, c)), given, 21 if name == "GroupNormalization" else 17)
+
+    return draw
+
+
+def mean_variance(r: Generator) -> Case:
+    return Case("MeanVarianceNormalization", ((1, 3, 4, 5),), some(r, axes=pick(r, [0, 2, 3], [1, 2, 3], [2, 3])))
+
+
+def prelu(r: Generator) -> Case:
+    x = image(r, pick(r, *CHANNELS), 2)
+    return Case("PRelu", (x, f32(r, *pick(r, (1,), (x[1], 1, 1), (x[3],), x[1:]))))
+
+
+def power(r: Generator) -> Case:
+    exponent = pick(r, 1.0, 2.0, 3.0, 0.5, -1.0, -0.5, 1.7, 0.0)
+    return Case("Pow", (shape_of(r), np.float32(exponent)), {}, low=0.1)
+
+
+def cast(r: Generator) -> Case:
+    return Case("Cast", (shape_of(r),), {"to": pick(r, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64)})
+
+
+def recurrent(name: str, gates: int) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        steps, wide, units = ints(r, 1, 4, 3)
+        direction = pick(r, "forward", "reverse", "bidirectional")
+        d = 2 if direction == "bidirectional" else 1
+        given = {"hidden_size": units, **some(r, direction=direction)}
+        d = d if "direction" in given else 1
+        if r.random() < 0.4:
+            one = {"LSTM": 3, "GRU": 2, "RNN": 1}[name]
+            given["activations"] = [pick(r, "Sigmoid", "Tanh", "Relu") for _ in range(one * d)]
+        if name == "GRU":
+            given |= some(r, linear_before_reset=pick(r, 0, 1))
+        if r.random() < 0.1:
+            given["clip"] = 0.5
+        bias = f32(r, d, 2 * gates * units) if r.random() < 0.6 else None
+        first = f32(r, d, 1, units) if r.random() < 0.4 else None
+        cell = (f32(r, d, 1, units) if r.random() < 0.4 else None,) if name == "LSTM" else ()
+        x = (steps, 1, wide)
+        args = (x, f32(r, d, gates * units, wide), f32(r, d, gates * units, units), bias, None, first, *cell)
+        return Case(name, args, given, 14, 3 if name == "LSTM" else 2)
+
+    return draw
+
+
+def comparison(name: str) -> Callable[[Generator], Case]:
+    """Two tensors compared (a third with them, if `name` joins conditions), and the result as a choice."""
+    joins = name in ("And", "Or")
+
+    def draw(r: Generator) -> Case:
+        case = binary(name)(r)
+        names = [f"x{k}" if isinstance(arg, tuple) else f"c{k}" for k, arg in enumerate(case.args)]
+        kind = pick(r, "Equal", "Greater", "Less") if joins or name in ("Not", "Where") else name
+        nodes = [op(kind, " ".join(names), "is")]
+        if joins:
+            nodes += [op("Greater", f"{names[1]} {names[0]}", "also"), op(name, "is also", "both")]
+        elif name == "Not":
+            nodes.append(op("Not", "is", "both"))
+        nodes.append(op("Where", f"{nodes[-1].output[0]} {names[0]} {names[1]}", "y"))
+        return Case(name, case.args, nodes=tuple(nodes))
+
+    return draw
+
+
+def cast_like(r: Generator) -> Case:
+    return Case("CastLike", (shape_of(r), pick(r, f32(r, 1), i64(1))), {}, 19)
+
+
+def branch(r: Generator) -> Case:
+    graphs = [
+        helper.make_graph([op(name, "x0", "made")], name, [], [helper.make_empty_tensor_value_info("made")])
+        for name in ("Neg", "Relu")
+    ]
+    condition = np.array(bool(r.integers(2)))
+    node = op("If", "c1", "y", then_branch=graphs[0], else_branch=graphs[1])
+    return Case("If", (shape_of(r), condition), nodes=(node,))
+
+
+def quantized(name: str) -> Callable[[Generator], Case]:
+    """Of a computed tensor, or of weights."""
+
+    def draw(r: Generator) -> Case:
+        kind = pick(r, np.int8, np.uint8, np.int16, np.uint16)
+        limits = np.iinfo(kind)
+        zero = np.array(pick(r, limits.min, limits.max, 0, (limits.min + limits.max + 1) // 2), kind)
+        scale = np.float32(pick(r, 2.0**-7, 1e-3, 0.5, 0.03))
+        axis = {"axis": 0} if r.random() < 0.3 else {}
+        nodes = (
+            op("QuantizeLinear", "x0 c1 c2", "q", **axis),
+            op("DequantizeLinear", "q c1 c2", "real", **axis),
+            op("Relu", "real", "above"),
+            op("QuantizeLinear", "above c1 c2", "y", **axis),
+        )
+        return Case(name, (shape_of(r), np.asarray(scale), zero), opset=21, nodes=nodes)
+
+    return draw
+
+
+GENERATORS: dict[str, Callable[[Generator], Case]] = {
+    **{name: binary(name) for name in ("Add", "Sub", "Mul")},
+    "Div": binary("Div", low=0.3),
+    **{name: variadic(name) for name in ("Max", "Min", "Sum", "Mean")},
+    **{
+        name: elementwise(name)
+        for name in ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Identity", "Neg", "Relu", "Round")
+    },
+    **{name: elementwise(name) for name in ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Tanh")},
+    "Mish": elementwise("Mish", 18),
+    **{name: elementwise(name, low=0.1) for name in ("Log", "Sqrt", "Reciprocal")},
+    "Celu": elementwise("Celu", alpha=(0.5, 1.0, 2.0)),
+    "Elu": elementwise("Elu", alpha=(0.5, 1.0, 2.0, -1.0)),
+    "Selu": elementwise("Selu", alpha=(1.67326319217681884765625, 1.5), gamma=(1.05070102214813232421875, 1.2)),
+    "ThresholdedRelu": elementwise("ThresholdedRelu", alpha=(0.5, 1.0, -1.0, 0.0)),
+    "LeakyRelu": elementwise("LeakyRelu", alpha=(0.0, 0.2, 1.0, 1.5, -0.5)),
+    "HardSigmoid": elementwise("HardSigmoid", alpha=(0.1, 0.5, -0.2), beta=(0.3, 0.6)),
+    "Gelu": elementwise("Gelu", 20, approximate=("none", "tanh")),
+    "Swish": elementwise("Swish", 24, alpha=(0.5, 1.0, 1.702)),
+    "Dropout": lambda r: Case("Dropout", (shape_of(r),), some(r, seed=3)),
+    **{
+        name: reduction(name)
+        for name in ("ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum")
+    },
+    **{name: reduction(name) for name in ("ReduceLogSumExp", "ReduceMax", "ReduceMin")},
+    **{name: arg_extremum(name) for name in ("ArgMax", "ArgMin")},
+    **{name: along_axis(name) for name in ("Softmax", "LogSoftmax")},
+    "LpNormalization": along_axis("LpNormalization", p=(1, 2)),
+    "Conv": conv,
+    "ConvTranspose": conv_transpose,
+    **{name: pool(name) for name in ("MaxPool", "AveragePool")},
+    **{name: global_pool(name) for name in ("GlobalMaxPool", "GlobalAveragePool")},
+    "Resize": resize,
+    "Upsample": upsample,
+    **{name: blocks(name) for name in ("DepthToSpace", "SpaceToDepth")},
+    "Clip": clip,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    "Einsum": einsum,
+    "Slice": slice_,
+    "Split": split,
+    "Gather": gather,
+    "Concat": concat,
+    "Pad": pad,
+    "Expand": expand,
+    "Tile": tile,
+    "Reshape": reshape,
+    "Flatten": flatten,
+    "Squeeze": squeeze,
+    "Unsqueeze": unsqueeze,
+    "Transpose": transpose,
+    "BatchNormalization": batch_norm,
+    "LayerNormalization": layer_norm("LayerNormalization"),
+    "RMSNormalization": layer_norm("RMSNormalization"),
+    **{name: group_norm(name) for name in ("InstanceNormalization", "GroupNormalization")},
+    "MeanVarianceNormalization": mean_variance,
+    "PRelu": prelu,
+    "Pow": power,
+    "Cast": cast,
+    "CastLike": cast_like,
+    "If": branch,
+    **{name: comparison(name) for name in ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")},
+    **{name: comparison(name) for name in ("Not", "Or", "Where")},
+    **{name: quantized(name) for name in ("DequantizeLinear", "QuantizeLinear")},
+    "LSTM": recurrent("LSTM", 4),
+    "GRU": recurrent("GRU", 3),
+    "RNN": recurrent("RNN", 1),
+}
