@@ -102,6 +102,8 @@ FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
 ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m")
 BOOT2S = ("rp2040",)
+_MOST_LETTERS = 1 << 16  # of a board file; those that ship have some 3,000
+_MOST_DOTS = 40  # in a line of it
 
 
 def list_boards() -> tuple[Board, ...]:
@@ -138,13 +140,15 @@ def _read(file: Path) -> Board:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         hint = "`tinyc boards` lists the boards that tinyc knows; docs/boards.md describes a file of your own"
         raise TinycError(f"cannot read the board file: {reason}", Loc(str(file)), hint) from error
+    hint = "docs/boards.md has an example"
+    # What the reader of TOML takes for a key grows with the cube of its parts.
+    if len(text) > _MOST_LETTERS or any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise TinycError("this is no board file: it is too long, or has too many dots in a line", Loc(str(file)), hint)
     try:
         table = tomllib.loads(text)
     except RecursionError as error:
-        hint = "docs/boards.md has an example"
         raise TinycError("the board file is nested too deeply", Loc(str(file)), hint) from error
     except tomllib.TOMLDecodeError as error:
-        hint = "docs/boards.md has an example"
         raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
     return _board(Table(table, "", text, str(file)))
 

@@ -60,8 +60,8 @@ def c_comment(text: object) -> C:
     """Inside a block comment. ASCII, since a compiler may read other bytes in the encoding of its own locale; no star,
     so that no comment ends or begins; no backslash, so that no line goes on; no trigraph. Others are `<2a>`.
     """
-    made = "".join(letter if _plain(letter, "*\\") else f"<{ord(letter):x}>" for letter in _cut(str(text)))
-    return C(made.replace("??", "?<3f>"))
+    made = "".join(letter if _plain(letter, "*\\") else f"<{ord(letter):x}>" for letter in str(text))
+    return C(_cut(made.replace("??", "?<3f>")))
 
 
 def c_string(text: object) -> C:

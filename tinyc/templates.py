@@ -28,15 +28,12 @@ def render(template: str, values: Mapping[str, Any], filters: Mapping[str, Calla
     The last suffix but one says its language. It prints whole numbers, words and text of that language; ValueError
     for anything else, and for a value that was not given. filters: beside those of the language.
     """
-    environment = _environment(LANGUAGES[PurePath(template.removesuffix(".j2")).suffix])
-    if filters:
-        environment = environment.overlay()
-        environment.filters = {**environment.filters, **filters}
-    return environment.get_template(template).render(values)
+    language = LANGUAGES[PurePath(template.removesuffix(".j2")).suffix]
+    return _environment(language, tuple((filters or {}).items())).get_template(template).render(values)
 
 
 @functools.cache
-def _environment(language: type[Text]) -> jinja2.Environment:
+def _environment(language: type[Text], filters: tuple[tuple[str, Callable[..., Any]], ...]) -> jinja2.Environment:
     def printed(value: object) -> object:
         if isinstance(value, (jinja2.Undefined, language)) or escape.is_word(value):
             return value
@@ -50,5 +47,5 @@ def _environment(language: type[Text]) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(escape.FILTERS[language])
+    environment.filters.update({**escape.FILTERS[language], **dict(filters)})
     return environment

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -15,7 +18,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.test_cli import Ran, model, tinyc, write_model  # noqa: F401  fixtures
+from tests.hostile_names import FILE_NAMES, NO_CONTROL
 from tinyc.build import toolchain
+from tinyc.escape import visible
 from tinyc.ir.graph import Array
 
 # ruff: noqa: F811  fixtures are arguments too
@@ -224,3 +229,126 @@ def test_an_interrupted_build_leaves_nothing(model: Path, tmp_path: Path, number
     assert running.returncode == 128 + number
     assert said in ("interrupted\n", "terminated\n")
     assert not os.listdir(where)
+
+
+# --- names in everything that is written and printed ---
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of layers; layers, tensors, input, outputs and constants have hostile names."""
+    names = NO_CONTROL[::3]  # every kind of name; tests/unit/test_hostile_names.py has them all
+    x, y, w = names[0], names[1], names[2]
+    tensors = [x, *names[3:], y]
+    nodes = [helper.make_node("MatMul", [a, w], [b], a) for a, b in itertools.pairwise(tensors)]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in (x, y)]
+    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), w)
+    graph = helper.make_graph(nodes, names[4], [info[0]], [info[1]], [weights], doc_string=names[5])
+    opset = [helper.make_opsetid("", 17)]
+    made = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name=names[6], doc_string=names[7])
+    path = tmp_path_factory.mktemp("names") / "names.onnx"
+    onnx.save(made, path)
+    return path
+
+
+def printable(text: str) -> bool:
+    return text.replace("\n", "").isprintable()
+
+
+def test_hostile_names_through_a_build(tinyc, named: Path, tmp_path: Path) -> None:
+    """The library is proved, its C plain, and what is printed obeys no name."""
+    ran = tinyc("build", named, "-b", "host", "-o", tmp_path / "out", "-v")
+    assert ran.code == 0, ran.err
+    assert printable(ran.out)
+    assert printable(ran.err)
+    for file in (tmp_path / "out").rglob("*.[ch]"):
+        assert file.read_text(encoding="utf-8").isascii(), file
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["verify"]["mismatches"] == 0
+    assert tinyc("build", named, "-b", "host", "-o", tmp_path / "out", "--json").json == report | {
+        "folder": str(tmp_path / "out")
+    }
+
+
+def test_hostile_names_on_the_terminal(tinyc, named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No escape sequence comes from a name: those of colors are all that there are."""
+    monkeypatch.delenv("NO_COLOR")
+    for words in (["inspect", named], ["plan", named, "-b", "host"]):
+        ran = tinyc(*words, "--color", "always")
+        assert ran.code == 0, ran.err
+        assert printable(re.sub(r"\x1b\[[0-9;]*m", "", ran.out))
+        assert "\u202e" not in ran.out
+        assert tinyc(*words, "--json").json
+
+
+def test_hostile_names_in_pictures(tinyc, named: Path, tmp_path: Path) -> None:
+    """SVG of the arena and of the time, as XML with the elements of one with harmless names."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    plain = onnx.load(named)
+    harmless = {name: f"n{i}" for i, name in enumerate(NO_CONTROL)}
+    for node in plain.graph.node:
+        node.name = harmless[node.name]
+        node.input[:] = [harmless[name] for name in node.input]
+        node.output[:] = [harmless[name] for name in node.output]
+    for item in (*plain.graph.input, *plain.graph.output, *plain.graph.initializer):
+        item.name = harmless[item.name]
+    onnx.save(plain, tmp_path / "names.onnx")
+    found = []
+    for path in (named, tmp_path / "names.onnx"):
+        ran = tinyc("plan", path, "-b", "host", "--plot", tmp_path / "map.svg")
+        assert ran.code == 0, ran.err
+        pictures = ("--flamegraph", tmp_path / "time.svg", "--speedscope", tmp_path / "s")
+        ran = tinyc("profile", path, "-b", "cortex-m4", *pictures)
+        if "installed" in ran.err:
+            pytest.skip("no compiler or no emulator for Arm")
+        assert ran.code == 0, ran.err
+        json.loads((tmp_path / "s").read_text())
+        trees = [ElementTree.parse(tmp_path / f"{name}.svg") for name in ("map", "time")]
+        found.append([[element.tag for element in tree.iter()] for tree in trees])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["\n#define x", "a\rb", "\x1b[31m", "\0", "\u2028", "\x85", "\x7f"])
+@pytest.mark.parametrize("place", ["node", "tensor", "input", "constant"])
+def test_names_with_control_characters_are_refused(tinyc, tmp_path: Path, name: str, place: str) -> None:
+    x, c, w, node = (name if place == which else which for which in ("input", "tensor", "constant", "node"))
+    nodes = [helper.make_node("MatMul", [x, w], [c], node), helper.make_node("Relu", [c], ["y"])]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in (x, "y")]
+    graph = helper.make_graph(
+        nodes, "g", [info[0]], [info[1]], [numpy_helper.from_array(np.eye(3, dtype=np.float32), w)]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    ran = tinyc("inspect", tmp_path / "m.onnx")
+    explained(ran, f"a name in the model has control characters: '{visible(name)}'")
+    assert printable(ran.err)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "-Wl,--version",
+            "@file",
+            "a,b",
+            "$(touch x)",
+            "`touch x`",
+            "a'b",
+            'a"b',
+            "a;b",
+            "new\nline",
+            "\x1b[31m",
+            "\\",
+        ),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in FILE_NAMES),
+    ],
+)
+def test_hostile_names_of_files_and_folders(tinyc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Neither compiler nor emulator nor terminal takes a path for anything else."""
+    monkeypatch.chdir(tmp_path)
+    path = save(Path(f"{name}.onnx"), [helper.make_node("Relu", ["x"], ["y"])], {"y": [1, 3]})
+    ran = tinyc("build", "-b", "host", "-o", Path(name) / "out", "--", path)
+    assert ran.code == 0, ran.err
+    assert printable(ran.out)
+    assert printable(ran.err)
+    assert sorted(os.listdir()) == sorted([f"{name}.onnx", name])
+    assert json.loads((Path(name) / "out" / "report.json").read_text())["model"] == f"{name}.onnx"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,59 @@ def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str,
         load_board(file)
     assert message in caught.value.message
     assert str(caught.value.where) == f"{file}:{line_of(text, line)}"
+
+
+HOSTILE_TEXTS = [
+    (key, name)
+    for key in ("name", "core", "machine", "cpu")
+    for name in ("", " ", "x y", "*/ x", "-x", "x\n", "a/b", "../x", "$(x)", "é", "x" * 65, 'x"', "{x}", "a,b")
+] + [
+    ("description", "two\nlines"), ("description", "\u202e"), ("description", "\x1b[31m"), ("description", "x" * 201),
+    ("program", "/bin/sh"), ("program", "sh"), ("program", "qemu-system-arm -x"), ("program", "./qemu-system-arm"),
+    ("gcc", "-fplugin=x.so"), ("gcc", "@flags"), ("gcc", "-wrapper"), ("gcc", "-B."), ("gcc", "-specs=x"),
+    ("gcc", "-o"), ("gcc", "-Wl,-T,x"), ("gcc", "-include"), ("gcc", "-I/"), ("gcc", "-mllvm"), ("gcc", "-Dx=$(y)"),
+    ("gcc", "-fdump-tree-all"), ("gcc", "-target"), ("zig", "-fpass-plugin=x"), ("zig", "-Xclang"), ("zig", ""),
+    ("arguments", ["-bios", "x.bin"]), ("arguments", ["-chardev", "file,path=x"]), ("arguments", ["-bios"]),
+    ("arguments", ["-global", "x=y,z"]), ("arguments", ["-plugin", "x.so"]), ("arguments", ["none"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "text"), HOSTILE_TEXTS)
+def test_texts_that_are_not_for_a_board_to_say(tmp_path: Path, key: str, text: str | list[str]) -> None:
+    """They go into generated files and onto command lines: refused, with the line."""
+    found = re.search(rf"^{key} = .*", GOOD, re.MULTILINE)
+    old = found[0] if found else "[emulator.qemu]"
+    line = f"{key} = {json.dumps([text] if key in ('gcc', 'zig') else text)}"
+    file = write(tmp_path, GOOD.replace(old, line if found else f"{old}\n{line}"))
+    with pytest.raises(TinycError) as caught:
+        load_board(file)
+    assert f"{key}'" in caught.value.message
+    assert str(caught.value).replace("\n", "").isprintable()
+    assert re.fullmatch(rf"{re.escape(str(file))}:\d+", str(caught.value.where))
+    assert file.read_text().splitlines()[int(str(caught.value.where).rpartition(":")[2]) - 1] == line
+
+
+def test_flags_that_a_board_may_have(tmp_path: Path) -> None:
+    flags = [
+        "-mcpu=cortex-m4+nofp",
+        "-mno-unaligned-access",
+        "-fno-builtin",
+        "-DX=1",
+        "-target",
+        "arm-none-eabi",
+        "-EL",
+    ]
+    file = write(tmp_path, re.sub(r"^gcc = .*", f"gcc = {json.dumps(flags)}", GOOD, flags=re.MULTILINE))
+    assert load_board(file).cflags["gcc"] == tuple(flags)
+
+
+def test_nested_too_deeply(tmp_path: Path) -> None:
+    for text in ("x = " + "[" * 10_000, "x = " + "{a=" * 10_000, f"x = [\n{'[' * 10_000}"):
+        with pytest.raises(TinycError, match="nested too deeply"):
+            load_board(write(tmp_path, text))
+    for text in (".".join("a" * 50) + " = 1", f"[{'a . ' * 50}a]", "#\n" * 40_000):
+        with pytest.raises(TinycError, match="too long, or has too many dots"):
+            load_board(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("section", ["firmware", "memory", "cflags"])
