@@ -10,8 +10,9 @@ void tc_timer_open(void);
 /* Cycles since tc_timer_open. */
 uint64_t tc_timer_cycles(void);
 
-/* Cycles between two readings close to each other: on a Cortex-M of DWT, which no interrupt serves, where the core has
- * it and it counts; else of SysTick. An interval must be shorter than 2^32 cycles. */
+/* Cycles between two readings close to each other: of SysTick, or with TC_DWT of DWT. Only firmware for a machine that is
+ * known to have it is built so: elsewhere a mere look for DWT may fault, or make an emulator warn. An interval must be
+ * shorter than 2^32 cycles. */
 uint32_t tc_timer_stamp(void);
 
 #endif

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import toy
+from uarte import RATES, Uarte
 
 from tinyc.board import Board, list_boards, load_board
 from tinyc.build.compile import compile_library
@@ -17,7 +18,7 @@ from tinyc.build.device import build_device
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
-from tinyc.run.protocol import FrameReader, Info, Reply, parse_info
+from tinyc.run.protocol import Frame, FrameReader, Info, Reply, Request, encode, parse_info, parse_result
 from tinyc.run.unicorn import CPUS
 
 REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
@@ -41,7 +42,7 @@ UARTS = {
     "stm32f4": Registers(((0x00, 0xC0),), 0x04, (0x08,)),
     "stm32l4": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
     "stm32-lpuart": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
-    "nrf": Registers(((0x11C, 1), (0x108, 0)), 0x51C, (0x524,)),
+    "nrf": Registers((), -1, (0x524,)),  # Uarte
     "pl011": Registers(((0x18, 0),), 0x00, (0x24, 0x28)),
 }
 
@@ -49,7 +50,7 @@ UARTS = {
 def baud_of(kind: str, clock_hz: int, divisor: list[int]) -> float:
     """By the formula of the UART's manual."""
     if kind == "nrf":
-        return divisor[0] * 16e6 / 2**32
+        return RATES[divisor[0]]
     if kind == "pl011":
         return clock_hz / (16 * (divisor[0] + divisor[1] / 64))
     return clock_hz * (256 if kind == "stm32-lpuart" else 1) / divisor[0]
@@ -92,30 +93,58 @@ def ready_bits(board: Board) -> dict[int, tuple[int, int]]:
 
 
 def run_until_hello(board: Board, elf: Elf) -> Booted:
+    frames, written, memory = run_until(board, elf, 1)
+    return Booted(elf, parse_info(frames[0].payload), written, memory)
+
+
+def loaded(board: Board, elf: Elf, pages: set[int]) -> Any:
+    """A bare core with the board's memories, the firmware in them, and these pages of registers. It has no DWT: an
+    access to it faults."""
+    import unicorn  # noqa: PLC0415
+    from unicorn import arm_const  # noqa: PLC0415
+
+    assert board.memory is not None
+    assert board.unicorn is not None
+    cpu = getattr(arm_const, CPUS[board.unicorn.cpu])
+    engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
+    engine.mem_map(board.memory.flash_origin, board.memory.flash_bytes)
+    engine.mem_map(board.memory.ram_origin, board.memory.ram_bytes)
+    for page in {0xE000E000} | pages:
+        engine.mem_map(page, PAGE)
+    for segment in elf.segments:
+        engine.mem_write(segment.load, segment.data)
+    return engine
+
+
+def run_until(
+    board: Board, elf: Elf, count: int, requests: bytes = b""
+) -> tuple[list[Frame], list[tuple[int, int]], dict[int, int]]:
+    """Runs firmware until it has sent `count` frames: these, what it wrote to registers, and registers of the core.
+    requests: what comes over the line, which only the UARTE here receives."""
     import unicorn  # noqa: PLC0415
     from unicorn import arm_const  # noqa: PLC0415
 
     assert board.memory is not None
     assert board.uart is not None
-    assert board.unicorn is not None
     registers = UARTS[board.uart.kind]
-    cpu = getattr(arm_const, CPUS[board.unicorn.cpu])
-    engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
-    engine.mem_map(board.memory.flash_origin, board.memory.flash_bytes)
-    engine.mem_map(board.memory.ram_origin, board.memory.ram_bytes)
-    system = {0xE0001000, 0xE000E000}
     used = {step.address // PAGE * PAGE for step in board.setup} | {board.uart.base // PAGE * PAGE}
-    for page in system | used:
-        engine.mem_map(page, PAGE)
-    for segment in elf.segments:
-        engine.mem_write(segment.load, segment.data)
+    engine = loaded(board, elf, used)
     answers = {board.uart.base + offset: (0xFFFFFFFF, value) for offset, value in registers.state} | ready_bits(board)
     written: list[tuple[int, int]] = []
     reader = FrameReader()
-    hello: list[Info] = []
+    frames: list[Frame] = []
+    ram = range(board.memory.ram_origin, board.memory.ram_origin + board.memory.ram_bytes)
+    uarte = Uarte(ram, lambda at, size: bytes(engine.mem_read(at, size)), engine.mem_write, requests)
+
+    def is_uarte(address: int) -> bool:
+        assert board.uart is not None
+        return board.uart.kind == "nrf" and address // PAGE == board.uart.base // PAGE
 
     def on_read(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
-        if address in answers:
+        if is_uarte(address):
+            engine.mem_write(address, uarte.read(address % PAGE).to_bytes(4, "little"))
+            take(uarte.sent)
+        elif address in answers:
             bits, ready = answers[address]
             held = int.from_bytes(engine.mem_read(address, 4), "little")
             engine.mem_write(address, (held & ~bits | ready).to_bytes(4, "little"))
@@ -123,12 +152,18 @@ def run_until_hello(board: Board, elf: Elf) -> Booted:
     def on_write(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
         assert size == 4, "registers are words"
         if address == board.uart.base + registers.send:  # type: ignore[union-attr]
-            for frame in reader.feed(bytes([value & 0xFF])):
-                assert frame.type == Reply.INFO
-                hello.append(parse_info(frame.payload))
-                engine.emu_stop()
+            take(bytearray([value & 0xFF]))
         else:
             written.append((address, value & 0xFFFFFFFF))
+        if is_uarte(address):
+            uarte.write(address % PAGE, value & 0xFFFFFFFF)
+
+    def take(sent: bytearray) -> None:
+        for frame in reader.feed(bytes(sent)):
+            frames.append(frame)
+            if len(frames) == count:
+                engine.emu_stop()
+        sent.clear()
 
     for page in used:
         engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=page, end=page + PAGE - 1)
@@ -137,9 +172,10 @@ def run_until_hello(board: Board, elf: Elf) -> Booted:
     stack, entry = (int.from_bytes(engine.mem_read(vectors + at, 4), "little") for at in (0, 4))
     engine.reg_write(arm_const.UC_ARM_REG_SP, stack)
     engine.emu_start(entry | 1, 0xDFFFFFFE, count=5_000_000)
-    assert hello, "no hello"
+    assert len(frames) == count, f"{len(frames)} frames"
+    assert frames[0].type == Reply.INFO, "no hello"
     core = {a: int.from_bytes(engine.mem_read(a, 4), "little") for a in (VTOR, CPACR, SYST_CSR)}
-    return Booted(elf, hello[0], written, core)
+    return frames, written, core
 
 
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
@@ -197,3 +233,15 @@ def test_the_core_is_set_up(boot: Any, name: str) -> None:
         assert booted.memory[VTOR] == vectors
     assert booted.memory[CPACR] == (0xF << 20 if "fpu" in board.isa else 0)
     assert booted.memory[SYST_CSR] == 7
+
+
+@pytest.mark.parametrize("name", ["nrf52840-dk", pytest.param("arduino-nano-33-ble", marks=pytest.mark.slow)])
+def test_it_serves_requests_by_dma(boot: Any, name: str) -> None:
+    """Over a UARTE that refuses whatever the specification, or Renode's stock platform, does not have."""
+    inputs = toy.inputs(3)
+    requests = encode(Request.INFO) + b"".join(encode(Request.RUN, b"".join(tensors)) for tensors in inputs)
+    frames, _, _ = run_until(load_board(name), boot(name, "gcc").elf, 5, requests)
+    assert [frame.type for frame in frames] == [Reply.INFO, Reply.INFO, Reply.RESULT, Reply.RESULT, Reply.RESULT]
+    results = [parse_result(frame.payload) for frame in frames[2:]]
+    assert [result.outputs for result in results] == [b"".join(toy.reference(t).outputs) for t in inputs]
+    assert all(result.status == 0 and result.guards == 0 for result in results)

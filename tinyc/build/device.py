@@ -121,7 +121,12 @@ def build_vectors(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vectors.h").write_text(render("firmware/vectors.h.j2", {"vectors": inputs}), encoding="utf-8")
     uart = Uart("trivial", CONSOLE, 1)
-    defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_STAYS_WHEN_DONE": "1", "TC_WITHOUT_PROTECTION": "1"}
+    defines = {
+        "TC_MODEL_RUN": "tc_timed_run",
+        "TC_STAYS_WHEN_DONE": "1",
+        "TC_WITHOUT_PROTECTION": "1",
+        "TC_DWT": "1",  # the platform that tinyc describes to Renode has it
+    }
     harness = _uart_harness("vectors.c", board, uart, folder, defines, None)
     elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
     return elf
