@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -127,10 +127,21 @@ def make_map(
 ) -> MemoryMap:
     """A map from (node, operator, row) of each step and the tenants."""
     moments = []
-    for step, (node, op, row) in enumerate(steps):
-        held = [(t.at, t.end) for t in tenants if t.born <= step < t.dies]
+    for (node, op, row), alive in zip(steps, _alive(len(steps), tenants), strict=True):
+        held = [(t.at, t.end) for t in alive]
         moments.append(Moment(node, op, _covered(held), max((end for _, end in held), default=0), row))
     return MemoryMap(arena_bytes, lower_bound_bytes, tuple(moments), tuple(tenants))
+
+
+def _alive(steps: int, tenants: Sequence[Tenant]) -> Iterator[list[Tenant]]:
+    """What the arena holds in each step, in effort that grows with what it holds and not with all that it ever held."""
+    waiting = sorted(tenants, key=lambda t: t.born, reverse=True)
+    alive: list[Tenant] = []
+    for step in range(steps):
+        while waiting and waiting[-1].born <= step:
+            alive.append(waiting.pop())
+        alive = [t for t in alive if step < t.dies]
+        yield alive
 
 
 def _covered(spans: Sequence[tuple[int, int]]) -> int:

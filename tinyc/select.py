@@ -2,13 +2,13 @@
 
 Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against
 bytes of flash (PRICE), `size` asks for the least flash.
-Under a budget this is the multiple-choice knapsack problem (one item of each class, Sinha and Zoltners
-1979), solved here exactly up to FLASH_GRAIN by keeping the undominated sums.
+Under a budget this is the multiple-choice knapsack problem (`knapsack.py`), solved exactly up to FLASH_GRAIN; of
+graphs with hundreds of layers to within one exchange of kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from tinyc.board_parts import FlashTiming
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernels import Cost, Kernel
+from tinyc.knapsack import exact, greedy
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op, Site
@@ -24,6 +25,7 @@ from tinyc.timing.slow_flash import slowed
 Optimize = Literal["speed", "balanced", "size"]
 
 FLASH_GRAIN = 128  # bytes; sums are compared in these
+EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
 # Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
 PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
@@ -158,36 +160,20 @@ def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
             f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: shrink it, or raise the budget",
             exit_code=1,
         )
-    return _knapsack(classes, weight, goal.flash_bytes) or least
+    return _within(classes, weight, goal.flash_bytes) or least
 
 
 def _flash(choices: Sequence[Choice]) -> int:
     return sum(choice.cost.flash_bytes for choice in choices)
 
 
-def _knapsack(classes: Sequence[Sequence[Choice]], weight: Any, budget: int) -> list[Choice] | None:
+def _within(classes: Sequence[Sequence[Choice]], weight: Callable[[Choice], int], budget: int) -> list[Choice] | None:
     """The least total weight within the budget; None if rounding to grains leaves no solution."""
-    sums: list[tuple[int, int, tuple[Choice, ...]]] = [(0, 0, ())]  # flash in grains, weight, choices
-    limit = budget // FLASH_GRAIN
-    for options in classes:
-        grown = [
-            (flash + -(-choice.cost.flash_bytes // FLASH_GRAIN), total + weight(choice), (*taken, choice))
-            for flash, total, taken in sums
-            for choice in options
-        ]
-        sums = _undominated([entry for entry in grown if entry[0] <= limit])
-    return list(min(sums, key=lambda entry: entry[1])[2]) if sums else None
-
-
-def _undominated(
-    entries: list[tuple[int, int, tuple[Choice, ...]]],
-) -> list[tuple[int, int, tuple[Choice, ...]]]:
-    """Entries that no other one beats in both flash and weight."""
-    kept: list[tuple[int, int, tuple[Choice, ...]]] = []
-    for entry in sorted(entries, key=lambda entry: entry[:2]):
-        if not kept or entry[1] < kept[-1][1]:
-            kept.append(entry)
-    return kept
+    large = len(classes) > EXACT_UP_TO
+    grain = 1 if large else FLASH_GRAIN
+    items = [[(-(-choice.cost.flash_bytes // grain), weight(choice)) for choice in options] for options in classes]
+    taken = (greedy if large else exact)(items, budget // grain)
+    return None if taken is None else [options[i] for options, i in zip(classes, taken, strict=True)]
 
 
 def _no_kernel(node: Node, op: str, refused: list[tuple[str, str]]) -> TinycError:

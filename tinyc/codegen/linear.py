@@ -7,6 +7,8 @@ a half by the factor, which is kept times 2^8, and drops 16 bits of zeros.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.codegen.thumb import Asm, Work, naked_function
 from tinyc.kernels import Cost, Fetches, Special
 
@@ -50,6 +52,7 @@ def cost(shift: int, elements: int) -> Cost:
     return Cost(whole.instructions, flash, 0, whole.cycles, Fetches.around(16, flash - 16, whole.instructions))
 
 
+@lru_cache(maxsize=32)
 def _function(shift: int) -> tuple[Asm, Work, Work, Work]:
     """The assembly; what a call, a turn of the loop and an element of the rest execute.
 

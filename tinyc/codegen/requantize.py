@@ -214,28 +214,44 @@ def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:
     return np.where(exponent > 0, left, np.where(exponent < 0, rounded, mult))
 
 
+class Offsets:
+    """Which offsets serve every threshold, for one multiplier per channel after the other: all but the product with the
+    multiplier is computed once."""
+
+    def __init__(self, s: Scaling, steps: Steps) -> None:
+        goal = (steps.outputs << (32 + s.shift)[:, None]) - s.rounding
+        falls = bool(s.fall.any())
+
+        def line(acc: Int64s, asked: Bools, free: int) -> tuple[Int64s, Int64s]:
+            x = np.where(asked, acc << s.scale[:, None], 0)
+            start = goal + _WORD * s.fall[:, None] * (x < 0) if falls else goal
+            return np.where(asked, start, free), x
+
+        self._least = line(steps.reach, steps.has_reach, -_UNBOUNDED)
+        self._most = line(steps.below, steps.has_below, _UNBOUNDED + 1)
+
+    def interval(self, mult: Int64s) -> tuple[Int64s, Int64s]:
+        """(least, greatest) offset that serves every threshold; empty if least > greatest."""
+        (first, x), (last, x_below) = self._least, self._most
+        least = (first - x * mult[:, None]).max(axis=1, initial=-_UNBOUNDED)
+        greatest = (last - x_below * mult[:, None]).min(axis=1, initial=_UNBOUNDED + 1) - 1
+        return least, greatest
+
+
 def interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
     """(least, greatest) offset that serves every threshold; empty if least > greatest."""
-    goal = steps.outputs << (32 + s.shift)[:, None]
-
-    def need(acc: Int64s) -> Int64s:
-        x = acc << s.scale[:, None]
-        return goal - x * s.mult[:, None] + _WORD * s.fall[:, None] * (x < 0) - s.rounding
-
-    least = np.where(steps.has_reach, need(steps.reach), -_UNBOUNDED).max(axis=1, initial=-_UNBOUNDED)
-    greatest = np.where(steps.has_below, need(steps.below) - 1, _UNBOUNDED).min(axis=1, initial=_UNBOUNDED)
-    return least, greatest
+    return Offsets(s, steps).interval(s.mult)
 
 
 def best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
     """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
-    part, at = _rows(s, rows), _step_rows(steps, rows)
+    part, offsets = _rows(s, rows), Offsets(_rows(s, rows), _step_rows(steps, rows))
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
     left = np.maximum(part.mult - reach, 0)
     right = np.minimum(part.mult + reach, 2**31 - 1)
 
     def width(mult: Int64s) -> Int64s:
-        least, greatest = interval(replace(part, mult=mult), at)
+        least, greatest = offsets.interval(mult)
         return greatest - least
 
     while (right - left > 2).any():

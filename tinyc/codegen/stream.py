@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from tinyc.codegen.finish import GROUP, Finish, finish_packed, finish_wide
 from tinyc.codegen.requantize import Int64s
 from tinyc.codegen.weighted import fours as digits
 from tinyc.ops.windows import ConvParams
+
+T = TypeVar("T")
+PROOFS = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +33,15 @@ class Matrix:
 
     @classmethod
     def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
-        spare = -len(taps) % GROUP
-        padded = replace(
-            p,
-            attrs=None,
-            w=taps,
-            bias=np.pad(p.bias, (0, spare)),
-            mult=np.pad(p.mult, (0, spare)),
-            shift=np.pad(p.shift, (0, spare), constant_values=-1),
-        )
-        wide = np.pad(taps.astype(np.int64), ((0, spare), (0, 0)))
+        padded, wide, spare = replace(p, attrs=None, w=taps), taps.astype(np.int64), -len(taps) % GROUP
+        if spare:
+            padded = replace(
+                padded,
+                bias=np.pad(p.bias, (0, spare)),
+                mult=np.pad(p.mult, (0, spare)),
+                shift=np.pad(p.shift, (0, spare), constant_values=-1),
+            )
+            wide = np.pad(wide, ((0, spare), (0, 0)))
         return cls(padded, wide, _digest(padded))
 
     def __eq__(self, other: object) -> bool:
@@ -57,13 +60,29 @@ def _digest(p: ConvParams) -> bytes:
     return found.digest()
 
 
-@lru_cache(maxsize=64)
+def remembered(prove: Callable[[Matrix], T]) -> Callable[[Matrix], T]:
+    """`prove` once for each layer, by content: selection, planner and lowering ask one after the other. Results are
+    remembered of PROOFS layers, their weights are not kept."""
+    known: dict[bytes, T] = {}
+
+    @wraps(prove)
+    def found(matrix: Matrix) -> T:
+        if matrix.digest not in known:
+            if len(known) >= PROOFS:
+                del known[next(iter(known))]
+            known[matrix.digest] = prove(matrix)
+        return known[matrix.digest]
+
+    return found
+
+
+@remembered
 def wide(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int16 weights; None if it cannot be."""
     return finish_wide(matrix.p, matrix.taps)
 
 
-@lru_cache(maxsize=64)
+@remembered
 def packed(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
     if (matrix.taps[0::2].min(initial=0)) < -127:
@@ -71,13 +90,13 @@ def packed(matrix: Matrix) -> Finish | None:
     return finish_packed(matrix.p, matrix.taps)
 
 
-@lru_cache(maxsize=64)
+@remembered
 def raised(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
     return digits.finish_raised(matrix.p, matrix.taps)
 
 
-@lru_cache(maxsize=64)
+@remembered
 def fours(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
     return digits.finish_fours(matrix.p, matrix.taps)

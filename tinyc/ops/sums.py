@@ -182,7 +182,7 @@ def int_ref(p: Sum, x0: Array, x1: Array) -> tuple[Array, ...]:
     return (p.run(x0, x1),)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1 << 14)  # every sum of a large model: selection, planner and lowering ask one after the other
 def linear_form(p: Sum) -> Linear | None:
     """A Linear with the same output for all 65,536 pairs of int8 inputs, or None if the search finds none.
 
@@ -241,8 +241,7 @@ def _search(p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, s
     slack = 2 * 2 * 128 * reach  # twice what the neighbourhood can move a sum
     i0, i1 = np.nonzero((least >= least.max() - slack) | (most <= most.min() + slack))
     least, most, x0, x1 = least[i0, i1], most[i0, i1], x[i0], x[i1]
-    near = range(-reach, reach + 1)
-    room, da, db = max(_room(least, most, da * x0 + db * x1, da, db) for da in near for db in near)
+    room, da, db = max(_room(least - da * x0, most - da * x0, x1, da, reach) for da in range(-reach, reach + 1))
     if room < 0:
         return None
     a, b = a0 + da, b0 + db
@@ -254,10 +253,14 @@ def _search(p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, s
 
 
 def _room(
-    least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], move: npt.NDArray[np.int64], da: int, db: int
+    least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], x1: npt.NDArray[np.int64], da: int, reach: int
 ) -> tuple[int, int, int]:
-    """(how many further values c may take, da, db); negative when there is none."""
-    return int((most - move).min() - (least - move).max()), da, db
+    """(how many further values c may take, da, db) for the best db, of equals the largest; negative: none."""
+    near = np.arange(-reach, reach + 1)
+    moves = near[:, None] * x1
+    rooms = (most - moves).min(axis=1) - (least - moves).max(axis=1)
+    best = len(near) - 1 - int(np.argmax(rooms[::-1]))
+    return int(rooms[best]), da, int(near[best])
 
 
 def has_linear_form(site: Site) -> bool:

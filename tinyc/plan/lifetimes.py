@@ -115,11 +115,9 @@ def _blocks(
     problem: Problem, order: Sequence[int], alive: Mapping[str, tuple[int, int]], hosts: Mapping[str, tuple[str, int]]
 ) -> tuple[Block, ...]:
     members: dict[str, list[Member]] = {}
+    known: dict[str, tuple[str, int]] = {}
     for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
-        root, at = name, 0
-        while root in hosts:
-            root, offset = hosts[root]
-            at += offset
+        root, at = _root(name, hosts, known)
         members.setdefault(root, []).append(Member(name, at, problem.sizes[name], *alive[name]))
     tensors = [Block(tuple(found), problem.align) for found in members.values()]
     tasks = [problem.tasks[index] for index in order]
@@ -129,6 +127,20 @@ def _blocks(
         if task.scratch_bytes
     ]
     return tuple(tensors + [Block((member,), problem.scratch_align, scratch=True) for member in scratch])
+
+
+def _root(name: str, hosts: Mapping[str, tuple[str, int]], known: dict[str, tuple[str, int]]) -> tuple[str, int]:
+    """The tensor at the end of the chain of hosts, and how far into it `name` starts; `known` remembers for the rest
+    of the chain."""
+    chain = []
+    while name in hosts and name not in known:
+        chain.append(name)
+        name = hosts[name][0]
+    root, at = known.get(name, (name, 0))
+    for member in reversed(chain):
+        at += hosts[member][1]
+        known[member] = root, at
+    return root, at
 
 
 def conflicts(

@@ -126,7 +126,7 @@ def assign_activations(
     has a bit to spare for what was not.
     TinycError if an operator without an integer form is in the graph.
     """
-    groups, fixed = Groups(graph), _fixed_values(graph)
+    groups, fixed, hides = Groups(graph), _fixed_values(graph), _hiding(graph)
     members: dict[str, list[str]] = {}
     for name in graph.values:
         members.setdefault(groups.of(name), []).append(name)
@@ -140,11 +140,13 @@ def assign_activations(
             continue
         rule = next((fixed[name] for name in names if name in fixed), None)
         if any(name in wide for name in names):
-            quant = _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax))
+            quant = (
+                _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax, hides))
+            )
         elif rule is not None:
             quant = Quant((rule.scale,), (rule.zero,))
         else:
-            quant = affine(*_range(graph, names, stats, minmax if set(names) & set(graph.inputs) else method))
+            quant = affine(*_range(graph, names, stats, minmax if set(names) & set(graph.inputs) else method, hides))
         quants.update(dict.fromkeys(names, quant))
     return quants
 
@@ -162,10 +164,15 @@ def symmetric_wide(lo: float, hi: float) -> Quant:
 _BELOW = 6.0  # exp(-6) is half a step of a softmax's output
 
 
-def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method) -> Range:
+def _hiding(graph: Graph) -> frozenset[str]:
+    """Constants that a choose takes for minus infinity."""
+    taken = {node.inputs[2] for node in graph.nodes if node.op == "choose"} & graph.consts.keys()
+    return frozenset(name for name in taken if graph.consts[name].min() < -HIDDEN)
+
+
+def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method, hides: frozenset[str]) -> Range:
     seen = [stats[name] for name in names if name in stats]
-    hidden = {node.inputs[2] for node in graph.nodes if node.op == "choose"} & graph.consts.keys() & set(names)
-    hidden = {name for name in hidden if graph.consts[name].min() < -HIDDEN}
+    hidden = hides.intersection(names)
     if hidden:  # minus infinity: a place so far below all others that a softmax makes nothing of it
         lo, hi = method(merged([one for one in seen if one.lo > -HIDDEN] or seen), "s8")
         lo -= _BELOW

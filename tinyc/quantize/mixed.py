@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
+from tinyc.knapsack import exact
 from tinyc.quantize.layerwise import layers
 
 Learn = Callable[[Mapping[str, int]], Graph]
@@ -78,27 +79,10 @@ def within(found: Sequence[Sensitivity], budget: int) -> dict[str, int]:
             hint="give a larger budget, or a smaller model",
             exit_code=1,
         )
-    sums: list[tuple[int, float, tuple[int, ...]]] = [(0, 0.0, ())]
-    spare = (budget - least) // _GRAIN
-    for layer in found:
-        more = -(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN)
-        grown = [
-            (used + (more if bits == 8 else 0), noise + (layer.noise if bits == 4 else 0.0), (*taken, bits))
-            for used, noise, taken in sums
-            for bits in _WIDTHS
-        ]
-        sums = _undominated([entry for entry in grown if entry[0] <= spare])
-    best = min(sums, key=lambda entry: entry[1])[2]
-    return {layer.layer: bits for layer, bits in zip(found, best, strict=True)}
-
-
-def _undominated(entries: list[tuple[int, float, tuple[int, ...]]]) -> list[tuple[int, float, tuple[int, ...]]]:
-    """Entries that no other one beats in both bytes and noise."""
-    kept: list[tuple[int, float, tuple[int, ...]]] = []
-    for entry in sorted(entries, key=lambda entry: entry[:2]):
-        if not kept or entry[1] < kept[-1][1]:
-            kept.append(entry)
-    return kept
+    items = [[(0, layer.noise), (-(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN), 0.0)] for layer in found]
+    taken = exact(items, (budget - least) // _GRAIN)
+    assert taken is not None  # 4 bits everywhere fit
+    return {layer.layer: _WIDTHS[i] for layer, i in zip(found, taken, strict=True)}
 
 
 def for_loss(found: Sequence[Sensitivity], learn: Learn, loss: Loss, most: float) -> dict[str, int]:

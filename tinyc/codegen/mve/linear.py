@@ -6,6 +6,8 @@ shift beyond 16 takes both narrowings: to int16, of which nothing is lost, then 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.codegen.mve.asm import VectorAsm
 from tinyc.codegen.thumb import Work, naked_function
 from tinyc.kernels import Cost, Special
@@ -48,6 +50,7 @@ def cost(shift: int, elements: int) -> Cost:
     return Cost(whole.instructions, 4 * len(asm.text()) + 16, 0, whole.cycles)
 
 
+@lru_cache(maxsize=32)
 def _function(shift: int) -> tuple[VectorAsm, Work, Work, Work]:
     """The assembly; what a call, a turn of the loop and four elements of the rest execute.
 

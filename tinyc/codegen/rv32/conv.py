@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.finish import Finish, finish_wide
 from tinyc.codegen.nibbles.portable import is_s8_w4
 from tinyc.codegen.scalar.conv import band_forms, by_lanes, groups_of, segment_of
-from tinyc.codegen.stream import Matrix
+from tinyc.codegen.stream import Matrix, remembered
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Scratch, Struct, buffered_flow
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import Fields
@@ -25,7 +23,7 @@ _CODE_BYTES, _DENSE_BYTES = 1900, 600  # of a kernel, shared by the layers
 ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
 
 
-@lru_cache(maxsize=64)
+@remembered
 def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
     """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if no way is proved."""
     found: tuple[Finish, int] | None = None

@@ -1,0 +1,93 @@
+"""What the compiler does grows with the layers of a model and not with their square: calls are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.load.onnx_models import build, op
+from tinyc.board import load_board
+from tinyc.memory_map import Tenant, make_map
+from tinyc.ops import sums
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.options import Options, Progress
+
+FEW, MANY = 60, 240
+
+
+def _chain(layers: int) -> onnx.ModelProto:
+    """Sums of the value before and the input, one after the other."""
+    nodes = [op("Add", f"{f't{i - 1}' if i else 'x'} x", f"t{i}") for i in range(layers)]
+    return build(nodes, {"x": (1, 3)}, (f"t{layers - 1}",))
+
+
+def _compiled(folder: Path, layers: int, board: str) -> None:
+    file = folder / f"{layers}.onnx"
+    onnx.save(_chain(layers), file)
+    compile_model(file, load_board(board), Options(board=board), Progress())
+
+
+def _calls(folder: Path, layers: int, board: str) -> int:
+    """Calls of Python functions and of C functions."""
+    count = 0
+
+    def called(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sums.linear_form.cache_clear()
+    sys.setprofile(called)
+    try:
+        _compiled(folder, layers, board)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("board", [pytest.param("host", marks=pytest.mark.slow), "cortex-m4"])
+def test_calls_grow_with_the_layers(tmp_path: Path, board: str) -> None:
+    _compiled(tmp_path, 2, board)  # what is imported or made once
+    few, many = _calls(tmp_path, FEW, board), _calls(tmp_path, MANY, board)
+    assert many < few * MANY / FEW * 1.15
+
+
+def test_the_exact_form_of_a_sum_is_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    def search(p: sums.Sum, *args: Any) -> sums.Linear | None:
+        searched.append(p)
+        return found(p, *args)
+
+    found = sums._search
+    monkeypatch.setattr(sums, "_search", search)
+    sums.linear_form.cache_clear()
+    _compiled(tmp_path, MANY + 60, "cortex-m4")  # more than a cache of 256 holds
+    assert len(set(searched)) > 256
+    tries = len(sums._REACHES) * sums._SHIFTS
+    assert max(map(searched.count, searched)) <= tries
+
+
+TENANTS = st.builds(
+    lambda at, size, born, lives: Tenant("t", "tensor", at, size, born, born + lives),
+    st.integers(0, 40),
+    st.integers(1, 20),
+    st.integers(-1, 12),
+    st.integers(0, 9),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TENANTS, max_size=12), st.integers(0, 14))
+def test_the_map_of_a_step_shows_what_is_alive_in_it(tenants: list[Tenant], steps: int) -> None:
+    found = make_map(100, 0, [("n", "add", None)] * steps, tenants)
+    for step, moment in enumerate(found.moments):
+        held = {byte for tenant in found.at(step) for byte in range(tenant.at, tenant.end)}
+        assert moment.live_bytes == len(held)
+        assert moment.top_bytes == max(held, default=-1) + 1
