@@ -15,9 +15,10 @@ from tinyc.errors import Loc, TinycError
 
 MAX_ELEMENTS = 1 << 24  # of a tensor: 16 MiB in int8, more than the RAM of any microcontroller
 MAX_ACTIVATIONS = 1 << 25  # of all that a model computes; the float reference holds them, and sums of them, at once
-MAX_STORED = 1 << 28  # of a constant whose elements are in the file
+MAX_STORED = 1 << 26  # of all constants that the file holds: 64 MiB in int8
 MAX_FOLDED = 1 << 25  # of all constants that are computed when a model is loaded
 MAX_PRODUCTS = 1 << 32  # multiplications in one of them
+MAX_MACS = 1 << 34  # of an inference: half a minute at 500 million in a second
 _HINT = "no microcontroller holds that: export the model with smaller shapes (docs/reliability.md, Limits)"
 
 
@@ -42,22 +43,43 @@ def check_activations(values: Iterable[tuple[str, Sequence[int], Loc | None]]) -
             raise TinycError(_too_much("the tensors up to this one together", total, MAX_ACTIVATIONS), where, _HINT)
 
 
-@dataclass(slots=True)
-class Folded:
-    """What the constants that are computed at load take, all together so far."""
+def check_macs(macs: int, where: Loc | None) -> None:
+    """Raise TinycError if an inference takes too many multiply-accumulates."""
+    if macs > MAX_MACS:
+        raise TinycError(
+            f"the model takes {macs:,} multiply-accumulates up to this operator, beyond tinyc's limit of {MAX_MACS:,}",
+            where,
+            _HINT.replace("holds", "computes"),
+        )
 
+
+@dataclass(slots=True)
+class Constants:
+    """Elements of the constants that are held so far; `what` they are. Each, and all together, have a limit."""
+
+    what: str
+    each: int
+    most: int
     elements: int = 0
+
+    @classmethod
+    def folded(cls) -> Constants:
+        """Those that are computed when a model is loaded."""
+        return cls("computed", MAX_ELEMENTS, MAX_FOLDED)
+
+    @classmethod
+    def stored(cls) -> Constants:
+        """Those that the file holds; many may share bytes of it."""
+        return cls("stored", MAX_STORED, MAX_STORED)
 
     def take(self, name: str, shape: Sequence[int], where: Loc | None) -> None:
         """Count a constant that is about to be made. TinycError if it, or all together, are beyond the limits."""
         count = math.prod(max(size, 0) for size in shape)
-        if count > MAX_ELEMENTS:
-            raise TinycError(
-                _too_much(f"constant '{name}' of shape {list(shape)[:8]}", count, MAX_ELEMENTS), where, _HINT
-            )
         self.elements += count
-        if self.elements > MAX_FOLDED:
-            message = _too_much(f"constants computed up to '{name}' together", self.elements, MAX_FOLDED)
+        if count > self.each:
+            raise TinycError(_too_much(f"constant '{name}' of shape {list(shape)[:8]}", count, self.each), where, _HINT)
+        if self.elements > self.most:
+            message = _too_much(f"the constants {self.what} up to '{name}' together", self.elements, self.most)
             raise TinycError(message, where, _HINT)
 
 
@@ -65,7 +87,7 @@ def check_products(name: str, products: int, where: Loc | None) -> None:
     """Raise TinycError if a constant would take too many multiplications to compute."""
     if products > MAX_PRODUCTS:
         raise TinycError(
-            f"constant '{name}' takes {products:,} multiplications to compute, beyond tinyc's limit of {MAX_PRODUCTS:,}",
+            f"constant '{name}' takes {products:,} multiplications to compute; tinyc's limit is {MAX_PRODUCTS:,}",
             where,
             "compute it when the model is exported (docs/reliability.md, Limits)",
         )

@@ -164,7 +164,7 @@ WEIGHTS: list[tuple[Callable[[TensorProto], Any], str]] = [
     (lambda t: setattr(t, "data_type", TensorProto.INT32), "int32"),
     (lambda t: setattr(t, "raw_data", np.full((5, 3), np.nan, np.float32).tobytes()), "NaN or infinity"),
     (lambda t: setattr(t, "raw_data", np.full((5, 3), np.inf, np.float32).tobytes()), "NaN or infinity"),
-    (_dims(1 << 40, 1 << 40), "impossible shape"),
+    (_dims(1 << 40, 1 << 40), "beyond tinyc's limit"),
     (_dims(-5, 3), "impossible shape"),
     (_dims(*[1] * 30), "impossible shape"),
     (_dims(0, 3), "needs 0 elements"),

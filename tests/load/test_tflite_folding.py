@@ -126,11 +126,11 @@ def test_numbers_are_computed(tmp_path, name):
 @pytest.mark.parametrize(
     ("operator", "values", "words"),
     [
-        (Operator("FILL", ("a", "b"), ("r",), "FillOptions"), ([1 << 30, 9], 7), "the shape"),
+        (Operator("FILL", ("a", "b"), ("r",), "FillOptions"), ([1 << 30, 9], 7), "of shape"),
         (Operator("FLOOR_DIV", ("a", "b"), ("r",), "FloorDivOptions"), ([4], [0]), "cannot be computed"),
         (Operator("RANGE", ("a", "b", "b"), ("r",), "RangeOptions"), (0, 0), "cannot be computed"),
         (Operator("GATHER", ("a", "b"), ("r",), "GatherOptions", {"Axis": 0}), ([1, 2], [5]), "cannot be computed"),
-        (Operator("TILE", ("a", "b"), ("r",), "TileOptions"), ([1], [1 << 30]), "the shape"),
+        (Operator("TILE", ("a", "b"), ("r",), "TileOptions"), ([1], [1 << 30]), "of shape"),
     ],
 )
 def test_nonsense_is_refused(tmp_path, operator, values, words):

@@ -15,7 +15,7 @@ from tests.ops.weighted import Layer, as_tflite, graph_of, samples
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Quant, Value
 from tinyc.numerics import Numerics
-from tinyc.ops import conv2d
+from tinyc.ops import conv2d, windows
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.dsp import out_fields
@@ -175,3 +175,21 @@ def test_weights_with_a_zero_point():
     w = replace(graph.values["w"], quant=replace(quant, zero=(1,) * 13))
     with pytest.raises(TinycError, match="zero point 0"):
         run_int(replace(graph, values={**graph.values, "w": w}), samples(LAYERS["1x1"])[0], Numerics.OURS)
+
+
+def test_windows_in_blocks_are_the_same_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one row at a time; integers and, here, floats equal."""
+    rng = np.random.default_rng(3)
+    x, w = rng.integers(-128, 128, (1, 9, 7, 4)), rng.integers(-127, 128, (6, 3, 3, 2))
+    attrs = Conv2D(Pair(2, 1), Padding(1, 0, 2, 1), groups=2)
+    whole = conv2d.float_ref(attrs, x.astype(np.float32), w.astype(np.float32))[0]
+    monkeypatch.setattr(windows, "_COPIED", 1)
+    np.testing.assert_array_equal(conv2d.float_ref(attrs, x.astype(np.float32), w.astype(np.float32))[0], whole)
+
+
+def test_taps_inside_are_those_that_a_walk_over_the_window_finds() -> None:
+    for kernel, stride, pad, dilation in ((3, 1, 1, 1), (4, 3, 2, 2), (2, 2, 0, 3), (5, 1, 4, 1)):
+        window = windows.Window(Pair(kernel, 1), Pair(stride, 1), Padding(pad, 0, pad, 0), Pair(dilation, 1))
+        taps = [[r * stride - pad + k * dilation for k in range(kernel)] for r in range(window.output((1, 9, 1, 1)).h)]
+        expected = [sum(0 <= tap < 9 for tap in row) for row in taps]
+        assert window.taps_inside((1, 9, 1, 1))[0].tolist() == expected

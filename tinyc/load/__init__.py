@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Graph
+from tinyc.limits import check_activations, check_macs
 from tinyc.load.problems import read_bytes
+from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
 
 _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
     (b"\x89HDF", "a Keras HDF5 model", "convert it with tf.lite.TFLiteConverter, or with tf2onnx"),
@@ -30,9 +35,23 @@ def load_model(path: Path) -> Graph:
     """
     load, _ = _loader(_kind(path))
     try:
-        return load(path)
+        graph = load(path)
+        _check_size(graph)
+        return graph
     except TinycError as error:
         raise _advised(error) from error
+
+
+def _check_size(graph: Graph) -> None:
+    """Raise TinycError if the model is beyond what tinyc computes with."""
+    computed = (value for name, value in graph.values.items() if name not in graph.consts)
+    check_activations((value.name, value.shape, value.loc) for value in computed)
+    macs = 0
+    for node in graph.nodes:
+        kernel = getattr(node.attrs, "kernel", ())  # of a pooling operator, whose taps are looked at one by one, too
+        taps = math.prod(kernel) * graph.values[node.outputs[0]].elements if kernel else 0
+        macs += all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)) + taps
+        check_macs(macs, node.where)
 
 
 def is_onnx(path: Path) -> bool:

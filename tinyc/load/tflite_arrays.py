@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Quant, read_only
-from tinyc.load.tflite_file import MAX_ELEMENTS, Tensor
+from tinyc.limits import MAX_ELEMENTS, MAX_STORED, check_shape
+from tinyc.load.tflite_file import Tensor
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
 
@@ -84,14 +83,12 @@ def _int4(packed: Array, count: int) -> Array:
 
 
 def elements(tensor: Tensor, where: Loc | None) -> int:
-    """Number of elements; TinycError for sizes below 1 or more than MAX_ELEMENTS in all."""
+    """Number of elements; TinycError for sizes below 1, or more of them than a file may hold."""
     if any(size < 1 for size in tensor.shape):
         raise TinycError(
             f"tensor '{tensor.name}' has shape {list(tensor.shape)}; every size must be 1 or more",
             where,
             "export the model with fixed input shapes, batch 1",
         )
-    count = math.prod(tensor.shape)
-    if count > MAX_ELEMENTS:
-        raise TinycError(f"tensor '{tensor.name}' of shape {list(tensor.shape)} is too large", where)
-    return count
+    most = MAX_ELEMENTS if tensor.data is None else MAX_STORED
+    return check_shape(f"tensor '{tensor.name}'", tensor.shape, where, most)

@@ -28,7 +28,6 @@ MAGIC = b"TFL3"
 MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published models have some thousands
 MAX_SUBGRAPHS = 64
 MAX_RANK = 8
-MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 _MAX_NAME = 200
 _BUILTIN_CODE = 10  # vtable slot of OperatorCode.builtin_code, the fourth field
 

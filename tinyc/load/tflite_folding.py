@@ -14,8 +14,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array
-from tinyc.load.tflite_arrays import dtype_of, elements, quant_of
-from tinyc.load.tflite_file import MAX_ELEMENTS
+from tinyc.load.tflite_arrays import dtype_of, quant_of
 from tinyc.load.tflite_graph import Step
 
 Folding = Callable[[Step, Sequence[Array]], Array]
@@ -26,12 +25,47 @@ def _dtype(s: Step) -> np.dtype[np.generic]:
     return np.dtype(NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)])
 
 
-def _small(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape to allocate. ValueError if it is none, or huge."""
-    sizes = tuple(int(n) for n in shape)
-    if min(sizes, default=1) < 1 or math.prod(sizes) > MAX_ELEMENTS:
+def _sizes(numbers: Array) -> tuple[int, ...]:
+    """A shape that a constant holds. ValueError if it is none."""
+    sizes = tuple(int(n) for n in numbers.reshape(-1))
+    if min(sizes, default=1) < 1:
         raise ValueError(f"the shape {list(sizes)}")
     return sizes
+
+
+def _range_size(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+    start, limit, delta = (x.reshape(()).item() for x in xs[:3])
+    return (max(1, math.ceil((limit - start) / delta)),)
+
+
+def _selected(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+    return np.broadcast_shapes(xs[0].shape + (1,) * (xs[1].ndim - xs[0].ndim), xs[1].shape, xs[2].shape)
+
+
+def _largest(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+    return (max(x.size for x in xs),)
+
+
+# The shape of a result, or one with as many elements or more, from shapes and numbers of the inputs. Operators that are
+# not here broadcast.
+_RESULTS: Mapping[str, Callable[[Step, Sequence[Array]], Sequence[int]]] = MappingProxyType(
+    {
+        "BROADCAST_TO": lambda s, xs: _sizes(xs[1]),
+        "CONCATENATION": lambda s, xs: (sum(x.size for x in xs),),
+        "FILL": lambda s, xs: _sizes(xs[0]),
+        "GATHER": lambda s, xs: (xs[1].size, xs[0].size // xs[0].shape[s.options("GatherOptions")["Axis"]]),
+        "RANGE": _range_size,
+        "SELECT": _selected,
+        "TILE": lambda s, xs: [n * int(k) for n, k in zip(xs[0].shape, xs[1].reshape(-1), strict=True)],
+    }
+    | dict.fromkeys(("BROADCAST_ARGS", "CUMSUM", "REVERSE_V2", "SLICE", "TRANSPOSE"), _largest)
+    | dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _largest)
+)
+
+
+def _result(s: Step, xs: Sequence[Array]) -> Sequence[int]:
+    known = _RESULTS.get(s.operator.code)
+    return np.broadcast_shapes(*(x.shape for x in xs)) if known is None else known(s, xs)
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -73,7 +107,6 @@ def _slice(s: Step, xs: Sequence[Array]) -> Array:
 
 def _range(s: Step, xs: Sequence[Array]) -> Array:
     start, limit, delta = (x.reshape(()).item() for x in xs[:3])
-    _small([max(1, math.ceil((limit - start) / delta))])
     return np.arange(start, limit, delta)
 
 
@@ -88,17 +121,12 @@ def _cumulated(s: Step, xs: Sequence[Array]) -> Array:
     return np.asarray(np.flip(total, axis) if o["Reverse"] else total)
 
 
-def _tiled(s: Step, xs: Sequence[Array]) -> Array:
-    _small([n * int(k) for n, k in zip(xs[0].shape, xs[1].reshape(-1), strict=True)])
-    return np.tile(xs[0], xs[1].reshape(-1))
-
-
 FOLDS: Mapping[str, Folding] = MappingProxyType(
     {
         "ABS": _of_one(np.abs),
         "ADD": _of_two(np.add),
         "BROADCAST_ARGS": _broadcast_args,
-        "BROADCAST_TO": lambda s, xs: np.broadcast_to(xs[0], _small(xs[1].ravel().tolist())),
+        "BROADCAST_TO": lambda s, xs: np.broadcast_to(xs[0], _sizes(xs[1])),
         "CAST": lambda s, xs: xs[0].astype(_dtype(s)),
         "CEIL": _of_one(np.ceil),
         "CONCATENATION": lambda s, xs: np.concatenate(xs, s.options("ConcatenationOptions")["Axis"]),
@@ -106,7 +134,7 @@ FOLDS: Mapping[str, Folding] = MappingProxyType(
         "DIV": _of_two(_quotient),
         "EQUAL": _of_two(np.equal),
         "EXP": _of_one(np.exp),
-        "FILL": lambda s, xs: np.broadcast_to(xs[1].reshape(()), _small(xs[0].ravel().tolist())),
+        "FILL": lambda s, xs: np.broadcast_to(xs[1].reshape(()), _sizes(xs[0])),
         "FLOOR": _of_one(np.floor),
         "FLOOR_DIV": _of_two(np.floor_divide),
         "FLOOR_MOD": _of_two(np.mod),
@@ -139,7 +167,7 @@ FOLDS: Mapping[str, Folding] = MappingProxyType(
         "SQUARE": _of_one(np.square),
         "SUB": _of_two(np.subtract),
         "SUM": _reduced(np.sum),
-        "TILE": _tiled,
+        "TILE": lambda s, xs: np.tile(xs[0], xs[1].reshape(-1)),
         "TRANSPOSE": lambda s, xs: np.transpose(xs[0], tuple(map(int, xs[1].reshape(-1)))),
     }
 )
@@ -161,6 +189,7 @@ def fold(s: Step) -> bool:
     arrays = [s.known(index, "input") for index in range(s.input_count)]
     try:
         with np.errstate(all="raise", under="ignore"):
+            s.builder.folded.take(s.out_tensor().name, _result(s, arrays), s.where)
             result = FOLDS[code](s, arrays)
             s.fold(np.ascontiguousarray(result).astype(_dtype(s)).reshape(result.shape))
     except (ValueError, IndexError, ArithmeticError, TypeError) as e:
@@ -178,7 +207,7 @@ def _of_a_shape(s: Step) -> bool:
     if s.operator.code == "RANK":
         s.fold(np.array(len(shape), _dtype(s)))
     else:
-        elements(s.tensor(0), s.where)
+        s.builder.folded.take(s.out_tensor().name, shape, s.where)
         quant = quant_of(s.out_tensor(), dtype_of(s.out_tensor(), s.where))
         s.fold(np.full(shape, quant.zero[0] if quant else 0).astype(_dtype(s)))
     return True

@@ -11,6 +11,7 @@ import numpy as np
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
+from tinyc.limits import Constants
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
 from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
@@ -101,6 +102,7 @@ class Builder:
         self.states: list[State] = []
         self.variables: dict[str, Variable] = {}  # by name
         self.handles: dict[int, str] = {}  # names of variables by the tensors that stand for them
+        self.folded = Constants.folded()
         self._folded: dict[int, Array] = {}  # tensors that became constant at load time
         self._shared: dict[tuple[object, ...], Value] = {}  # constants by tensor, shape and axis
         self._used: dict[str, int] = {}  # name -> the largest number it was given

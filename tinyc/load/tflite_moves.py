@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,9 +9,9 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Shape, Value
+from tinyc.limits import check_shape
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
-from tinyc.load.tflite_file import MAX_ELEMENTS
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, geometry_of_same, imports
 from tinyc.ops.absolute import Absolute
@@ -161,6 +160,7 @@ def pack(s: Step) -> None:
     known = [part for part in parts if part is not None]
     axis = s.options("PackOptions")["Axis"]
     if known and len(known) == len(parts) and len({part.shape for part in known}) == 1:
+        s.builder.folded.take(s.out_tensor().name, (len(known), *known[0].shape), s.where)
         s.fold(np.stack(known, _axis(s, axis, known[0].ndim + 1)))
         return
     y = s.declared()
@@ -178,8 +178,9 @@ def pack(s: Step) -> None:
 
 def _new_size(s: Step) -> tuple[Value, Pair]:
     x, size = s.image(0), s.numbers(1)
-    if len(size) != 2 or min(size) < 1 or max(size) > 32767 or math.prod(size) * x.shape[3] > MAX_ELEMENTS:
+    if len(size) != 2 or min(size) < 1 or max(size) > 32767:
         raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
+    check_shape("its output", (1, *size, x.shape[3]), s.where)
     return x, Pair(*size)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
+from tinyc.limits import MAX_ELEMENTS
 from tinyc.load.tflite_arrays import dtype_of, elements
-from tinyc.load.tflite_file import MAX_ELEMENTS
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_options import Options
 from tinyc.load.tflite_phases import Phases

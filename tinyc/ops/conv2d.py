@@ -59,9 +59,13 @@ def infer(a: Conv2D, x: Value, w: Value, b: Value | None = None) -> Sequence[Typ
 
 def _accumulate(a: Conv2D, x: Array, w: Array, fill: float) -> Array:
     """Sums of products [N,H',W',O] in the arrays' own dtype."""
-    out_c, k_h, k_w, group_in = w.shape
-    patches = Window.of(a, k_h, k_w).view(x, fill)
-    per_group = out_c // a.groups
+    blocks = Window.of(a, *w.shape[1:3]).blocks(x, fill)
+    return np.concatenate([_products(a, patches, w) for patches in blocks], axis=1)
+
+
+def _products(a: Conv2D, patches: Array, w: Array) -> Array:
+    """The sums of some rows of windows."""
+    per_group, group_in = len(w) // a.groups, w.shape[3]
     parts = []
     for g in range(a.groups):
         taps = w[g * per_group : (g + 1) * per_group].reshape(per_group, -1)

@@ -59,9 +59,11 @@ def infer(a: DepthwiseConv2D, x: Value, w: Value, b: Value | None = None) -> Seq
 def _accumulate(a: DepthwiseConv2D, x: Array, w: Array, fill: float) -> Array:
     """Sums of products [N,H',W',C*M] in the arrays' own dtype."""
     k_h, k_w, out_c = w.shape
-    patches = Window.of(a, k_h, k_w).view(x, fill)
-    patches = np.repeat(patches, out_c // x.shape[3], axis=-1)
-    return np.asarray((patches * w).sum(axis=(3, 4), dtype=x.dtype))
+    parts = []
+    for block in Window.of(a, k_h, k_w).blocks(x, fill):
+        patches = np.repeat(block, out_c // x.shape[3], axis=-1)
+        parts.append((patches * w).sum(axis=(3, 4), dtype=x.dtype))
+    return np.concatenate(parts, axis=1)
 
 
 def float_ref(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> tuple[Array, ...]:

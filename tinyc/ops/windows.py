@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Rows, Struct
+from tinyc.limits import check_shape
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
 from tinyc.ops.base import Act, Padding, Pair, Site, Type
 
@@ -27,6 +28,9 @@ class Sliding(Protocol):
     def pad(self) -> Padding: ...
     @property
     def dilation(self) -> Pair: ...
+
+
+_COPIED = 1 << 22  # elements of windows that are copied at once
 
 
 class Window(NamedTuple):
@@ -54,6 +58,8 @@ class Window(NamedTuple):
             raise TinycError(f"{sizes}: all must be positive")
         if min(self.pad) < 0:
             raise TinycError(f"padding {tuple(self.pad)} is negative")
+        padded = (1, x[1] + self.pad.top + self.pad.bottom, x[2] + self.pad.left + self.pad.right, x[3])
+        check_shape("the padded image", padded, None)
         out_h = (x[1] + self.pad.top + self.pad.bottom - self.span.h) // self.stride.h + 1
         out_w = (x[2] + self.pad.left + self.pad.right - self.span.w) // self.stride.w + 1
         if out_h < 1 or out_w < 1:
@@ -68,14 +74,22 @@ class Window(NamedTuple):
         view = view[:, :: self.stride.h, :: self.stride.w, :, :: self.dilation.h, :: self.dilation.w]
         return view.transpose(0, 1, 2, 4, 5, 3)
 
+    def blocks(self, x: Array, fill: float) -> Iterator[Array]:
+        """`view`, a few rows of windows at a time where all of them would take too much memory once they are copied."""
+        view = self.view(x, fill)
+        rows = max(1, _COPIED * view.shape[1] // max(view.size, 1))
+        for first in range(0, view.shape[1], rows):
+            yield view[:, first : first + rows]
+
     def taps_inside(self, x: Shape) -> tuple[Int64s, Int64s]:
         """How many taps lie inside [N,H,W,C]: per row of windows, and per column of windows."""
         before = (self.pad.top, self.pad.left)
         counts = []
         for axis, windows in enumerate(self.output(x)):
-            start = np.arange(windows)[:, None] * self.stride[axis] - before[axis]
-            at = start + np.arange(self.kernel[axis]) * self.dilation[axis]
-            counts.append(np.count_nonzero((at >= 0) & (at < x[1 + axis]), axis=1).astype(np.int64))
+            start = np.arange(windows, dtype=np.int64) * self.stride[axis] - before[axis]
+            # Taps below 0, and taps below the image's size: -(a // b) rounds up.
+            outside, below = (-((start - size) // self.dilation[axis]) for size in (0, x[1 + axis]))
+            counts.append(np.clip(below, 0, self.kernel[axis]) - np.clip(outside, 0, self.kernel[axis]))
         return counts[0], counts[1]
 
 

@@ -22,12 +22,12 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 from tinyc.errors import Loc, TinycError
 from tinyc.escape import visible
 from tinyc.ir.graph import Array
+from tinyc.limits import MAX_STORED
 from tinyc.load.looked import Looked
 
 T = TypeVar("T")
 
 MIN_OPSET = 7
-MAX_ELEMENTS = 1 << 28  # of one tensor: far beyond any microcontroller, small enough to hold
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
 _UNPRINTABLE = ("Cc", "Zl", "Zp")  # Unicode categories: control characters, ends of lines and paragraphs
@@ -365,7 +365,7 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         name = TensorProto.DataType.Name(type_) if known else f"number {type_}"
         raise TinycError(f"tensor '{tensor.name}' has element type {name}, which tinyc does not read", where)
     shape = tuple(int(d) for d in tensor.dims)
-    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_STORED:
         raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
     count = math.prod(shape)
     item_bytes, field = _FIELDS[type_]
@@ -396,7 +396,7 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
 def _nibbles(tensor: TensorProto, least: int, count: int, folder: Path, where: Loc) -> Array:
     """A 4-bit tensor as int8."""
     shape = tuple(int(d) for d in tensor.dims)
-    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_STORED:
         raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
     elements = math.prod(shape)
     size = (elements + 1) // 2
@@ -435,7 +435,7 @@ def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes
             raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint)
         with file.open("rb") as f:
             f.seek(offset)
-            data = f.read(size)
+            data = f.read(size) if offset + size <= file.stat().st_size else b""
     except ValueError as e:
         raise TinycError(f"tensor '{tensor.name}' has a bad external data entry", where, _DAMAGED) from e
     except OSError as e:

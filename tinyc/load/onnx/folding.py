@@ -17,7 +17,8 @@ from onnx.reference import ReferenceEvaluator
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.load.onnx.file import MAX_ELEMENTS, OnnxNode, decode
+from tinyc.limits import Constants, check_products
+from tinyc.load.onnx.file import OnnxNode, decode
 from tinyc.load.onnx.importing import Builder
 
 # Operators of tensors that give the same result every time; no control flow, nothing random.
@@ -54,7 +55,7 @@ def fold(builder: Builder, node: OnnxNode) -> bool:
     arrays = {name: array for name in node.inputs if name and (array := builder.constant(name)) is not None}
     if len(arrays) != len(set(filter(None, node.inputs))):
         return False
-    for name, array in zip(node.outputs, evaluate(node, arrays, builder.file.opset), strict=False):
+    for name, array in zip(node.outputs, evaluate(node, arrays, builder.file.opset, builder.folded), strict=False):
         builder.fold(name, array)
     _move_grid(builder, node, arrays)
     return True
@@ -67,7 +68,9 @@ def _move_grid(builder: Builder, node: OnnxNode, arrays: dict[str, Array]) -> No
         return
 
     def move(a: Array) -> Array:
-        (moved,) = evaluate(node, {**arrays, node.inputs[0]: np.ascontiguousarray(a)}, builder.file.opset)
+        (moved,) = evaluate(
+            node, {**arrays, node.inputs[0]: np.ascontiguousarray(a)}, builder.file.opset, builder.folded
+        )
         return moved
 
     builder.grids[node.outputs[0]] = grid.moved(move)
@@ -90,11 +93,11 @@ def _shape(node: OnnxNode, shape: Sequence[int]) -> Array:
     return np.array(shape[node.int_("start", 0) : node.int_("end", len(shape))], np.int64)
 
 
-def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int) -> list[Array]:
+def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants) -> list[Array]:
     """The outputs of a node of constants. TinycError if it cannot be computed or gives something huge."""
     inputs = [onnx.helper.make_tensor_value_info(n, _type(a), a.shape) for n, a in arrays.items()]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    _check_size(node, arrays, opset)
+    _check_size(node, arrays, opset, folded)
     graph = onnx.helper.make_graph([node.proto], "constants", inputs, outputs)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     try:
@@ -108,8 +111,8 @@ def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int) -> list[Array
     return [np.asarray(r) for r in results]
 
 
-def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int) -> None:
-    """Infer the sizes of the results before anything of that size is allocated."""
+def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants) -> None:
+    """Infer the sizes of the results, and what they take to compute, before anything of that size is allocated."""
     types = {name: onnx.helper.make_tensor_type_proto(_type(a), a.shape) for name, a in arrays.items()}
     data = {name: numpy_helper.from_array(a, name) for name, a in arrays.items() if a.size <= 64}
     try:
@@ -120,17 +123,29 @@ def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int) -> None:
     except Exception as e:  # the package raises its own types, ValueError and RuntimeError
         raise TinycError(f"its inputs do not fit the operator: {_short(e)}", node.where) from e
     for name, type_ in inferred.items():
-        count = _elements(type_)
-        if count is None or count > MAX_ELEMENTS:
-            size = "an unknown size" if count is None else f"{count} elements"
-            raise TinycError(f"constant '{name}' would have {size}", node.where)
+        shape = _known_shape(type_)
+        if shape is None:
+            raise TinycError(f"constant '{name}' would have an unknown size", node.where)
+        folded.take(name, shape, node.where)
+        check_products(name, _products(node, [array.shape for array in arrays.values()], shape), node.where)
 
 
-def _elements(type_: TypeProto) -> int | None:
+def _known_shape(type_: TypeProto) -> tuple[int, ...] | None:
     dims = type_.tensor_type.shape.dim
     if not type_.tensor_type.HasField("shape") or any(d.WhichOneof("value") != "dim_value" for d in dims):
         return None
-    return math.prod(max(d.dim_value, 0) for d in dims)
+    return tuple(max(d.dim_value, 0) for d in dims)
+
+
+def _products(node: OnnxNode, inputs: Sequence[tuple[int, ...]], output: tuple[int, ...]) -> int:
+    """At most so many multiplications, of the operators that take more than a few for an element."""
+    if node.op in ("MatMul", "Gemm"):
+        return math.prod(output) * max(inputs[0], default=1)
+    if node.op == "Conv":
+        return math.prod(output) * math.prod(inputs[-1][1:] if len(inputs) < 2 else inputs[1][1:])
+    if node.op == "Einsum":
+        return math.prod(math.prod(shape) for shape in inputs)
+    return 0
 
 
 def _type(array: Array) -> int:

@@ -18,7 +18,8 @@ from onnx import TensorProto
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
-from tinyc.load.onnx.file import FLOATS, MAX_ELEMENTS, OnnxFile, OnnxInput, OnnxNode, decode
+from tinyc.limits import Constants, check_shape
+from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import quant_of_input
 from tinyc.load.ports import with_unsigned_ports
@@ -68,6 +69,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.broken: set[str] = set()  # outputs of nodes that failed
         self._arrays: dict[str, Array] = {}  # constants of the file by name, decoded or folded
+        self.folded, self._stored = Constants.folded(), Constants.stored()
         self.grids: dict[str, Grid] = {}  # those that DequantizeLinear makes of integers
         self.unsigned: set[str] = set()  # computed tensors that are unsigned in the file, signed here
         self._names = {*file.initializers, *(i.name for i in file.inputs)}
@@ -111,8 +113,7 @@ class Builder:
                 "make_dynamic_shape_fixed`; only the first dimension, the batch, may be open (it becomes 1)",
             )
         shape = tuple(1 if size is None else size for size in info.dims)
-        if min(shape, default=1) < 1 or Value(info.name, shape, "f32").elements > MAX_ELEMENTS:
-            raise TinycError(f"input '{info.name}' has an impossible shape {list(shape)}", where)
+        check_shape(f"input '{info.name}'", shape, where)
         if info.elem_type in FLOATS:
             self.values[info.name] = Value(info.name, shape, "f32", None, where)
             return
@@ -128,6 +129,8 @@ class Builder:
         """The elements of a tensor that is known at load time, else None."""
         if name not in self._arrays and name in self.file.initializers:
             where = Loc(self.file.file, None, name)
+            if min(self.file.initializers[name].dims, default=0) >= 0:
+                self._stored.take(name, self.file.initializers[name].dims, where)
             self._arrays[name] = decode(self.file.initializers[name], self.file.folder, where)
         return self._arrays.get(name)
 
@@ -329,8 +332,7 @@ class Step:
                 self.builder.unsigned.add(name)
         value = Value(name, type_.shape, type_.dtype, quant, loc)
         check_value(value)
-        if min(value.shape, default=1) < 1 or value.elements > MAX_ELEMENTS:
-            raise TinycError(f"its output would have the shape {list(value.shape)}", self.where)
+        check_shape("its output", value.shape, self.where)
         names = tuple("" if x is None else x.name for x in inputs)
         self.builder.nodes.append(Node(name, op, names, (name,), attrs, (self.where,)))
         self.builder.values[name] = value

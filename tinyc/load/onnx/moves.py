@@ -6,7 +6,7 @@ import math
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.load.onnx.file import MAX_ELEMENTS
+from tinyc.limits import MAX_ELEMENTS, check_shape
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.picking import picked
 from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
@@ -96,8 +96,9 @@ def resize(s: Step) -> None:
     if len(s.value(0).shape) != 4:
         raise TinycError("only images [1, C, H, W] can be resized", s.where)
     size, scale = _sizes(s, s.value(0))
-    if max(size) > 32767 or math.prod(size) * x.shape[3] > MAX_ELEMENTS:
+    if max(size) > 32767:
         raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
+    check_shape("its output", (1, *size, x.shape[3]), s.where)
     old = s.node.op == "Upsample" or s.opset < 11
     rule = "asymmetric" if old else s.node.text("coordinate_transformation_mode", "half_pixel")
     mode = s.node.text("mode", "nearest")

@@ -113,7 +113,7 @@ def _along(s: Step, numbers: Array, x: Array) -> Array:
         return np.broadcast_to(numbers.reshape(()), x.shape)
     axis = s.axis(s.node.int_("axis", 1), max(x.ndim, 1))
     block = s.node.int_("block_size", 0)
-    if block > 0 and numbers.ndim == x.ndim:
+    if block > 0 and numbers.ndim == x.ndim and numbers.shape[axis] == -(-x.shape[axis] // block):
         wide = np.repeat(numbers, min(block, x.shape[axis]), axis=axis)
         wide = wide[tuple(slice(0, size) for size in x.shape)]
         if wide.shape == x.shape:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.file import MAX_ELEMENTS
+from tinyc.limits import MAX_ELEMENTS
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.base import Pair
 from tinyc.ops.transpose_conv2d import TransposeConv2D
@@ -34,6 +34,7 @@ def conv_transpose(s: Step) -> None:
     if groups == 1:
         w = s.weight(1, lambda a: _rows(a).transpose(1, 2, 3, 0), 0)
     else:
+        s.builder.folded.take(s.node.inputs[1], (groups, *weights.shape), s.where)
         w = s.const(_dense(_rows(weights), groups).transpose(1, 2, 3, 0), 1)
     b = _bias(s, w.shape[0]) if s.has(2) else None
     attrs = TransposeConv2D(_pair(stride, 1), _pair(pads, 0), _pair(size, 1))
