@@ -86,10 +86,12 @@ def first_difference(
 ) -> str | None:
     """Which step's output is the first to differ from the reference, in words; None when all are equal.
 
-    dumped: of the last of the samples; the others led a model with state to it."""
+    dumped: of the last of the samples, of all steps or of some; the others led a model with state to it."""
     run = prepare_int(graph, program.numerics)
     (*_, values) = run.sequence(samples, keep="all")
     for step in program.steps:
+        if step.index not in dumped:
+            continue
         value = step.outputs[0].value
         expected = np.asarray(values[value.name]).ravel()
         sent = dumped[step.index][-expected.nbytes :]  # incremental: every call's rows, those of the window last

@@ -401,6 +401,51 @@ EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, in
     host.stop(engine);
 }
 
+/* Watching accesses alone, in a program of anybody's: how many have an address that is no multiple of their size, and where the
+ * first is that a core refuses. */
+static struct {
+    int (*stop)(void *engine);
+    int (*read)(void *engine, uint64_t address, void *data, uint64_t bytes);
+    uint64_t pc, unaligned, refused_address;
+    int is_refused;
+} watch;
+
+EXPORT void watch_open(int (*stop)(void *), int (*read)(void *, uint64_t, void *, uint64_t))
+{
+    memset(&watch, 0, sizeof watch);
+    watch.stop = stop;
+    watch.read = read;
+}
+
+EXPORT void watch_instruction(void *engine, uint64_t address, uint32_t bytes, void *data)
+{
+    (void)engine;
+    (void)bytes;
+    (void)data;
+    watch.pc = address;
+}
+
+EXPORT void watch_access(void *engine, int type, uint64_t address, int bytes, int64_t value, void *data)
+{
+    uint8_t code[2];
+    (void)type;
+    (void)value;
+    (void)data;
+    if (address % (uint64_t)bytes == 0) return;
+    watch.unaligned++;
+    if (bytes < 4 || address % 4 == 0 || watch.read(engine, watch.pc, code, 2) != 0 || !must_be_aligned(code)) return;
+    watch.is_refused = 1;
+    watch.refused_address = address;
+    watch.stop(engine);
+}
+
+/* Accesses that were not aligned; *address: of the one that was refused, else 2^64 - 1. */
+EXPORT uint64_t watch_close(uint64_t *address)
+{
+    *address = watch.is_refused ? watch.refused_address : UINT64_MAX;
+    return watch.unaligned;
+}
+
 EXPORT int trace_close(void)
 {
     int written = write_report();

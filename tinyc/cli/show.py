@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
+from tinyc.pipeline import BuildProof
 from tinyc.report import Accuracy, Report
 
 
@@ -19,7 +20,7 @@ def show_report(out: Output, report: Report, folder: Path) -> None:
     out.result(f"library: {folder}/{report.name}.h, {report.name}.c (report.json beside them)")
 
 
-def show_verdict(out: Output, report: Report) -> None:
+def show_verdict(out: Output, report: Report | BuildProof) -> None:
     """One line: equal or not, on what, against what; then the first layer that differs."""
     verify = report.verify
     what = f"{plural(verify.output_bytes, 'output byte')} of {plural(verify.inputs, 'input')}"

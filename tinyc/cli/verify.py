@@ -1,8 +1,9 @@
-"""`tinyc verify`: the generated library against the integer reference, or against outputs of your own."""
+"""`tinyc verify`: the generated library, or your build of it, against the integer reference or outputs of your own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,9 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.pipeline import Options, verify_model
+from tinyc.errors import TinycError
+from tinyc.pipeline import BuildProof, Options, Progress, verify_model, verify_object, verify_program
+from tinyc.report import Report
 
 
 @with_model_options(samples=0)
@@ -22,14 +25,35 @@ def command(
         str | None,
         typer.Option(help="Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference."),
     ] = None,
+    elf: Annotated[
+        Path | None,
+        typer.Option(help="A program that you linked, for a Cortex-M: prove the library in it.", show_default=False),
+    ] = None,
+    library: Annotated[
+        Path | None,
+        typer.Option("--object", help="The library as you built it, .o or .a: prove it.", show_default=False),
+    ] = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose) as out:
-        report = run_stages(out, lambda progress: verify_model(model, replace(options, expect=expect), progress))
+        chosen = replace(options, expect=expect)
+        report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
         out.json(report.to_json())
         show_verdict(out, report)
         if not report.passed:
             raise typer.Exit(1)
+
+
+def _verify(
+    model: Path, options: Options, progress: Progress, elf: Path | None, library: Path | None
+) -> Report | BuildProof:
+    if elf is not None and library is not None:
+        raise TinycError("--elf and --object are two ways to give one build", hint="leave one out")
+    if elf is not None:
+        return verify_program(model, elf, options, progress)
+    if library is not None:
+        return verify_object(model, library, options, progress)
+    return verify_model(model, options, progress)

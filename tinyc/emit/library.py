@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ _NUMPY_CTYPE = {
     "float32": "float",
 }
 _LINE = 110
+_DIGEST = "@digest@"  # where in the template the digest of the text goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,16 @@ def emit_library(program: Program, info: Info) -> dict[str, str]:
     }
     if program.specials:
         files[f"{program.name}_kernels.h"] = render("library/kernels.h.j2", context, _FILTERS)
+    source = f"{program.name}.c"
+    before, _, after = files[source].rpartition(_DIGEST)
+    files[source] = f"{before}{digest_of(files):08x}{after}"
     return files | _kernel_files(program)
+
+
+def digest_of(files: Mapping[str, str]) -> int:
+    """32 bits that tell generated text from other generated text."""
+    whole = hashlib.sha256("".join(text for _, text in sorted(files.items())).encode())
+    return int.from_bytes(whole.digest()[:4], "big")
 
 
 def _kernel_files(program: Program) -> dict[str, str]:

@@ -10,8 +10,10 @@ from tinyc.pipeline.compiling import Compiled, compile_model, is_float, quantize
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.proving import proof_samples, prove
+from tinyc.pipeline.user_build import BuildProof, verify_object, verify_program
 
 __all__ = [
+    "BuildProof",
     "Compiled",
     "Options",
     "Progress",
@@ -23,4 +25,6 @@ __all__ = [
     "prove",
     "quantize_float",
     "verify_model",
+    "verify_object",
+    "verify_program",
 ]

@@ -284,18 +284,36 @@ class _Tracer(Protocol):
 
 def _make_tracer(core: Core, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
     library = build_trace_library(None) if native else None
-    engine_library = _engine_library() if library is not None else None
+    engine_library = load_engine_library() if library is not None else None
     if library is None or engine_library is None:
         return _PythonTracer(core, plan, watch)
     return _NativeTracer(core, plan, library, engine_library, watch)
 
 
-def _engine_library() -> ctypes.CDLL | None:
+def load_engine_library() -> ctypes.CDLL | None:
     """unicorn's own shared library, for calls that its Python module does not offer."""
     try:
         return ctypes.CDLL(load_unicorn("unicorn.unicorn_py3.unicorn").uclib._name)
     except (ImportError, AttributeError, OSError):
         return None
+
+
+def add_native_hook(engine: Any, engine_library: ctypes.CDLL, kind: int, function: Any) -> int:
+    """A function in C as a hook of the engine, everywhere; what removes it (`uc_hook_del`)."""
+    unicorn = load_unicorn()
+    hook = ctypes.c_size_t()
+    status = engine_library.uc_hook_add(
+        engine._uch,
+        ctypes.byref(hook),
+        ctypes.c_int(kind),
+        ctypes.cast(function, ctypes.c_void_p),
+        None,
+        ctypes.c_uint64(1),
+        ctypes.c_uint64(0),  # begin > end: everywhere
+    )
+    if status != unicorn.UC_ERR_OK:
+        raise TinycError(f"unicorn refuses the hook: error {status}")
+    return hook.value
 
 
 class _NativeTracer:
@@ -327,25 +345,13 @@ class _NativeTracer:
         if opened != 1:
             raise TinycError("the instruction counter cannot read its configuration")
         unicorn = load_unicorn()
-        self._add_hook(unicorn.UC_HOOK_BLOCK, self._trace.trace_block)
+        add_native_hook(self._core.engine, self._engine_library, unicorn.UC_HOOK_BLOCK, self._trace.trace_block)
         if self._watch:
-            self._add_hook(unicorn.UC_HOOK_CODE, self._trace.trace_instruction)
-            self._add_hook(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._trace.trace_access)
-
-    def _add_hook(self, kind: int, function: Any) -> None:
-        unicorn = load_unicorn()
-        hook = ctypes.c_size_t()
-        status = self._engine_library.uc_hook_add(
-            self._core.engine._uch,
-            ctypes.byref(hook),
-            ctypes.c_int(kind),
-            ctypes.cast(function, ctypes.c_void_p),
-            None,
-            ctypes.c_uint64(1),
-            ctypes.c_uint64(0),  # begin > end: everywhere
-        )
-        if status != unicorn.UC_ERR_OK:
-            raise TinycError(f"unicorn refuses the instruction counter: error {status}")
+            add_native_hook(
+                self._core.engine, self._engine_library, unicorn.UC_HOOK_CODE, self._trace.trace_instruction
+            )
+            kind = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
+            add_native_hook(self._core.engine, self._engine_library, kind, self._trace.trace_access)
 
     def finish(self) -> TraceReport:
         try:

@@ -1,0 +1,84 @@
+"""Watching every access to memory of code on unicorn: how many are not aligned, and the first that a core refuses."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tinyc.run.trace import build_trace_library
+from tinyc.run.unicorn import add_native_hook, load_engine_library, load_unicorn, must_be_aligned
+
+_NEVER = 2**64 - 1
+_one_at_a_time = threading.Lock()  # what is seen lies in one set of C variables
+
+
+@dataclass
+class Accesses:
+    """unaligned: accesses whose address is no multiple of their size. refused: the address of the first that faults on
+    every core, LDRD, LDM, FPU and the like at no multiple of 4; the engine has been stopped there."""
+
+    unaligned: int = 0
+    refused: int | None = None
+
+
+@contextmanager
+def watched(engine: Any) -> Iterator[Accesses]:
+    """Counts while it lasts; the numbers are there at its end. In C where there is a compiler, else in Python."""
+    found = Accesses()
+    library, engine_library = build_trace_library(None), load_engine_library()
+    if library is None or engine_library is None:
+        yield from _in_python(engine, found)
+    else:
+        with _one_at_a_time:
+            yield from _in_c(engine, found, ctypes.CDLL(str(library)), engine_library)
+
+
+def _in_c(engine: Any, found: Accesses, trace: ctypes.CDLL, engine_library: ctypes.CDLL) -> Iterator[Accesses]:
+    unicorn = load_unicorn()
+    stop, read = (ctypes.cast(f, ctypes.c_void_p) for f in (engine_library.uc_emu_stop, engine_library.uc_mem_read))
+    trace.watch_open(stop, read)
+    trace.watch_close.restype = ctypes.c_uint64
+    kind = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
+    hooks = [
+        add_native_hook(engine, engine_library, unicorn.UC_HOOK_CODE, trace.watch_instruction),
+        add_native_hook(engine, engine_library, kind, trace.watch_access),
+    ]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            engine_library.uc_hook_del(engine._uch, ctypes.c_size_t(hook))
+        address = ctypes.c_uint64()
+        found.unaligned = trace.watch_close(ctypes.byref(address))
+        found.refused = None if address.value == _NEVER else address.value
+
+
+def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
+    unicorn = load_unicorn()
+    pc = 0
+
+    def on_instruction(engine: Any, address: int, size: int, data: Any) -> None:
+        nonlocal pc
+        pc = address
+
+    def on_access(engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        if address % size == 0:
+            return
+        found.unaligned += 1
+        if size >= 4 and address % 4 and must_be_aligned(bytes(engine.mem_read(pc, 2))):
+            found.refused = address
+            engine.emu_stop()
+
+    hooks = [
+        engine.hook_add(unicorn.UC_HOOK_CODE, on_instruction),
+        engine.hook_add(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, on_access),
+    ]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            engine.hook_del(hook)
