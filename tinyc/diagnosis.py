@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.numerics import Numerics, quantize_array
 from tinyc.quantize import Quantized
@@ -125,11 +126,15 @@ def qualities(
     graph: Graph, inputs: Mapping[str, Array], wanted: Array, found: Array, labels: Array | None
 ) -> list[Quality]:
     """The figures that the labels allow: top-1, AUC, MSE."""
-    if labels is None or len(labels) != len(wanted):
+    if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
         return []
     rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
     if labels.dtype.kind == "f" and labels.size == wanted.size:
-        flat = labels.reshape(len(labels), -1)
+        with np.errstate(over="ignore"):
+            flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
+        if not np.isfinite(flat).all():
+            message = "the labels 'y' have values that are no finite 32-bit floats"
+            raise TinycError(message, hint="leave 'y' out, or mend it")
         return [Quality("MSE", float(np.square(rows - flat).mean()), float(np.square(made - flat).mean()))]
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(np.unique(labels)) < 2:
         return []

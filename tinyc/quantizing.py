@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 
 from tinyc.accuracy import integers_of
+from tinyc.arrays import load_npz
 from tinyc.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.errors import Loc, TinycError
 from tinyc.export import FORMATS, save
@@ -22,7 +23,7 @@ from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.quantize import Quantized, weight_bytes
 from tinyc.quantize.sources import load_source
 from tinyc.quantize.widths import layer_name
-from tinyc.samples import LABELS, load_npz
+from tinyc.samples import LABELS
 
 _COMPARED = 64  # samples that a saved model is run on
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tinyc.arrays import load_npz
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
 from tinyc.numerics import quantize_array
@@ -40,22 +40,6 @@ class Samples:
         return {name: self.arrays[name][index].reshape(graph.values[name].shape) for name in graph.inputs}
 
 
-def load_npz(path: Path) -> dict[str, Array]:
-    """Every array of an .npz (or the one of an .npy) file. TinycError if it is missing, broken or pickled."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"arr_0": loaded}
-        with loaded:
-            return {key: loaded[key] for key in loaded.files}
-    except FileNotFoundError as error:
-        raise TinycError("there is no such file", Loc(str(path)), "give an .npz or .npy file") from error
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise TinycError(
-            "this is not a readable .npz file of numbers", Loc(str(path)), "write it with numpy.savez"
-        ) from error
-
-
 def load_samples(path: Path, graph: Graph) -> Samples:
     """The samples of an .npz file that fit the graph's inputs.
 
@@ -73,7 +57,7 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
     arrays = {}
     for name in graph.inputs:
         value = graph.values[name]
-        arrays[name] = _fit(where, value, _as_meant(held, value, _pick(where, held, name, graph)))
+        arrays[name] = _fit(where, value, _as_meant(where, held, value, _pick(where, held, name, graph)))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
         raise TinycError(f"inputs have different numbers of samples ({counts})", where, _FIRST_AXIS)
@@ -152,15 +136,23 @@ def _pick(where: Loc, held: Mapping[str, Array], name: str, graph: Graph) -> Arr
     )
 
 
-def _as_meant(held: Mapping[str, Array], value: Value, array: Array) -> Array:
+def _as_meant(where: Loc, held: Mapping[str, Array], value: Value, array: Array) -> Array:
     """Integers whose scale the file gives, as reals; untouched if the input is quantized in the same way."""
     scale, zero = held.get("scale"), held.get("zero_point")
     if array.dtype.kind not in "iu" or scale is None or zero is None or scale.size != 1 or zero.size != 1:
         return array
-    meant = (float(scale.reshape(())), int(zero.reshape(())))
+    if not (_is_number(scale) and scale.item() > 0 and _is_number(zero) and float(zero.item()).is_integer()):
+        message = "the arrays 'scale' and 'zero_point' are no positive number and no whole number"
+        raise TinycError(message, where, "they say what the integers of the file mean; leave them out, or mend them")
+    meant = (float(scale.item()), int(zero.item()))
     if value.quant is not None and np.allclose(meant, value.quant.per_tensor, rtol=1e-6, atol=0):
         return array
-    return ((array.astype(np.float64) - meant[1]) * meant[0]).astype(np.float32)
+    with np.errstate(over="ignore"):  # infinite reals are refused
+        return ((array.astype(np.float64) - meant[1]) * meant[0]).astype(np.float32)
+
+
+def _is_number(array: Array) -> bool:
+    return array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
 
 
 def _fit(where: Loc, value: Value, array: Array) -> Array:

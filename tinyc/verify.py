@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyc.arrays import load_npz
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.lower import Program
 from tinyc.reference import prepare_int
-from tinyc.samples import Samples, load_npz
+from tinyc.samples import Samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def first_difference(
 
 def _fit(array: Array, name: str, graph: Graph, samples: int, where: Loc) -> Array:
     value = graph.values[name]
-    if len(array) < samples or array[0].size != value.elements:
+    if array.ndim == 0 or len(array) < samples or array[0].size != value.elements:
         raise TinycError(
             f"output '{name}' needs at least {samples} samples of shape {list(value.shape)}, "
             f"the file has {list(array.shape)}",

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -116,12 +117,84 @@ def test_names_of_layers_are_text(tinyc, tmp_path: Path) -> None:
         ({"x": np.zeros((4, 2, 6, 5), np.float32), "y": np.arange(5)}, "5 labels 'y' for 4 samples"),
         ({"a": np.zeros(3), "b": np.zeros(3)}, "the file has a, b"),
         ({}, "the file has none"),
+        *(
+            (
+                {"x": np.zeros((4, 2, 6, 5), np.int8), "scale": np.array(scale), "zero_point": np.array(zero)},
+                "no positive",
+            )
+            for scale, zero in (
+                ("abc", 0),
+                (0.1, np.nan),
+                (0.1, np.inf),
+                (np.nan, 0),
+                (0.0, 0),
+                (-1, 0),
+                (0.1, 0.5),
+                (1j, 0),
+            )
+        ),
+        ({"x": np.array([{"a": 1}], object)}, "array 'x' holds Python objects"),
     ],
 )
 @pytest.mark.parametrize("option", ["--calibration", "--inputs"])
 def test_bad_data(tinyc, model: Path, tmp_path: Path, option: str, arrays: dict[str, Array], said: str) -> None:
     np.savez(tmp_path / "bad.npz", **arrays)
     explained(tinyc("build", model, "-b", "host", option, tmp_path / "bad.npz", "-o", tmp_path / "out"), said)
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"),
+    [
+        (np.array(3), 0),
+        (np.array(["a"] * 16), 0),
+        (np.full(16, -(2**63)), 0),
+        (np.full((16, 3), np.nan), 2),
+        (np.full((16, 3), 1e300), 2),
+    ],
+)
+def test_labels_that_mean_nothing(tinyc, model: Path, tmp_path: Path, labels: Array, code: int) -> None:
+    """No figure of them, or an error that names them."""
+    np.savez(tmp_path / "test.npz", x=np.load(tmp_path / "tiny.calib.npz")["x"], y=labels)
+    ran = tinyc("quantize", model, "-e", tmp_path / "test.npz", "--rounding", "nearest")
+    assert ran.code == code, ran.err
+    assert ("y" in ran.err and "no finite" in ran.err) == bool(code)
+
+
+REPORT = '{"schema": 1, "models": [{"model": "m", "boards": [{"board": "b", "mismatches": %s}]}]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "[" * 100_000, "[]", "{}", '{"schema": 1, "models": {}}', '{"schema": 1, "models": [1]}'),
+        *('{"schema": 1, "models": [{"boards": 3}]}', REPORT % "[]", REPORT % "NaN", REPORT % "1e999", REPORT % '"x"'),
+    ],
+)
+def test_reports_that_are_none(tinyc, tmp_path: Path, text: str) -> None:
+    (tmp_path / "good.json").write_text(REPORT % 0)
+    (tmp_path / "bad.json").write_text(text)
+    assert tinyc("bench", "--compare", tmp_path / "good.json", tmp_path / "good.json").code == 0
+    ran = tinyc("bench", "--compare", tmp_path / "good.json", tmp_path / "bad.json")
+    explained(ran, "report" if ran.err.count("report") else "no JSON")
+    assert "bad.json" in ran.err
+
+
+def test_pictures_that_are_none(tinyc, tmp_path: Path) -> None:
+    """Neither a damaged one nor one that says that it is enormous."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+    path = write_model(tmp_path / "m.onnx")
+    (tmp_path / "pictures").mkdir()
+    picture = tmp_path / "pictures" / "a.png"
+    image.new("RGB", (6, 5)).save(picture)
+    whole = picture.read_bytes()
+    bomb = bytearray(whole)
+    bomb[16:24] = (60_000).to_bytes(4, "big") * 2
+    bomb[29:33] = zlib.crc32(bomb[12:29]).to_bytes(4, "big")
+    for content in (whole[:50], bytes(bomb), b"", whole[:40] + bytes(100)):
+        picture.write_bytes(content)
+        ran = tinyc("plan", path, "-b", "host", "-c", tmp_path / "pictures")
+        assert ran.code == 2, ran.err
+        assert "internal" not in ran.err
 
 
 def test_a_quantized_model_does_not_replace_the_float_one(tinyc, model: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,12 @@ def test_bad_weights(tmp_path: Path, change: Callable[[TensorProto], Any], messa
         ({"location": "data.bin", "length": "4"}, "its entry says 4"),
         ({"location": "data.bin", "offset": "many"}, "bad external data entry"),
         ({"location": "a\0b"}, "control characters"),
+        ({"location": "circle.bin"}, "has no place"),
+        ({"location": "x" * 5000}, "has no place"),
+        ({"location": "pipe.bin"}, "is missing"),
+        ({"location": "folder/../../outside.bin"}, "outside the model's folder"),
+        ({"location": "device.bin"}, "outside the model's folder"),
+        ({"location": "data.bin", "offset": str(1 << 70)}, "bad external data entry"),
     ],
 )
 def test_bad_external_data(tmp_path: Path, entries: dict[str, str], message: str) -> None:
@@ -201,6 +208,9 @@ def test_bad_external_data(tmp_path: Path, entries: dict[str, str], message: str
     (folder / "data.bin").write_bytes(bytes(60))
     (folder / "short.bin").write_bytes(bytes(59))
     (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
+    (folder / "circle.bin").symlink_to("circle.bin")
+    (folder / "device.bin").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe.bin")
 
     def change(t: TensorProto) -> None:
         t.ClearField("raw_data")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from renode_text import read_repl, read_resc
+from renode_text import read_repl
 
 from tests.hostile_names import HOSTILE
 from tinyc.board import Board, load_board
@@ -69,8 +69,9 @@ def test_renode_files(write, tmp_path: Path) -> None:
         }
         assert structure(files["test.robot"], tmp_path) == wanted
         assert read_repl(files["board.repl"]) == read_repl(harmless["board.repl"])
-        commands = [read_resc(text["run.resc"]).commands[1:] for text in (files, harmless)]  # the first is `:name:`
-        assert commands[0] == commands[1]
+        (name_line, *commands), (_, *wanted_commands) = (text["run.resc"].split("\n") for text in (files, harmless))
+        assert name_line.startswith(":name: toy on ")
+        assert commands == wanted_commands
 
 
 def test_linker_script_and_setup() -> None:

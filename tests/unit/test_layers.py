@@ -14,7 +14,7 @@ GROUPS = [
     {"board", "board_parts", "board_table", "board_words", "ir"},
     {"kernels", "timing"},
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
-    {"load", "passes", "reference", "samples"},
+    {"load", "passes", "reference", "samples", "arrays"},
     {"quantize", "select", "plan"},
     {"stream"},
     {"lower", "lower_rows", "memory", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},

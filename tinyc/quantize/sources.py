@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tinyc.arrays import load_npz
 from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import Array, Graph
-from tinyc.samples import Samples, fit_samples, load_npz
+from tinyc.samples import Samples, fit_samples
 
 Fit = Literal["crop", "stretch"]
 
@@ -139,7 +140,7 @@ def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -
             with Image.open(path) as opened:
                 picture = opened.convert("L" if colors == 1 else "RGB")
                 pixels = np.asarray(_resized(picture, height, width, pictures.fit), np.float32)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # whatever the reader of its format raises
             hint = "leave it out of the folder, or save it again"
             raise TinycError("this is not a readable picture", Loc(str(path)), hint) from error
         made.append(pixels.reshape(height, width, colors))

@@ -36,6 +36,8 @@ _MAX_LIST = 64  # numbers in one attribute: pads of MAX_RANK axes and the like
 
 _DAMAGED = "export or download the model again; it is truncated or was changed after the export"
 
+_EXTERNAL = "keep the external data file in the folder of the model, under the name it had at the export"
+
 # Element types that are read, with the typed field that holds them when raw_data does not.
 _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.FLOAT: (4, "float_data"),
@@ -167,6 +169,7 @@ def read_onnx(path: Path, content: bytes) -> OnnxFile:
     where = Loc(path.name)
     model = parse(content, where)
     graph = model.graph
+    _check_external(graph, path.parent, where)
     initializers = _named("initializer", [(t.name, t) for t in graph.initializer], where)
     if graph.sparse_initializer:
         raise TinycError("the model has sparse initializers, which tinyc does not read", where)
@@ -218,12 +221,21 @@ def _texts_of(graph: onnx.GraphProto) -> Iterator[object]:
             yield attribute.name
             if attribute.type == AttributeProto.GRAPH:
                 yield from _texts_of(attribute.g)
-    for tensor in [*graph.initializer, *(a.t for node in graph.node for a in node.attribute)]:
+    for tensor in (*graph.initializer, *(a.t for node in graph.node for a in node.attribute)):
         yield tensor.name
         yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
     for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    """Every tensor of a graph and of the graphs in its nodes."""
+    yield from graph.initializer
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        yield from (attribute.t, *attribute.tensors)
+        if attribute.type == AttributeProto.GRAPH:
+            yield from _tensors(attribute.g)
 
 
 def _check_text(text: object, where: Loc) -> None:
@@ -418,28 +430,45 @@ def _nibbles(tensor: TensorProto, least: int, count: int, folder: Path, where: L
 
 def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes:
     """The `size` bytes of a tensor that are kept in a file beside the model."""
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = entries.get("location", "")
-    hint = "keep the external data file in the folder of the model, under the name it had at the export"
-    if not location or "\0" in location:
-        raise TinycError(f"tensor '{tensor.name}' has external data, but no file name", where, _DAMAGED)
-    base = folder.resolve()
+    file, entries = _external_file(tensor, folder, where)
+    location = entries["location"]
     try:
-        file = (base / location).resolve()
-        if not file.is_relative_to(base):
-            raise TinycError(f"tensor '{tensor.name}' refers to '{location}', outside the model's folder", where, hint)
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
         if offset < 0 or length != size:
             raise TinycError(f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED)
-        if not file.is_file():
-            raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, hint)
         with file.open("rb") as f:
             f.seek(offset)
             data = f.read(size) if offset + size <= file.stat().st_size else b""
-    except ValueError as e:
+    except (ValueError, OverflowError) as e:
         raise TinycError(f"tensor '{tensor.name}' has a bad external data entry", where, _DAMAGED) from e
     except OSError as e:
-        raise TinycError(f"external data '{location}' cannot be read: {e.strerror}", where, hint) from e
+        raise TinycError(f"external data '{location}' cannot be read: {e.strerror}", where, _EXTERNAL) from e
     if len(data) != size:
-        raise TinycError(f"external data '{location}' ends before tensor '{tensor.name}' does", where, hint)
+        raise TinycError(f"external data '{location}' ends before tensor '{tensor.name}' does", where, _EXTERNAL)
     return data
+
+
+def _external_file(tensor: TensorProto, folder: Path, where: Loc) -> tuple[Path, dict[str, str]]:
+    """The file of a tensor's external data, a plain one in the model's folder, and what the entry says."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if not location:
+        raise TinycError(f"tensor '{tensor.name}' has external data, but no file name", where, _DAMAGED)
+    try:
+        base = folder.resolve()
+        file = (base / location).resolve()
+        inside, there = file.is_relative_to(base), file.is_file()
+    except (OSError, RuntimeError, ValueError) as e:  # links in a circle, a name that is too long
+        raise TinycError(f"external data file '{location}' of '{tensor.name}' has no place", where, _EXTERNAL) from e
+    if not inside:
+        raise TinycError(f"tensor '{tensor.name}' refers to '{location}', outside the model's folder", where, _EXTERNAL)
+    if not there:
+        raise TinycError(f"external data file '{location}' of tensor '{tensor.name}' is missing", where, _EXTERNAL)
+    return file, entries
+
+
+def _check_external(graph: onnx.GraphProto, folder: Path, where: Loc) -> None:
+    """Also of tensors that tinyc does not read: onnxruntime, which runs the model beside it, reads them."""
+    for tensor in _tensors(graph):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            _external_file(tensor, folder, where)
