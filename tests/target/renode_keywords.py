@@ -63,6 +63,7 @@ class renode_keywords:  # noqa: N801  Robot Framework looks for the file's name
         content: str,
         timeout: float | None = None,
         treatAsRegex: bool = False,  # noqa: N803
+        pauseEmulation: bool = False,  # noqa: N803
     ) -> SimpleNamespace:
         if re.match(r"\w+=", content):
             raise AssertionError(f"Renode takes {content} for a named argument")

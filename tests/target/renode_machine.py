@@ -43,7 +43,7 @@ class Machine:
         if arm:
             self._run_arm(engine, unicorn, limit)
         else:
-            self._run_riscv(engine, limit)
+            self._run_riscv(engine, unicorn, limit)
 
     def _arm(self, unicorn: Any) -> Any:
         constants = pytest.importorskip("unicorn.arm_const")
@@ -141,12 +141,19 @@ class Machine:
             engine.emu_start(engine.reg_read(arm.UC_ARM_REG_PC) | 1, NEVER, count=limit)
         self.pc = engine.reg_read(arm.UC_ARM_REG_PC)
 
-    def _run_riscv(self, engine: Any, limit: int) -> None:
-        """Traps are not made: unicorn ends at one, and the test with it. Execution begins at the ELF file's entry."""
+    def _run_riscv(self, engine: Any, unicorn: Any, limit: int) -> None:
+        """Execution begins at the ELF file's entry."""
         riscv = pytest.importorskip("unicorn.riscv_const")
         assert self.monitor.elf is not None
         entry = read_elf(self.monitor.elf).symbol("Reset_Handler").address
-        engine.emu_start(entry, NEVER, count=limit)
+        try:
+            engine.emu_start(entry, NEVER, count=limit)
+        except unicorn.UcError as error:
+            if error.errno != unicorn.UC_ERR_INSN_INVALID:  # what unicorn makes of an ebreak
+                raise
+            engine.reg_write(riscv.UC_RISCV_REG_MEPC, engine.reg_read(riscv.UC_RISCV_REG_PC))
+            engine.reg_write(riscv.UC_RISCV_REG_MCAUSE, 3)
+            engine.emu_start(engine.reg_read(riscv.UC_RISCV_REG_MTVEC), NEVER, count=limit)
         self.pc = engine.reg_read(riscv.UC_RISCV_REG_PC)
 
     def _enter_fault_handler(self, engine: Any, arm: Any) -> None:

@@ -282,6 +282,7 @@ def test_the_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"board_name": "riscv32imc", "variant": toy.Variant.UNDEFINED}, "HARDFAULT pc"),
         ({"outputs": [*OUTPUTS[:2], (b"\0" * toy.A, OUTPUTS[2][1])]}, "waiting for 'inference 2 output 0"),
         ({"instructions": 99}, "200' should be true"),
         ({"variant": toy.Variant.UNMAPPED}, "non existing peripheral"),
@@ -293,7 +294,7 @@ def test_the_test_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], message: str
 ) -> None:
     fake_renode.install(tmp_path, monkeypatch)
-    folder = make(tmp_path, "cortex-m4", **{"instructions": None} | change)  # type: ignore[arg-type]
+    folder = make(tmp_path, **{"board_name": "cortex-m4", "instructions": None} | change)  # type: ignore[arg-type]
     with pytest.raises(TinycError, match="renode-test failed") as caught:
         run_renode(folder)
     assert caught.value.exit_code == 1

@@ -114,16 +114,21 @@ def test_damaged_guards(make: Make, variant: toy.Variant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "message"),
+    ("board_name", "variant", "message"),
     [
-        (toy.Variant.UNDEFINED, r"faulted toy_step_1\+0x\w+: hard fault \(inference 0\)"),
-        (toy.Variant.UNMAPPED, "where there is no memory"),
-        (toy.Variant.ENDLESS, r"inference 0 did not end within 2,000,000,000 instructions: it was toy_step_1\+0x"),
+        ("cortex-m4", toy.Variant.UNDEFINED, r"faulted toy_step_1\+0x\w+: hard fault \(inference 0\)"),
+        ("riscv32imc", toy.Variant.UNDEFINED, r"faulted toy_step_1\+0x\w+: breakpoint \(inference 0\)"),
+        ("cortex-m4", toy.Variant.UNMAPPED, "where there is no memory"),
+        (
+            "cortex-m4",
+            toy.Variant.ENDLESS,
+            r"inference 0 did not end within 2,000,000,000 instructions: it was toy_step_1\+0x",
+        ),
     ],
 )
-def test_what_goes_wrong_in_the_firmware(make: Make, variant: toy.Variant, message: str) -> None:
+def test_what_goes_wrong_in_the_firmware(make: Make, board_name: str, variant: toy.Variant, message: str) -> None:
     with pytest.raises(RunError, match=message):
-        find_target(load_board("cortex-m4"), "renode").run(make("cortex-m4", variant), INPUTS)
+        find_target(load_board(board_name), "renode").run(make(board_name, variant), INPUTS)
 
 
 @pytest.mark.parametrize(
