@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -350,3 +351,28 @@ def test_boards_without_renode(tmp_path: Path, board_name: str, message: str) ->
     with pytest.raises(TinycError, match=message) as caught:
         make(tmp_path, board_name)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"ram_origin": 0x4000_0000}, "RAM of riscv32imc lies where .* has its consoles, 0x40000000"),
+        ({"flash_origin": 0x0200_8000}, "flash of riscv32imc lies where .* has its timer, 0x02000000"),
+        ({"ram_origin": 0x9FFF_F000}, "has its requests"),
+    ],
+)
+def test_boards_whose_memory_is_in_the_way(place: dict[str, int], message: str) -> None:
+    board = load_board("riscv32imc")
+    assert board.memory is not None
+    with pytest.raises(TinycError, match=message):
+        platform(replace(board, memory=replace(board.memory, **place)))
+
+
+def test_memories_are_described_in_whole_pages() -> None:
+    board = load_board("riscv32imc")
+    assert board.memory is not None
+    odd = replace(board.memory, flash_origin=0x8000_0800, flash_bytes=0x2000, ram_bytes=100)
+    described = read_repl(platform(replace(board, memory=odd)))
+    assert described.address("flash") == 0x8000_0000
+    assert described.number("flash", "size") == 0x3000
+    assert described.number("ram", "size") == 0x1000

@@ -19,6 +19,7 @@ MIPS = 100
 MOST_INFERENCES = 4
 TEST_SECONDS = 1800
 VECTORS = "tc_vector_table"  # the symbol of startup_cortex_m.S; RISC-V begins at the ELF file's entry
+CLINT = 0x0200_0000  # of RISC-V platforms
 LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
 _TOLERANCE = 200  # instructions
 _PAGE = 4096
@@ -45,6 +46,9 @@ _CORES = {
     "cortex-m33": Core("cortex-m33"),
     "riscv32imc": Core("rv32imc_zicsr_zifencei"),
 }
+# What else is in board.repl: name, first and last address.
+_TAKEN = (("consoles", CONSOLE, REPLIES + _PAGE - 1), ("requests", REQUESTS, REQUESTS + 0x0FFF_FFFF))
+_TAKEN_BY = {"cortex-m": ("system registers", 0xE000_0000, 0xE00F_FFFF), "riscv": ("timer", CLINT, CLINT + 0xFFFF)}
 _LACKING = {"cortex-m55": "Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits"}
 
 
@@ -72,7 +76,20 @@ def check_renode_board(board: Board) -> tuple[Core, Memory]:
     core = _CORES.get(board.core)
     if core is None or board.memory is None or board.startup not in ("cortex-m", "riscv"):
         raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CORES)}")
+    for kind, start, size in _places(board.memory):
+        for device, origin, last in (*_TAKEN, _TAKEN_BY[board.startup]):
+            if start <= last and origin < start + size:
+                message = (
+                    f"{kind} of {board.name} lies where tinyc's platform for Renode has its {device}, 0x{origin:08x}"
+                )
+                raise TinycError(message, hint="another machine proves the library: --emulator qemu")
     return core, board.memory
+
+
+def _places(memory: Memory) -> tuple[tuple[str, int, int], ...]:
+    """Flash and RAM, each with origin and size, in whole pages: Renode maps no others."""
+    memories = (("flash", memory.flash_origin, memory.flash_bytes), ("RAM", memory.ram_origin, memory.ram_bytes))
+    return tuple((kind, at // _PAGE * _PAGE, _whole_pages(at % _PAGE + size)) for kind, at, size in memories)
 
 
 def write_renode(
@@ -111,12 +128,11 @@ def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str
     core, memory = check_renode_board(board)
     values = {
         "board": board,
-        "memory": memory,
-        "flash_bytes": _whole_pages(memory.flash_bytes),
-        "ram_bytes": _whole_pages(memory.ram_bytes),
+        "places": _places(memory),
         "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
         "cpu": core.cpu(traced),
         "hz": MIPS * 1_000_000,
+        "clint": CLINT,
         "console": CONSOLE,
         "replies": REPLIES,
         "requests": REQUESTS,
@@ -126,7 +142,6 @@ def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str
 
 
 def _whole_pages(size_bytes: int) -> int:
-    """Renode maps whole pages."""
     return -(-size_bytes // _PAGE) * _PAGE
 
 
