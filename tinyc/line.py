@@ -142,8 +142,19 @@ def touch(port: str, baud: int) -> None:
 
 def port_names() -> tuple[str, ...]:
     """Serial ports of this computer, those of USB devices first."""
-    ports = sorted(list_ports.comports(), key=lambda p: (p.vid is None, p.device))
-    return tuple(p.device for p in ports)
+    return tuple(port.device for port in _ports())
+
+
+def described_ports() -> tuple[str, ...]:
+    """The same, each with its USB ids (0483:374b) and what it says that it is."""
+    return tuple(
+        f"{port.device}  {port.vid:04x}:{port.pid:04x}  {port.description}" if port.vid is not None else port.device
+        for port in _ports()
+    )
+
+
+def _ports() -> list[Any]:
+    return sorted(list_ports.comports(), key=lambda p: (p.vid is None, p.device))
 
 
 def _cannot_open(port: str, error: Exception) -> TinycError:

@@ -19,18 +19,22 @@ static int has_results;
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-/* With three decimals, half away from zero; what has no place in 32 bits is shown at its limit. */
+/* With six decimals, half away from zero; what has no place in 32 bits is shown at its limit. */
 static void put_real(float value)
 {
-    const float limit = 2000000.0f;
+    const float limit = 4000000000.0f;
     int negative = value < 0.0f;
     float size = negative ? -value : value;
-    uint32_t thousandths = (uint32_t)((size < limit ? size : limit) * 1000.0f + 0.5f);
-    char fraction[5] = ".000";
-    uint32_t rest = thousandths % 1000;
-    for (int i = 3; i > 0; i--, rest /= 10) fraction[i] = (char)('0' + rest % 10);
-    if (negative && thousandths != 0) tc_put_text("-");
-    tc_put_number(thousandths / 1000);
+    uint32_t whole = (uint32_t)(size < limit ? size : limit);
+    uint32_t millionths = size < limit ? (uint32_t)((size - (float)whole) * 1000000.0f + 0.5f) : 0;
+    char fraction[8] = ".000000";
+    if (millionths == 1000000) {
+        millionths = 0;
+        whole++;
+    }
+    if (negative && (whole | millionths) != 0) tc_put_text("-");
+    for (int i = 6; i > 0; i--, millionths /= 10) fraction[i] = (char)('0' + millionths % 10);
+    tc_put_number(whole);
     tc_put_text(fraction);
 }
 
@@ -182,6 +186,53 @@ static void do_infer(char **token)
     }
 }
 
+#if TC_MLPERF_FRAME_BYTES
+/* The streaming wakeword, with features that come over the line in place of audio: after `start`, every `db load` of one
+ * frame moves the window on by it and runs the model. `stop` tells the first output of every run. */
+enum { MOST_FRAMES = 4096 };
+static int8_t activations[MOST_FRAMES];
+static uint32_t frames;
+static int detecting;
+static uint8_t window[TC_MLPERF_DATA_BYTES];
+
+static void do_start(void)
+{
+    for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) window[i] = 0;
+    frames = 0;
+    detecting = 1;
+    has_results = 0;
+    tc_put_text("m-detecting\r\n");
+}
+
+static void do_stop(void)
+{
+    if (!detecting) put_error("Not started");
+    detecting = 0;
+    tc_put_text("target activations:\r\n[");
+    for (uint32_t i = 0; i < frames; i++) {
+        if (i > 0) tc_put_text(",");
+        if (activations[i] < 0) tc_put_text("-");
+        tc_put_number((uint32_t)(activations[i] < 0 ? -activations[i] : activations[i]));
+    }
+    tc_put_text("]\r\n");
+}
+
+/* A frame has been loaded: into the window, and the window into `data`, which infer_once takes. */
+static void next_frame(void)
+{
+    const uint32_t kept = TC_MLPERF_DATA_BYTES - TC_MLPERF_FRAME_BYTES;
+    for (uint32_t i = 0; i < kept; i++) window[i] = window[i + TC_MLPERF_FRAME_BYTES];
+    for (uint32_t i = 0; i < TC_MLPERF_FRAME_BYTES; i++) window[kept + i] = data[i];
+    for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) data[i] = window[i];
+    if (frames == MOST_FRAMES) {
+        put_error("Too many frames");
+    } else if (repeat(1)) {
+        activations[frames++] = tc_mlperf_integer(arena, 0);
+        has_results = 1;
+    }
+}
+#endif
+
 static void do_results(void)
 {
     if (has_results) {
@@ -247,6 +298,9 @@ static void db_bytes(const char *text)
         for (uint32_t i = 0; i < digits && data_there < data_size; i += 2)
             data[data_there++] = (uint8_t)(hex_digit(text[i]) << 4 | hex_digit(text[i + 1]));
         if (data_there == data_size) tc_put_text("m-load-done\r\n");
+#if TC_MLPERF_FRAME_BYTES
+        if (data_there == data_size && detecting && data_size == TC_MLPERF_FRAME_BYTES) next_frame();
+#endif
     }
 }
 
@@ -295,6 +349,12 @@ static void serve(char **token)
         do_infer(token);
     } else if (equal(token[0], "results")) {
         do_results();
+#if TC_MLPERF_FRAME_BYTES
+    } else if (equal(token[0], "start")) {
+        do_start();
+    } else if (equal(token[0], "stop")) {
+        do_stop();
+#endif
     } else {
         tc_put_text("e-[Unknown command: ");
         tc_put_text(token[0]);

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import select
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tinyc.build.compile import Harness, compile_library, link_firmware
 from tinyc.build.device import build_device, write_mlperf_glue
 from tinyc.build.toolchain import find_toolchain
 from tinyc.errors import TinycError
+from tinyc.ir.graph import Graph
 from tinyc.line import Line
 from tinyc.run.host import fixed_addresses
 
@@ -83,7 +85,7 @@ def test_a_benchmark_run(tmp_path: Path, board_name: str) -> None:
         elapsed, results = host.infer(3, 2)
         (last,) = host.ask("timestamp")
         assert results == reference(GRAPH, X)
-        assert host.ask("results") == ["m-results-[" + ",".join(f"{r:.3f}" for r in results) + "]"]
+        assert host.ask("results") == ["m-results-[" + ",".join(f"{r:.6f}" for r in results) + "]"]
         times = [int(text.removeprefix("m-lap-us-")) for text in (first, last)]
         assert 0 < elapsed <= times[1] - times[0]
         other = bytes(reversed(X))
@@ -94,11 +96,19 @@ def test_a_benchmark_run(tmp_path: Path, board_name: str) -> None:
 # --- as a process of this computer ---
 
 
-@cache
-def host_program(folder: Path, task: str | None, square: bool) -> Path:
+PROGRAMS: dict[Path, Path] = {}
+
+
+def host_program(folder: Path, task: str | None, graph: Graph = GRAPH) -> Path:
+    """Made once for each folder."""
+    if folder not in PROGRAMS:
+        PROGRAMS[folder] = _host_program(folder, task, graph)
+    return PROGRAMS[folder]
+
+
+def _host_program(folder: Path, task: str | None, graph: Graph) -> Path:
     board = load_board("host")
     toolchain = find_toolchain(board)
-    graph = SQUARE if square else GRAPH
     library_dir = write_library(folder / "library", graph, "host")
     library = compile_library(library_dir, "dense", toolchain, "balanced", folder / "dense.o", sanitize=True)
     write_mlperf_glue(library_dir, "dense", folder, task)
@@ -149,7 +159,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def host(folder: Path) -> Iterator[Host]:
-    process = Process(host_program(folder / "raw", None, False))
+    process = Process(host_program(folder / "raw", None))
     yield process.host
     assert process.end() == 0
 
@@ -161,14 +171,14 @@ def test_raw_input(host: Host) -> None:
 
 
 def test_pixels_become_signed(folder: Path) -> None:
-    process = Process(host_program(folder / "ic", "ic01", False))
+    process = Process(host_program(folder / "ic", "ic01"))
     process.host.load(X)
     assert process.host.infer(1, 0)[1] == reference(GRAPH, bytes(b ^ 0x80 for b in X))
     assert process.end() == 0
 
 
 def test_real_numbers_in_and_mean_square_out(folder: Path) -> None:
-    process = Process(host_program(folder / "ad", "ad01", True))
+    process = Process(host_program(folder / "ad", "ad01", SQUARE))
     real = np.array([-80.0, -3.25, -0.25, 0.0, 0.25, 1.0, 7.3, 70.0, 1e9], np.float32)
     process.host.load(real.astype("<f4").tobytes())
     away = np.where(real < 0, np.float32(-0.5), np.float32(0.5))
@@ -181,14 +191,74 @@ def test_real_numbers_in_and_mean_square_out(folder: Path) -> None:
     q[-1] = INPUT.zero[0]
     outputs = np.array(reference(SQUARE, q.tobytes()), np.float32)
     (result,) = process.host.infer(1, 1)[1]
-    assert result == pytest.approx(float(np.mean((outputs - small) ** 2)), rel=1e-6, abs=0.001)
+    assert result == pytest.approx(float(np.mean((outputs - small) ** 2)), rel=1e-6, abs=0.000002)
     assert OUTPUT.scale[0] > 0
     assert process.end() == 0
+
+
+def test_results_are_exact_to_the_millionth(folder: Path) -> None:
+    """Softmax outputs are 256ths, some of which lie between two thousandths."""
+    process = Process(host_program(folder / "raw", None))
+    for number in range(20):
+        process.host.load(random.Random(number).randbytes(70))
+        lines = process.host.ask("infer 1 0")
+        (results,) = [line for line in lines if line.startswith("m-results-[")]
+        assert all(re.fullmatch(r"-?\d+\.\d{6}", text) for text in results[11:-1].split(","))
+    assert process.end() == 0
+
+
+# --- the streaming wakeword, with features over the line ---
+
+LISTENS = dense(120, 3)  # three frames of 40
+
+
+def test_frames_move_the_window_on(folder: Path) -> None:
+    process = Process(host_program(folder / "sww", "sww01", LISTENS))
+    host = process.host
+    assert host.ask("profile")[1] == "m-model-[sww01]"
+    assert host.ask("stop") == ["e-[Not started]", "target activations:", "[]"]
+    window = bytes(120)
+    for _ in range(2):  # the second time as the first: `start` forgets
+        assert host.ask("start") == ["m-detecting"]
+        window, expected = bytes(120), []
+        for number in range(5):
+            frame = random.Random(number).randbytes(40)
+            window = window[40:] + frame
+            host.load(frame)
+            outputs = reference(LISTENS, window)
+            expected.append(round(outputs[0] / OUTPUT.scale[0]) + OUTPUT.zero[0])
+            assert host.ask("results")[0].startswith(f"m-results-[{outputs[0]:.6f}")
+        header, listed = host.ask("stop")
+        # What the runner looks for: the lines joined, a list in brackets between this header and m-ready.
+        found = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", header + listed + "m-ready")
+        assert found is not None
+        assert json.loads(found[1]) == expected
+    host.load(window)  # a whole window, as for every other task
+    assert host.infer(1, 0)[1] == reference(LISTENS, window)
+    assert process.end() == 0
+
+
+def test_a_frame_in_two_pieces(folder: Path) -> None:
+    process = Process(host_program(folder / "sww", "sww01", LISTENS))
+    process.host.ask("start")
+    for _ in range(3):
+        process.host.ask("db load 40")
+        assert process.host.ask(f"db {bytes(36).hex()}") == []
+        assert process.host.ask(f"db {bytes(4).hex()}") == ["m-load-done"]
+    assert process.host.ask("stop")[1].count(",") == 2
+    assert process.end() == 0
+
+
+@pytest.mark.parametrize("inputs", [40, 70])
+def test_frames_that_do_not_fit(tmp_path: Path, inputs: int) -> None:
+    with pytest.raises(TinycError, match=f"several frames of 40, not of {inputs}"):
+        device(tmp_path, "cortex-m4", "sww01", dense(inputs, 3))
 
 
 @pytest.mark.parametrize(
     ("command", "answer"),
     [
+        ("start", "e-[Unknown command: start]"),
         ("", "e-[Empty command]"),
         ("   ", "e-[Empty command]"),
         ("frobnicate", "e-[Unknown command: frobnicate]"),
@@ -276,7 +346,7 @@ COMMANDS = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="ascii"
 @settings(max_examples=25, deadline=None)
 @given(st.lists(COMMANDS.map(" ".join), max_size=20))
 def test_every_command_is_answered(folder: Path, commands: list[str]) -> None:
-    process = Process(host_program(folder / "raw", None, False))
+    process = Process(host_program(folder / "raw", None))
     for command in commands:
         process.host.ask(command)
     assert process.end() == 0

@@ -15,6 +15,7 @@ from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro
 from tinyc.build.elf import read_elf, section_bytes
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.build.toolchain import Toolchain
+from tinyc.build.uart import at_baud
 from tinyc.errors import Loc, TinycError
 from tinyc.templates import render
 
@@ -26,19 +27,23 @@ REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is 
 @dataclass(frozen=True, slots=True)
 class Task:
     """How MLPerf Tiny gives a model its input and wants its output: as real numbers, or pixels from 0 to 255, else the
-    input's own bytes; and the mean square of input minus output instead of the outputs."""
+    input's own bytes; and the mean square of input minus output instead of the outputs. frame_bytes: of a model that
+    listens, the features of one step in time. baud: what the benchmark uses."""
 
     model: str = ""
     float_input: bool = False
     unsigned_input: bool = False
     mean_square: bool = False
+    frame_bytes: int = 0
+    baud: int | None = None
 
 
 TASKS = {
     "kws01": Task("kws01"),
     "vww01": Task("vww01", unsigned_input=True),
     "ic01": Task("ic01", unsigned_input=True),
-    "ad01": Task("ad01", float_input=True, mean_square=True),
+    "ad01": Task("ad01", float_input=True, mean_square=True, baud=921_600),
+    "sww01": Task("sww01", frame_bytes=40),
 }
 
 
@@ -66,10 +71,12 @@ def build_device(
     folder: Path,
     protocol: Protocol = "tinyc",
     task: str | None = None,
+    baud: int | None = None,
 ) -> Device:
-    """Links the library's object with the UART harness, and writes the image in every form. Raises TinycError when
-    the board has no UART, the firmware does not fit, or the model cannot be asked by MLPerf's protocol."""
-    uart = require_uart(board)
+    """Links the library's object with the UART harness, and writes the image in every form. baud: None for the task's,
+    if the UART can make it, or the board's. Raises TinycError when the board has no UART, or one that cannot make that
+    baud rate, the firmware does not fit, or the model cannot be asked by MLPerf's protocol."""
+    uart = at_baud(require_uart(board), baud, TASKS[task].baud if task in TASKS else None)
     folder.mkdir(parents=True, exist_ok=True)
     defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_RECEIVE_BYTES": "1"}
     if protocol == "mlperf":
@@ -193,6 +200,11 @@ def write_mlperf_glue(library_dir: Path, model: str, folder: Path, task: str | N
     if task is not None and task not in TASKS:
         raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
     found = TASKS[task] if task is not None else Task()
+    size = macro(header, f"{prefix}_INPUT_0_SIZE")
+    if found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
+        raise TinycError(
+            f"the task {task} needs int8 inputs of several frames of {found.frame_bytes}, not of {size} bytes"
+        )
     if found.mean_square and macro(header, f"{prefix}_INPUT_0_SIZE") != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
         raise TinycError(f"the task {task} compares input and output: they must have the same size")
     glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found})

@@ -30,7 +30,12 @@ HarnessOption = Annotated[
     Harness, typer.Option(help="What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.")
 ]
 TaskOption = Annotated[
-    str | None, typer.Option(help="MLPerf Tiny's name of the model: kws01, vww01, ic01, ad01.", show_default="none")
+    str | None,
+    typer.Option(help="MLPerf Tiny's name of the model: kws01, vww01, ic01, ad01, sww01.", show_default="none"),
+]
+BaudOption = Annotated[
+    int | None,
+    typer.Option(min=300, help="Baud rate of the firmware for the board.", show_default="the task's or the board's"),
 ]
 
 
@@ -41,13 +46,14 @@ def command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
     harness: HarnessOption = Harness.TINYC,
     task: TaskOption = None,
+    baud: BaudOption = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
-        asked = replace(options, harness=harness.value, task=task)
+        asked = replace(options, harness=harness.value, task=task, baud=baud)
         report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
         problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
         renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tinyc.cli.options import ColorOption, Verbose
 from tinyc.cli.output import Color, Output, guarded
-from tinyc.line import Line, port_names
+from tinyc.line import Line, described_ports
 from tinyc.run import protocol
 
 Port = Annotated[
@@ -34,8 +34,8 @@ def command(
     """Print what a board sends; lines that are typed go to it."""
     with guarded(color, False, verbose) as out:
         if port is None:
-            names = port_names()
-            out.result("\n".join(names) if names else "there is no serial port")
+            ports = described_ports()
+            out.result(Text("\n".join(ports) if ports else "there is no serial port"))
             return
         with Line(port, baud) as line:
             out.note(f"{port} at {baud} baud; Ctrl-C ends")

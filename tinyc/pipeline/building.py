@@ -28,7 +28,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     Renode is not installed. Raises TinycError, with exit code 1 when the model does not fit the board.
     """
     board = load_board(options.board)
-    check_request(board, options.harness, options.task, options.emulator)
+    check_request(board, options.harness, options.task, options.baud, options.emulator)
     without = options.emulator == RENODE and find_renode(board) is None
     proof = replace(options, emulator=None) if without else options
     target_folder = out or Path("build") / identifier(options.name or path.stem)
@@ -55,7 +55,8 @@ def _add_for_board(
     toolchain = find_toolchain(board, options.toolchain)
     program = compiled.program
     if holds_window(board, compiled, options):
-        add_device(folder, program.name, board, toolchain, options.harness, options.task)
+        cycles = report.cycles if report.cycles is not None else report.instructions
+        add_device(folder, program.name, board, toolchain, options.harness, options.task, options.baud, cycles)
     else:
         progress.on_warning("no firmware for the board itself: beside the library its RAM cannot hold a whole input")
     if options.emulator == RENODE:

@@ -43,6 +43,7 @@ class Options:
     sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
     harness: Protocol = "tinyc"  # what the firmware for the board itself speaks
     task: str | None = None  # of MLPerf Tiny, for its harness
+    baud: int | None = None  # of that firmware; None: the task's or the board's
 
     def __post_init__(self) -> None:
         check_word("way to optimize", self.optimize, get_args(Optimize))
