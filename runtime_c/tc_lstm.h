@@ -16,7 +16,8 @@ typedef struct {
     const uint16_t *table;  /* [256] logistic(i / 24), Q0.16 */
     int32_t steps, units, in_c;
     int32_t left; /* bits from the cell's scale up to Q3.12, negative: down */
-    int32_t cell_max, hidden_zero, rounds;
+    int32_t cell_min, cell_max; /* of the clip, which is symmetric; of int16 where there is none */
+    int32_t hidden_zero, rounds;
     int32_t forget_mult, forget_shift, add_mult, add_shift, out_mult, out_shift;
 } tc_lstm_t;
 
@@ -69,7 +70,6 @@ static inline void tc_lstm_begin(const tc_lstm_t *p, const int8_t *hidden_before
 /* New states and outputs from q [units][4 gates]. */
 static inline void tc_lstm_step(const tc_lstm_t *p, const int16_t *q, int8_t *y, int8_t *hidden, int16_t *cell)
 {
-    const int32_t lowest = p->cell_max == 32767 ? -32768 : -p->cell_max;
     for (int32_t u = 0; u < p->units; u++, q += 4) {
         const int32_t in = tc_lstm_logistic(p->table, q[0]);
         const int32_t forget = tc_lstm_logistic(p->table, q[1]);
@@ -78,7 +78,7 @@ static inline void tc_lstm_step(const tc_lstm_t *p, const int16_t *q, int8_t *y,
         const int32_t kept = tc_requantize(forget * cell[u], p->forget_mult, p->forget_shift, p->rounds);
         const int32_t added = tc_requantize(in * candidate, p->add_mult, p->add_shift, p->rounds);
         const int32_t now = tc_lstm_sat16(tc_lstm_sat16(kept) + tc_lstm_sat16(added));
-        cell[u] = (int16_t)tc_clamp(now, lowest, p->cell_max);
+        cell[u] = (int16_t)tc_clamp(now, p->cell_min, p->cell_max);
         const int32_t shown = out * tc_lstm_tanh(p->table, cell[u], p->left);
         const int32_t made = tc_requantize(shown, p->out_mult, p->out_shift, p->rounds) + p->hidden_zero;
         hidden[u] = (int8_t)tc_clamp(made, -128, 127);

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tinyc.errors import TinycError
-from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Op, Site
@@ -145,7 +145,13 @@ def prepare_float(graph: Graph) -> Program:
     consts = {name: _reals(array, graph.values[name].quant) for name, array in graph.consts.items()}
     steps = tuple(Step(node, operator(node).float_ref, node.attrs, consts) for node in graph.nodes)
     initial = {state.name: _reals(graph.initial(state), graph.values[state.name].quant) for state in graph.states}
-    return Program(graph, steps, dict.fromkeys(graph.inputs, np.float32), initial)
+    dtypes = {name: _real_dtype(graph.values[name]) for name in graph.inputs}
+    return Program(graph, steps, dtypes, initial)
+
+
+def _real_dtype(value: Value) -> type:
+    """float32, but for indices and conditions, which stand for no reals."""
+    return np.float32 if value.quant is not None else NUMPY_DTYPE[value.dtype]
 
 
 def _reals(array: Array, quant: Quant | None) -> Array:

@@ -121,12 +121,22 @@ def test_weighted_layers_are_tflms(name: str, bias: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_weighted_kernels(name: str) -> None:
     turn = list(LAYERS).index(name)
-    graph = weighted(name, ("s64", "s32", "")[turn % 3])
+    bias, numerics = ("s64", "s32", "")[turn % 3], (Numerics.TFLM, Numerics.ONNX)[turn % 2]
+    if name.startswith("depthwise") and numerics is Numerics.TFLM:
+        bias = "s64"
+    graph = weighted(name, bias)
     shape = graph.values["x"].shape
     samples = [{"x": random_s16(2, shape)}, {"x": np.full(shape, -32768, np.int16)}]
-    found = check_kernels(graph, samples, (Numerics.TFLM, Numerics.ONNX)[turn % 2])
+    found = check_kernels(graph, samples, numerics)
     fast = {"depthwise": ["tc_depthwise_conv2d_s16_dsp"], "depthwise, two per input": []}
     assert found == [*fast.get(name, ["tc_conv2d_s16_dsp"]), "tc_conv2d_s16"]
+
+
+@pytest.mark.parametrize(("name", "numerics"), [("depthwise", Numerics.TFLM), ("conv", Numerics.LITERT)])
+def test_a_bias_that_the_runtime_reads_as_wider_is_refused(name: str, numerics: Numerics) -> None:
+    graph = weighted(name, "s32")
+    with pytest.raises(TinycError, match=f"{numerics.value} reads the bias as int64"):
+        run_int(graph, {"x": random_s16(0, graph.values["x"].shape)}, numerics)
 
 
 def test_an_accumulator_beyond_int32() -> None:

@@ -19,8 +19,10 @@ from tinyc.select import select
 def test_kernels(name: str) -> None:
     layer, kernel = LAYERS[name]
     turn = list(LAYERS).index(name)
-    graph = graph_of(layer, ("s64", "s32")[turn % 2])
-    assert check_kernels(graph, samples(layer), (Numerics.OURS, Numerics.TFLM)[turn // 2 % 2]) == [
+    numerics = (Numerics.OURS, Numerics.TFLM)[turn // 2 % 2]
+    is_wide = turn % 2 == 0 or (layer.op == "depthwise_conv2d" and numerics is Numerics.TFLM)
+    graph = graph_of(layer, "s64" if is_wide else "s32")
+    assert check_kernels(graph, samples(layer), numerics) == [
         kernel,
         "tc_conv2d_s16",
     ]

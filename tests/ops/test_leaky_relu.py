@@ -44,3 +44,15 @@ def test_kernel(numerics):
 def test_float():
     x = np.float32([-4, 0, 2])
     np.testing.assert_array_equal(float_ref(LeakyRelu(0.25), x)[0], np.float32([-1, 0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("x_scale", "y_scale", "alpha"), [(0.00013, 0.0001, 0.3), (7e-5, 0.0002, 0.01), (3e-4, 3e-4, 0.7)]
+)
+def test_every_int16_is_that_of_each_runtime(x_scale, y_scale, alpha):
+    """Desktop LiteRT divides the scales in float32, TensorFlow Lite Micro in double: other multipliers."""
+    x = {"x": np.arange(-32768, 32768).astype(np.int16).reshape(1, -1)}
+    graph = one_node("leaky_relu", LeakyRelu(alpha), [tensor("x", (1, 65536), x_scale, 0, "s16")], y_scale, 0)
+    model = as_tflite(graph, "LEAKY_RELU", "LeakyReluOptions", {"Alpha": alpha})
+    assert_equals_tflm(graph, model, x)
+    assert_equals_litert(graph, model, x)

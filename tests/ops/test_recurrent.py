@@ -84,13 +84,27 @@ def test_svdf_is_tflms(name, state):
 @pytest.mark.parametrize("name", LSTMS)
 def test_lstm_is_tflms(name):
     graph = with_states(lstm(*LSTMS[name]), {"hidden": "hidden2", "cell": "cell2"})
+    assert_sequence_is_tflms(graph, lstm_file(graph, LSTMS[name][3] if len(LSTMS[name]) > 3 else 0.0))
+
+
+def lstm_file(graph: Graph, clip: float) -> bytes:
     weights = [f"{kind}{gate}" for kind in "wr" for gate in "ifgo"]
     biases = [f"b{gate}" for gate in "ifgo"]
     names = ("x", *weights, "", "", "", *biases, "", "", "hidden", "cell", "", "", "", "")
-    clip = LSTMS[name][3] if len(LSTMS[name]) > 3 else 0.0
     fields = {"FusedActivationFunction": 4, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": False}
-    model = as_file(graph, "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions", fields, names)
-    assert_sequence_is_tflms(graph, model)
+    return as_file(graph, "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions", fields, names)
+
+
+def test_a_clip_at_the_end_of_int16_is_symmetric():
+    """TensorFlow Lite Micro clips to -32767 then, and leaves -32768 where there is no clip."""
+    for clip, least in ((1.0, -32767), (0.0, -32768)):
+        graph = with_states(lstm(7, 5, 6, clip, -15), {"hidden": "hidden2", "cell": "cell2"})
+        assert_sequence_is_tflms(graph, lstm_file(graph, clip))
+        samples = [{"x": random_s8(30 + k, graph.values["x"].shape)} for k in range(RUNS)]
+        cells = [run["cell2"] for run in prepare_int(graph, Numerics.TFLM).sequence(samples, keep=("cell2",))]
+        assert np.min(cells) == least
+        inputs = samples[0] | {name: np.zeros((1, 7), graph_dtype(graph, name)) for name in ("hidden", "cell")}
+        check_kernels(lstm(7, 5, 6, clip, -15), [inputs])
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:

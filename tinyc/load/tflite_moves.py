@@ -54,6 +54,7 @@ def strided_slice(s: Step) -> None:
 def _spelled(s: Step, shape: Shape) -> tuple[list[range], list[int]]:
     """(what is taken of each axis, the output's shape): `x[1:, ..., 3, newaxis]` axis by axis."""
     o = s.options("StridedSliceOptions")
+    begin_mask, end_mask = o["BeginMask"], o["EndMask"]
     begin, end, step = (s.numbers(k) for k in (1, 2, 3))
     marks = range(len(begin))
     dots = [k for k in marks if o["EllipsisMask"] >> k & 1]
@@ -70,12 +71,12 @@ def _spelled(s: Step, shape: Shape) -> tuple[list[range], list[int]]:
             left += shape[axis : axis + rest]
         elif k in new:
             left.append(1)
-        elif k is not None and o["ShrinkAxisMask"] >> k & 1:
-            at = _axis(s, begin[k], shape[axis])
+        elif k is not None and o["ShrinkAxisMask"] >> k & 1:  # one element, the first where begin is masked
+            at = 0 if begin_mask >> k & 1 else _axis(s, begin[k], shape[axis])
             ranges.append(range(at, at + 1))
         elif k is not None:
-            first = None if o["BeginMask"] >> k & 1 else begin[k]
-            last = None if o["EndMask"] >> k & 1 else end[k]
+            first = None if begin_mask >> k & 1 else begin[k]
+            last = None if end_mask >> k & 1 else end[k]
             ranges.append(range(*slice(first, last, step[k]).indices(shape[axis])))
             left.append(len(ranges[-1]))
     return ranges, left

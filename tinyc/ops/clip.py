@@ -1,12 +1,12 @@
 """clip: y = min(max(x, lo), hi); also relu (0, inf) and relu6 (0, 6).
 
-Where the quantizations of input and output differ the integers are rescaled first, as TensorFlow Lite's
-RELU does. (TensorFlow Lite Micro's RELU6 alone takes them as equal; that is not reproduced.)
+Where the quantizations of input and output differ the integers are rescaled first, as TensorFlow Lite's RELU does.
+But TensorFlow Lite Micro's RELU6 takes them as equal: it clips the input's integers, by the input's scale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tinyc.ir.graph import Array
 from tinyc.kernels import Kernel
 from tinyc.numerics import Numerics
-from tinyc.ops.base import Act, Observed, Op, SameAs, Site, elementwise
+from tinyc.ops.base import RELU6, Act, Observed, Op, SameAs, Site, elementwise
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
 from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, rescale, same_type
@@ -30,13 +30,15 @@ def float_ref(a: Clip, x: Array) -> tuple[Array, ...]:
 
 
 def prepare(site: Site) -> Table | Wide:
-    if is_s16(site):
-        return wide(site, *site.attrs.act.range_of(site.y()))
-    need_bytes(site)
     x, y = site.x(0), site.y()
+    if site.numerics is Numerics.TFLM and site.attrs.act == RELU6:
+        y = replace(y, quant=x.quant)
+    lo, hi = site.attrs.act.range_of(y)
+    if is_s16(site):
+        return wide(site, lo, hi, site.scale_zero(y), np.float32 if site.numerics is Numerics.LITERT else np.float64)
+    need_bytes(site)
     if site.numerics is Numerics.ONNX and x.quant != y.quant:
         return real_table(site, lambda real: float_ref(site.attrs, real)[0])
-    lo, hi = site.attrs.act.range_of(y)
 
     def function(q: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         if x.quant != y.quant:

@@ -29,7 +29,7 @@ from tinyc.ops.tables import (
 
 _MOST = 2.0**14  # factor for which a scaled int16 difference fits int32
 _Ints = npt.NDArray[np.int64]
-_Scale = Callable[[_Ints, np.float32], _Ints]
+_Scale = Callable[[_Ints, float], _Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,14 @@ def prepare(site: Site) -> Table | TwoFactors:
     need_bytes(site)
     if site.numerics is Numerics.ONNX:
         return real_table(site, lambda x: float_ref(site.attrs, x)[0])
-    x_scale, x_zero = site.scale_zero(site.x(0))
-    y_scale, y_zero = site.scale_zero(site.y())
-    above = np.float32(x_scale) / np.float32(y_scale)
-    alpha = np.float32(site.attrs.alpha)
-    if site.numerics is Numerics.LITERT and _xnn_takes(above, above * alpha):
-        scale: _Scale = xnn_scale
-        below = above * alpha
+    (_, x_zero), (_, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    above, below = _factors(site)
+    product = np.float32(above) * np.float32(site.attrs.alpha)
+    if site.numerics is Numerics.LITERT and _xnn_takes(np.float32(above), product):
+        scale: _Scale = _xnn_scale
+        below = float(product)
     else:
         scale = partial(_scale, rounding=site.builtin_rounding)
-        below = np.float32(x_scale) * alpha / np.float32(y_scale)
 
     def function(q: _Ints) -> _Ints:
         centred = q - x_zero
@@ -78,15 +76,21 @@ def prepare(site: Site) -> Table | TwoFactors:
     return make_table(site.x(0), site.y(), function)
 
 
+def _factors(site: Site) -> tuple[float, float]:
+    """What x - x_zero is scaled by above 0, and below: quotients in float32 in desktop LiteRT, in double elsewhere."""
+    real = np.float32 if site.numerics is Numerics.LITERT else np.float64
+    x_scale, y_scale = (real(np.float32(site.scale_zero(value)[0])) for value in (site.x(0), site.y()))
+    return float(x_scale / y_scale), float(x_scale * real(np.float32(site.attrs.alpha)) / y_scale)
+
+
 def is_s16(site: Site) -> bool:
     """int16 input and output"""
     return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
 
 
 def _two_factors(site: Site) -> TwoFactors:
-    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
-    above = float(np.float32(x_scale) / np.float32(y_scale))
-    below = float(np.float32(x_scale) * np.float32(site.attrs.alpha) / np.float32(y_scale))
+    (_, x_zero), (_, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    above, below = _factors(site)
     if max(above, abs(below)) >= _MOST:
         raise TinycError(f"leaky_relu scales by {max(above, abs(below)):g}; at most {_MOST:g} fits", site.node.where)
     mult_below, shift_below = quantize_multiplier(abs(below))
@@ -112,9 +116,13 @@ def lower_two_factors(site: Site, p: TwoFactors) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_leaky_relu_s16_t", fields))
 
 
-def _scale(centred: _Ints, factor: np.float32, rounding: Rounding) -> _Ints:
+def _xnn_scale(centred: _Ints, factor: float) -> _Ints:
+    return xnn_scale(centred, np.float32(factor))
+
+
+def _scale(centred: _Ints, factor: float, rounding: Rounding) -> _Ints:
     """centred * factor through a fixed-point multiplier of the factor's sign."""
-    mult, shift = quantize_multiplier(abs(float(factor)))
+    mult, shift = quantize_multiplier(abs(factor))
     return requantize(centred, -mult if factor < 0 else mult, shift, rounding)
 
 

@@ -100,6 +100,7 @@ class LstmParams:
     add: tuple[int, int]
     out: tuple[int, int]
     left: int
+    cell_min: int
     cell_max: int
     hidden_zero: int
     rounding: Rounding
@@ -114,7 +115,7 @@ class LstmParams:
             q = _sat16(first + second)
             i, f, g, o = gates.logistic(q[0]), gates.logistic(q[1]), gates.tanh(q[2]), gates.logistic(q[3])
             c = _sat16(self._product(f, c, self.forget)) + _sat16(self._product(i, g, self.add))
-            c = np.clip(_sat16(c), -self.cell_max - (self.cell_max == 32767), self.cell_max)
+            c = np.clip(_sat16(c), self.cell_min, self.cell_max)
             h = np.clip(self._product(o, gates.tanh(c, self.left), self.out) + self.hidden_zero, -128, 127)
             rows.append(h)
         lead = (len(rows), 1) if self.time_major else (1, len(rows))
@@ -160,7 +161,7 @@ def prepare(site: Site) -> LstmParams:
         worst = np.abs(folded) + 128 * np.abs(weights.astype(np.int64)).sum(axis=2)
         if any(int(worst[k].max()) << max(factors[k][1], 0) >= _INT32 for k in range(4)):
             raise TinycError("a sum of LSTM, scaled up, could leave int32", site.node.where)
-    clip = site.attrs.clip
+    clip = min(int(site.attrs.clip / c_scale), 32767) if site.attrs.clip > 0 else None
     return LstmParams(
         time_major=site.attrs.time_major,
         w=w,
@@ -175,7 +176,8 @@ def prepare(site: Site) -> LstmParams:
         add=quantize_multiplier(_UNIT * _UNIT / c_scale),
         out=quantize_multiplier(_UNIT * _UNIT / h_scale),
         left=power + 12,
-        cell_max=min(int(clip / c_scale), 32767) if clip > 0 else 32767,
+        cell_min=-32768 if clip is None else -clip,
+        cell_max=32767 if clip is None else clip,
         hidden_zero=h_zero,
         rounding=site.builtin_rounding,
     )
@@ -243,6 +245,7 @@ def _cell_fields(site: Site, p: LstmParams) -> dict[str, int | float | str | Con
         "units": p.w.shape[1],
         "in_c": p.w.shape[2],
         "left": p.left,
+        "cell_min": p.cell_min,
         "cell_max": p.cell_max,
         "hidden_zero": p.hidden_zero,
         "rounds": p.rounding.code,

@@ -68,14 +68,20 @@ def prepare(site: Site) -> MeanParams:
     n = math.prod(x.shape[axis] for axis in reduced_axes(site.attrs, len(x.shape)))
     if n << (16 if x.dtype == "s16" else 8) >= 2**31:
         raise TinycError(f"mean over {n} elements can overflow its int32 sum", site.node.where)
-    if site.numerics.scales_in_float:
+    if site.numerics.scales_in_float and not is_own_s16(site):
         factor = np.float32(x_scale) / np.float32(y_scale) / np.float32(n)
         mult, shift = quantize_multiplier(float(factor))
         is_litert = site.numerics is Numerics.LITERT
         return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, is_litert)
     mult, shift = quantize_multiplier(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 32, 31 + shift)
-    return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, site.rounding)
+    rounding = site.builtin_rounding if is_own_s16(site) else site.rounding
+    return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, rounding)
+
+
+def is_own_s16(site: Site) -> bool:
+    """int16 in desktop LiteRT, which does not hand it to XNNPACK"""
+    return site.numerics is Numerics.LITERT and site.x().dtype == "s16"
 
 
 def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:

@@ -83,6 +83,8 @@ def prepare(site: Site) -> Product:
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     y_scale, y_zero = site.scale_zero(site.y())
     factor = scale0 * scale1 / y_scale
+    if site.numerics is Numerics.LITERT:  # whose own kernels, where XNNPACK has none, scale by a quotient in float32
+        factor = float(np.float32(scale0) * np.float32(scale1) / np.float32(y_scale))
     most = 1 if wide else 2.0**14
     if factor >= most:
         raise TinycError(f"mul scales its products by {factor:g}; at most {most:g} fits int32", site.node.where)

@@ -62,13 +62,14 @@ def prepare(site: Site) -> Table | Wide:
         if site.numerics is Numerics.ONNX:
             return real_table(site, lambda real: real)
         return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.builtin_rounding))
-    return wide(site, *INT_RANGE[site.y().dtype])
+    return wide(site, *INT_RANGE[site.y().dtype], y)
 
 
-def wide(site: Site, lo: int, hi: int) -> Wide:
-    """The integers for widths beyond a byte, clamped to [lo, hi]. TinycError if the factor is too large."""
-    x, y = site.scale_zero(site.x(0)), site.scale_zero(site.y())
-    factor = float(np.float64(x[0]) / np.float64(y[0]))
+def wide(site: Site, lo: int, hi: int, y: tuple[float, int], real: type = np.float64) -> Wide:
+    """The integers for widths beyond a byte, of scale and zero point y, clamped to [lo, hi]; real: what the scales are
+    divided in. TinycError if the factor is too large."""
+    x = site.scale_zero(site.x(0))
+    factor = float(real(x[0]) / real(y[0]))
     if factor >= 2.0**14:
         raise TinycError(f"requantize by a factor of {factor:g}; at most 16384 fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)

@@ -10,6 +10,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
+from tinyc.numerics import Numerics
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.windows import check_image, pool_is_s8, row_bytes
@@ -54,6 +55,10 @@ def float_ref(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
 
 def prepare(site: Site) -> ResizeBilinear:
     need_one_quant(site)
+    if site.numerics is Numerics.LITERT:  # XNNPACK: weights of 11 bits, each pixel rounded once
+        raise TinycError(
+            "resize_bilinear is known for numerics tflm, single and onnx only", site.node.where, "use --numerics tflm"
+        )
     return ResizeBilinear(site.attrs.rows, site.attrs.columns)
 
 

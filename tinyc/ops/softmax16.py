@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array
 from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
-from tinyc.numerics import Rounding, quantize_multiplier, requantize, round_half_away
+from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ops.base import Site
 from tinyc.ops.tables import need_scale
 
@@ -50,13 +49,17 @@ def _look_up(table: npt.NDArray[np.int16], v: npt.NDArray[np.int64]) -> npt.NDAr
     return np.asarray(base + ((slope * (v & 127) + _HALF_UP) >> 7))
 
 
-def _table(function: Callable[[float], float], low: float, high: float) -> npt.NDArray[np.int16]:
-    """Q0.15 values at the ends of 512 intervals; each moved by half of what interpolation misses in its middle."""
-    step = (high - low) / _INTERVALS
-    ends = np.array([function(low + k * step) for k in range(_INTERVALS + 1)]) * 32768.0
-    middles = np.array([function(low + (k + 0.5) * step) for k in range(_INTERVALS)]) * 32768.0
-    rounded = round_half_away(ends[:-1])
-    missed = round_half_away((ends[1:] + rounded) / 2) - round_half_away(middles)
+def _table(function: Callable[[Array], Array], low: float, high: float, real: type) -> npt.NDArray[np.int16]:
+    """Q0.15 values at the ends of 512 intervals; each moved by half of what interpolation misses in its middle.
+
+    real: float32 or float64. TensorFlow Lite Micro has the one, desktop LiteRT the other: two numbers differ.
+    """
+    step, scale = real((high - low) / _INTERVALS), real(32768)
+    starts = real(low) + np.arange(_INTERVALS + 1, dtype=real) * step
+    ends = function(starts) * scale
+    middles = function(starts[:-1] + step / real(2)) * scale
+    rounded: Array = round_half_away(ends[:-1]).astype(real)
+    missed = round_half_away((ends[1:] + rounded) / real(2)) - round_half_away(middles)
     values = np.append(rounded - round_half_away(missed / 2), round_half_away(ends[-1]))
     return np.clip(values, -32768, 32767).astype(np.int16)
 
@@ -67,7 +70,9 @@ def prepare_wide(site: Site) -> WideSoftmax:
     scale, _ = site.scale_zero(site.x(0))
     factor = scale * float(np.float32(site.attrs.beta)) / (_SPAN / 65535.0)
     mult, shift = quantize_multiplier(factor)
-    return WideSoftmax(_table(math.exp, -_SPAN, 0.0), _table(lambda f: 1 / (1 + f), 0.0, 1.0), mult, shift)
+    real = np.float32 if site.numerics is Numerics.TFLM else np.float64
+    exps, reciprocals = _table(np.exp, -_SPAN, 0.0, real), _table(lambda f: 1 / (1 + f), 0.0, 1.0, real)
+    return WideSoftmax(exps, reciprocals, mult, shift)
 
 
 def is_s16(site: Site) -> bool:

@@ -32,6 +32,10 @@ def prepare(site: Site) -> MeanParams:
     factor = float(np.float32(x_scale) / np.float32(y_scale))
     if n * max(factor, 1.0) * 2.0 ** (16 if x.dtype == "s16" else 8) >= 2**31:
         raise TinycError(f"sum of {n} elements, scaled by {factor:g}, can overflow int32", site.node.where)
+    if site.numerics is Numerics.LITERT and x.dtype == "s16":
+        raise TinycError(
+            "sum of int16 is known for numerics tflm, single and onnx only", site.node.where, "use --numerics tflm"
+        )
     if site.numerics.scales_in_float:
         mult, shift = quantize_multiplier(factor)
         return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, site.numerics is Numerics.LITERT)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Act, Bias, Kept, Observed, Op, SameAs, Site, Type
 from tinyc.ops.dsp import narrow_weights, pack, pad_taps
 from tinyc.ops.windows import check_bias
@@ -105,6 +105,12 @@ def prepare(site: Site) -> SvdfParams:
             "with times and state both int16 or both int8",
             site.node.where,
         )
+    if site.numerics is Numerics.LITERT and state.dtype == "s8":
+        raise TinycError(
+            "SVDF with an int8 state: desktop LiteRT reads it as int16",
+            site.node.where,
+            "build with --numerics tflm, or convert the model again with an int16 state",
+        )
     if not site.is_const(1) or not site.is_const(2):
         raise TinycError("the weights of SVDF must be constants", site.node.where)
     (x_scale, x_zero), (w_scale, w_zero) = site.scale_zero(x), site.scale_zero(w)
@@ -122,7 +128,9 @@ def prepare(site: Site) -> SvdfParams:
         raise TinycError("a sum of SVDF, scaled up, could leave int32", site.node.where)
     units = features.shape[0] // site.attrs.rank
     bias = site.const(3) if site.has(3) else np.zeros(units, np.int32)
-    lo, hi = site.attrs.act.range_of(y)
+    # Both runtimes clamp to int8 only: they ask for a RELU and take the output's zero point for its least integer.
+    is_theirs = site.numerics in (Numerics.TFLM, Numerics.LITERT)
+    lo, hi = INT_RANGE[y.dtype] if is_theirs else site.attrs.act.range_of(y)
     return SvdfParams(
         rank=site.attrs.rank,
         w=site.const(1),

@@ -82,7 +82,10 @@ def wide_params(site: Site, out_axis: int) -> WideParams:
     taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
     bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
     folded = bias - x_zero * taps.sum(axis=1)
-    factors = np.float64(x_scale) * np.asarray(quant.scale, np.float64) / np.float64(y_scale)
+    products = np.float64(x_scale) * np.asarray(quant.scale, np.float64)
+    if site.numerics is Numerics.LITERT and site.node.op == "fully_connected" and len(quant.scale) == 1:
+        products = products.astype(np.float32).astype(np.float64)
+    factors = products / np.float64(y_scale)
     mult, shift = quantize_multipliers(np.broadcast_to(factors, (out_c,)))
     worst = int((np.abs(folded) + _LARGEST * np.abs(taps).sum(axis=1)).max())
     lo, hi = site.attrs.act.range_of(site.y())
@@ -97,12 +100,33 @@ def wide_params(site: Site, out_axis: int) -> WideParams:
 def _rounding(site: Site, worst: int) -> Rounding | None:
     """The width of the bias decides in TensorFlow Lite, whether 32 bits are enough elsewhere."""
     fits = worst < 2**31
-    if site.numerics in (Numerics.TFLM, Numerics.LITERT):
-        is_wide = site.has(2) and site.x(2).dtype == "s64"
-        if not is_wide and not fits:
-            raise TinycError(f"an accumulator can reach {worst}, beyond int32", site.node.where)
-        return None if is_wide else Rounding.DOUBLE
-    return Rounding.SINGLE if fits else None
+    if site.numerics not in (Numerics.TFLM, Numerics.LITERT):
+        return Rounding.SINGLE if fits else None
+    is_narrow = site.has(2) and site.x(2).dtype == "s32"
+    if is_narrow and site.node.op in _READS_64_BITS[site.numerics]:
+        raise TinycError(
+            f"{site.node.op} of int16 with an int32 bias: {site.numerics.value} reads the bias as int64",
+            site.node.where,
+            "convert the model again: layers of int16x8 models have an int64 bias",
+        )
+    if not is_narrow and (site.numerics is Numerics.TFLM or site.node.op != "fully_connected"):
+        return None
+    if not site.has(2):
+        raise TinycError(
+            f"{site.node.op} of int16 without a bias: its rounding in desktop LiteRT is not known",
+            site.node.where,
+            "build with --numerics tflm, or give the layer a bias of zeros",
+        )
+    if not fits:
+        raise TinycError(f"an accumulator can reach {worst}, beyond int32", site.node.where)
+    return Rounding.DOUBLE
+
+
+# Layers that take every bias for one of int64.
+_READS_64_BITS = {
+    Numerics.TFLM: frozenset({"depthwise_conv2d", "transpose_conv2d"}),
+    Numerics.LITERT: frozenset({"conv2d", "depthwise_conv2d", "transpose_conv2d"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
