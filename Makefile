@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench docs plot tools test-tools clean
+.PHONY: demo test test-all fuzz lint bench docs plot tools test-tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
@@ -17,6 +17,12 @@ test: lint
 # The exhaustive part as well: every input of every model, long fuzzing.
 test-all: lint
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+# Tries to break tinyc for MINUTES (default 10): `make fuzz MINUTES=60 SEED=1`, of some targets only with
+# TARGETS="onnx-files tflite", a number of cases of each with CASES=200, one case again with CASE=networks:17.
+fuzz: $(VENV)/.installed-dev test-tools
+	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(CASES),--cases $(CASES)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(CASE),--case $(CASE))
 
 lint: $(VENV)/.installed-dev test-tools
 	$(BIN)/ruff check .

@@ -9,91 +9,22 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from google.protobuf.message import Message
 
-from tests.load.onnx_models import rand
+from tests.fuzz.damage import cut_or_flipped, mutate
+from tests.fuzz.survival import compute_onnx
 from tests.load.onnx_quantized import convolutional, quantize
 from tests.unit.networks import random_network
 from tinyc.errors import TinycError
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Graph
+from tinyc.ir.graph import Graph
 from tinyc.load.onnx import load_onnx, unsupported_onnx
-from tinyc.numerics import Numerics
-from tinyc.passes import normalize
-from tinyc.reference import run_float, run_int
 
 MEMORY_BYTES = 64 << 20
-RUNNABLE_ELEMENTS = 1 << 16
-NUMBERS = [0, 1, -1, 2, 3, 7, 255, 1 << 15, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63)]
-WORDS = ["", "x", "t0", "c0", "Conv", "Relu", "Gather", "Loop", "no such thing", "é\n\x07", "a" * 3000]
 PUBLISHED = [
     "mlperf_tiny/kws_fp32",
     "mlperf_tiny/kws_qdq_int8",
     "mlperf_tiny/kws_qoperator_int8",
     "zoo/silero_vad_16k_fp32",
 ]
-
-
-def cut_or_flipped(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes changed, a stretch of noise, or the end missing."""
-    copy = bytearray(content)
-    kind = rng.integers(3)
-    if kind == 0:
-        del copy[rng.integers(len(copy)) :]
-    elif kind == 1:
-        for at in rng.integers(len(copy), size=rng.integers(1, 6)):
-            copy[at] ^= 1 << int(rng.integers(8))
-    else:
-        at = rng.integers(len(copy))
-        copy[at : at + 16] = rng.bytes(16)
-    return bytes(copy)
-
-
-def mutate(message: Message, rng: np.random.Generator) -> None:
-    """Change one randomly chosen field, somewhere in the message, to something that still has its type."""
-    fields = message.ListFields()
-    if not fields:
-        return
-    field, value = fields[rng.integers(len(fields))]
-    try:
-        repeated = field.is_repeated
-    except AttributeError:  # protobuf before 6
-        repeated = field.label == field.LABEL_REPEATED
-    if repeated:
-        _mutate_list(value, field, rng)
-    elif field.message_type is not None:
-        mutate(value, rng)
-    elif rng.random() < 0.2:
-        message.ClearField(field.name)
-    else:
-        _try_set(lambda new: setattr(message, field.name, new), value, rng)
-
-
-def _mutate_list(items: object, field: object, rng: np.random.Generator) -> None:
-    count = len(items)  # type: ignore[arg-type]
-    at = int(rng.integers(count))
-    if field.message_type is not None and rng.random() < 0.75:  # type: ignore[attr-defined]
-        mutate(items[at], rng)  # type: ignore[index]
-    elif rng.random() < 0.4:
-        del items[at]  # type: ignore[attr-defined]
-    elif rng.random() < 0.4:
-        items.append(items[int(rng.integers(count))])  # type: ignore[attr-defined]
-    elif field.message_type is None:  # type: ignore[attr-defined]
-        _try_set(lambda new: items.__setitem__(at, new), items[at], rng)  # type: ignore[attr-defined, index]
-
-
-def _try_set(put: object, old: object, rng: np.random.Generator) -> None:
-    if isinstance(old, str):
-        new: object = WORDS[rng.integers(len(WORDS))]
-    elif isinstance(old, bytes):
-        new = rng.bytes(int(rng.integers(40)))
-    elif isinstance(old, float):
-        new = float(rng.choice([0.0, -1.0, np.nan, np.inf, -np.inf, 1e30, 1e-40]))
-    else:
-        new = NUMBERS[rng.integers(len(NUMBERS))]
-    try:
-        put(new)  # type: ignore[operator]
-    except ValueError:  # out of the field's range
-        return
 
 
 def survive(path: Path, content: bytes) -> bool:
@@ -113,34 +44,8 @@ def survive(path: Path, content: bytes) -> bool:
     if loaded is None:
         return False
     assert unsupported_onnx(path) == []
-    normal = normalize(loaded)
-    if any(value.quant for value in loaded.values.values()):
-        run_integers(loaded, normal)
-    elif max(value.elements for value in loaded.values.values()) <= RUNNABLE_ELEMENTS:
-        feeds = {name: rand(1, *loaded.values[name].shape) for name in loaded.inputs}
-        with np.errstate(all="ignore"):
-            before, after = run_float(loaded, feeds), run_float(normal, feeds)
-        assert {n: a.shape for n, a in before.items()} == {n: a.shape for n, a in after.items()}
+    compute_onnx(loaded)
     return True
-
-
-def run_integers(loaded: Graph, normal: Graph) -> None:
-    """Both graphs give the same integers, or say by TinycError what keeps them from being computed."""
-    if max(value.elements for value in loaded.values.values()) > RUNNABLE_ELEMENTS:
-        return
-    rng = np.random.default_rng(3)
-    feeds = {}
-    for name in loaded.inputs:
-        value = loaded.values[name]
-        lo, hi = INT_RANGE.get(value.dtype, (-100, 100))
-        feeds[name] = rng.integers(lo, hi + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
-    try:
-        before = run_int(loaded, feeds, Numerics.ONNX)
-    except TinycError:
-        return
-    after = run_int(normal, feeds, Numerics.ONNX)
-    for name, array in before.items():
-        np.testing.assert_array_equal(after[name], array)
 
 
 @pytest.fixture(scope="module")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.fuzz.damage import damaged
+from tests.fuzz.survival import compute_tflite
 from tests.load.tflite_models import network_bytes
 from tinyc.errors import TinycError
-from tinyc.ir.graph import NUMPY_DTYPE, Graph
+from tinyc.ir.graph import Graph
 from tinyc.load.tflite import load_tflite, unsupported_tflite
 from tinyc.numerics import Numerics
-from tinyc.reference import run_int
 
-EXTREMES = [0, 1, 2, 0xFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF, 0x7F800000, 0x7FC00000]
 MEMORY_BYTES = 32 << 20
 PUBLISHED = [
     "mlperf_tiny/ic_int8",
@@ -37,26 +34,6 @@ PUBLISHED = [
 ]
 
 
-def damaged(content: bytes, count: int, seed: int) -> Iterator[bytes]:
-    """Copies with some bits flipped, words replaced by extremes, stretches of noise, or the end cut off."""
-    rng = np.random.default_rng(seed)
-    for _ in range(count):
-        copy = bytearray(content)
-        kind = rng.integers(4)
-        if kind == 0:
-            del copy[rng.integers(len(copy)) :]
-        elif kind == 1:
-            for at in rng.integers(len(copy), size=rng.integers(1, 6)):
-                copy[at] ^= 1 << int(rng.integers(8))
-        elif kind == 2:
-            for word in rng.integers(len(copy) // 4, size=rng.integers(1, 4)):
-                copy[4 * word : 4 * word + 4] = EXTREMES[rng.integers(len(EXTREMES))].to_bytes(4, "little")
-        else:
-            at, size = rng.integers(len(copy)), rng.integers(1, 64)
-            copy[at : at + size] = rng.bytes(min(size, len(copy) - at))
-        yield bytes(copy)
-
-
 def survive(path: Path, content: bytes, numerics: Numerics) -> bool:
     """Load, and run what could be loaded; True if it could. TinycError is the only exception allowed."""
     path.write_bytes(content)
@@ -66,8 +43,7 @@ def survive(path: Path, content: bytes, numerics: Numerics) -> bool:
         assert graph.hint
         return False
     assert unsupported_tflite(path) == []
-    if sum(value.elements for value in graph.values.values()) < 1_000_000:
-        run(graph, numerics)
+    compute_tflite(graph, numerics)
     return True
 
 
@@ -76,16 +52,6 @@ def outcome(path: Path) -> Graph | TinycError:
         return load_tflite(path)
     except TinycError as e:
         return e
-
-
-def run(graph: Graph, numerics: Numerics) -> None:
-    zeros = {name: np.zeros(graph.values[name].shape, NUMPY_DTYPE[graph.values[name].dtype]) for name in graph.inputs}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # damaged float weights overflow
-            run_int(graph, zeros, numerics)
-    except TinycError:
-        pass
 
 
 def fuzz(path: Path, content: bytes, count: int, seed: int) -> None:

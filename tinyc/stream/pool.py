@@ -256,19 +256,22 @@ def _lower_bound(blocks: Sequence[Block], turns: int, unit: int) -> int:
     live, slack = [0] * turns, 0
     for block in blocks:
         for turn in range(block.born, block.dies):
-            size = _union((m.at, m.at + m.size) for m in block.members if m.born <= turn < m.dies)
-            live[turn] += round_up(size, unit)
-            slack = max(slack, round_up(size, unit) - size)
+            for low, high in _merged((m.at, m.at + m.size) for m in block.members if m.born <= turn < m.dies):
+                # Bytes that begin between two units: another block may end there, and has that unit in its own count.
+                live[turn] += max(0, round_up(high, unit) - round_up(low, unit))
+                slack = max(slack, round_up(high, unit) - high)
     return max(live, default=0) - slack
 
 
-def _union(intervals: Iterable[tuple[int, int]]) -> int:
-    """Bytes that the intervals cover together."""
-    total = end = 0
+def _merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes in intervals apart from each other."""
+    found: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
-        total += max(0, high - max(low, end))
-        end = max(end, high)
-    return total
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
 
 
 def _pieces(
@@ -280,7 +283,9 @@ def _pieces(
 ) -> Iterator[Piece]:
     for name, tensor in problem.tensors.items():
         for row, (born, dies) in enumerate(lives[name]):
-            stays = at.stays((name, row), born, dies) if born <= dies else []
+            if born > dies:  # a row that is never there
+                continue
+            stays = at.stays((name, row), born, dies)
             ends = [since - 1 for since, _ in stays[1:]] + [dies]
             for (since, offset), end in zip(stays, ends, strict=True):
                 yield Piece(name, row, offset, tensor.row_bytes, since, end)

@@ -1,0 +1,178 @@
+"""Random networks at random options: integer reference, host with sanitizers and cores agree on every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tests.fuzz.case import WrongError
+from tests.fuzz.networks import network, pieces, samples
+from tests.fuzz.quantized import in_qdq
+from tinyc.board import Board, load_board
+from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.toolchain import find_toolchain
+from tinyc.errors import TinycError
+from tinyc.numerics import Numerics
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.proving import as_integers, check_ram_budget, compile_library, run_samples, with_window
+from tinyc.quantize import Recipe
+from tinyc.run import Target, find_target
+from tinyc.run.host import HostTarget
+from tinyc.samples import Samples, synthetic_samples
+from tinyc.verify import compare, reference_outputs
+
+CORES = ("cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc")
+OTHER_CORES = 0.2
+RUNS = 3  # inferences
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a case asks for beside its network."""
+
+    options: Mapping[str, Any]
+    recipe: Mapping[str, Any]
+    qdq: bool = False
+
+
+Choice = Callable[[np.random.Generator], dict[str, Any]]
+
+
+def _of(key: str, *values: Any) -> Choice:
+    return lambda rng: {key: values[rng.integers(len(values))]}
+
+
+# Each may be left out, as the blocks of the network may.
+CHOICES: tuple[tuple[float, Choice], ...] = (
+    (0.7, _of("memory", "speed", "min")),
+    (0.5, _of("optimize", "size", "balanced")),
+    (0.1, _of("flash_budget", 6_000, 12_000, 40_000)),
+    (0.15, _of("ram_budget", 700, 1_500, 4_000)),
+    (0.2, _of("input_rows", True)),
+    (0.1, lambda rng: {"incremental": 2, "hop": int(rng.choice([1, 2])), "stream_unpadded": bool(rng.random() < 0.7)}),
+    (0.25, _of("weights", "int4", "int4", "auto")),
+    (0.25, _of("activations", "int16", "int16", "auto")),
+    (0.1, _of("numerics", Numerics.TFLM, Numerics.LITERT)),
+    (0.2, _of("qdq", True)),
+)
+_RECIPE = ("weights", "activations")
+
+
+def count(seed: int) -> int:
+    """Blocks of the network, then choices, then cores."""
+    return len(pieces(seed)) + len(CHOICES) + len(CORES)
+
+
+def cores(seed: int, kept: frozenset[int]) -> list[str]:
+    """One core, now and then others too: what is wrong on two cores is seen on one, and a network costs seconds."""
+    rng = np.random.default_rng([seed, 999])
+    first, others = rng.integers(len(CORES)), rng.random(len(CORES)) < OTHER_CORES
+    at = len(pieces(seed)) + len(CHOICES)
+    return [core for n, core in enumerate(CORES) if (n == first or others[n]) and at + n in kept]
+
+
+def wish(seed: int, kept: frozenset[int]) -> Wish:
+    """The options of a case: of every choice that is drawn and kept, what it draws."""
+    drawn: dict[str, Any] = {}
+    for index, (share, choice) in enumerate(CHOICES, len(pieces(seed))):
+        rng = np.random.default_rng([seed, 1000 + index - len(pieces(seed))])
+        if rng.random() < share and index in kept:
+            drawn |= choice(rng)
+    qdq = drawn.pop("qdq", False)
+    recipe = {key: drawn.pop(key) for key in _RECIPE if key in drawn}
+    if qdq:
+        recipe = {}
+    if recipe.get("weights") == "auto":
+        recipe["max_loss"] = 5.0
+    if recipe.get("activations") == "auto":
+        recipe["min_sqnr"] = 40.0
+    return Wish(drawn, recipe, qdq)
+
+
+def model_of(seed: int, kept: frozenset[int]) -> onnx.ModelProto:
+    return network(seed, {piece for piece in kept if piece < len(pieces(seed))})
+
+
+def describe(seed: int, kept: frozenset[int]) -> str:
+    asked = wish(seed, kept)
+    nodes = "\n".join(f"  {onnx.helper.printable_node(node)}" for node in model_of(seed, kept).graph.node)
+    where = ", ".join(cores(seed, kept))
+    return f"{nodes}\n  {dict(asked.options)} {dict(asked.recipe)}{' QDQ' if asked.qdq else ''} on {where}"
+
+
+def prepare(seed: int, kept: frozenset[int], folder: Path) -> tuple[Path, Options]:
+    """The model and its calibration as files, and the options, but for the board."""
+    asked = wish(seed, kept)
+    model = model_of(seed, kept)
+    path = folder / "net.onnx"
+    data = samples(model, seed, 6)
+    if asked.qdq:
+        model = in_qdq(model, data, folder, seed)
+    onnx.save(model, path)
+    calibration = None
+    if not asked.qdq:
+        calibration = folder / "net.calib.npz"
+        np.savez(calibration, **data)
+    options = Options("", calibration=calibration, recipe=Recipe(**asked.recipe) if asked.recipe else None)
+    return path, replace(options, **asked.options)
+
+
+def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+    """`equal`, or `refused` where no core takes the model with these options."""
+    path, options = prepare(seed, kept, folder)
+    words = [check_on(seed, path, load_board(core), options, folder / core) for core in cores(seed, kept)]
+    return "nothing to do" if not words else "equal" if "equal" in words else words[0]
+
+
+def check_on(seed: int, path: Path, board: Board, options: Options, folder: Path) -> str:
+    """One core: `equal`; `refused` by the options, `too large` for a budget."""
+    asked = replace(options, board=board.name)
+    try:
+        compiled = compile_model(path, board, asked, Progress())
+        check_ram_budget(compiled, asked)
+    except TinycError as error:
+        return "too large" if error.exit_code == 1 else "refused"
+    prove_twice(seed, compiled, board, asked, folder)
+    return "equal"
+
+
+def prove_twice(seed: int, compiled: Compiled, board: Board, options: Options, folder: Path) -> None:
+    """The library on the board's emulator, and the same text on this computer with sanitizers."""
+    given = inputs_of(compiled, seed)
+    wanted = reference_outputs(compiled.graph, compiled.program, given)
+    folder.mkdir()
+    wide = with_window(board, compiled, options)
+    made = compile_library(folder, compiled, wide, options, find_toolchain(wide))
+    compare_runs(find_target(wide), made, compiled, given, wanted)
+    host = load_board("host")
+    compiler = find_toolchain(host, ("gcc", "clang")[seed % 2])
+    name = compiled.program.name
+    sane = compile_firmware(folder, name, host, compiler, "balanced", folder / "host", sanitize=True)
+    compare_runs(HostTarget(), sane, compiled, given, wanted)
+
+
+def compare_runs(
+    target: Target, firmware: Firmware, compiled: Compiled, given: Samples, wanted: Sequence[Sequence[Any]]
+) -> None:
+    ran = run_samples(target, firmware, compiled, given)
+    if ran.damaged_guards:
+        raise WrongError("guards", f"{target.machine}: {ran.damaged_guards}")
+    found = compare(compiled.graph, ran.outputs, wanted)
+    if found.mismatches:
+        message = f"{target.machine}: {found.mismatches} of {found.output_bytes} bytes, sample {found.first_input}"
+        raise WrongError(f"bytes on {firmware.board.name}", message)
+
+
+def inputs_of(compiled: Compiled, seed: int) -> Samples:
+    """Noise as the model takes it; the last of them all at the ends of the range."""
+    graph = compiled.float_graph or compiled.graph
+    made = synthetic_samples(graph, RUNS, seed)
+    if compiled.float_graph is None:
+        return made
+    return as_integers(made, compiled)
