@@ -18,6 +18,7 @@ from tinyc.export import FORMATS, save
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.numerics import quantize_array
+from tinyc.one_thread import one_thread
 from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.quantize import Quantized, weight_bytes
@@ -67,6 +68,7 @@ class QuantizeReport:
         return asdict(self)
 
 
+@one_thread()
 def quantize_file(
     path: Path, options: Options, evaluate: Path | None, out: Path | None, progress: Progress
 ) -> QuantizeReport:

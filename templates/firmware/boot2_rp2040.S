@@ -1,6 +1,7 @@
 /* Second stage bootloader of the RP2040: the boot ROM copies these bytes to RAM and calls them. They set up the serial
  * flash for execution in place with the plain read command 0x03, which every flash has, at a quarter of the clock, and
  * start the firmware behind them. Registers: RP2040 data sheet, 4.10.13. Position-independent. */
+    .file "boot2_rp2040.S"    /* its symbol, which would be a random name */
     .syntax unified
     .cpu cortex-m0plus
     .thumb

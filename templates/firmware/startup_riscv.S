@@ -1,5 +1,6 @@
 /* Start-up for RV32: memory set-up, traps, semihosting, and the measured call of the model. TC_MODEL_RUN is the
  * model's run function. The C code is RV32IMC; only this file and machine_riscv.c reach control registers. */
+    .file "startup_riscv.S"    /* its symbol, which would be a random name */
     .option arch, +zicsr
 
     .section .vectors, "ax"

@@ -106,7 +106,7 @@ def compile_library(
 ) -> Path:
     """Compiles `<model>.c` of the library to the object file `output`, with all warnings as errors."""
     source = library_dir / f"{model}.c"
-    flags: list[str | Path] = [*_flags(toolchain, optimize, sanitize), "-ffreestanding"]
+    flags: list[str | Path] = [*_flags(toolchain, optimize, sanitize), *_placeless(library_dir), "-ffreestanding"]
     if dump_steps:
         output.parent.mkdir(parents=True, exist_ok=True)
         header = output.with_name("after_step.h")
@@ -206,6 +206,7 @@ def link_firmware(
     defines = [f"-D{name}={value}" for name, value in {**_memory_defines(board), **harness.defines}.items()]
     include = [f"-I{library_dir}", f"-I{out_dir}", f"-I{paths.templates_dir() / 'firmware'}"]
     flags = [*_flags(toolchain, "balanced", sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
+    flags += _placeless(library_dir)
     sources = [*_sources(board, harness), *harness.generated, *_whole_input(library_dir, model, out_dir)]
     toolchain.run(
         [*flags, *sources, library, *_link_flags(toolchain, board, out_dir), "-o", elf],
@@ -250,6 +251,13 @@ def _memory_defines(board: Board) -> dict[str, str]:
         "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
         "TC_RAM_BYTES": f"{board.memory.ram_bytes}u",
     }
+
+
+def _placeless(library_dir: Path) -> list[str]:
+    """Flags for debug information that is the same wherever a library is built: its folder is `.`."""
+    places = {Path.cwd(): ".", paths.templates_dir() / "firmware": "firmware", library_dir: "."}
+    kinds = ("-ffile-prefix-map", "-fdebug-prefix-map")  # the second for the assembler
+    return [f"{kind}={old}={new}" for old, new in places.items() for kind in kinds]
 
 
 def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str | Path]:

@@ -10,6 +10,7 @@ from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
 from tinyc.names import identifier
 from tinyc.onboard import RENODE, add_device, add_renode, check_request
+from tinyc.one_thread import one_thread
 from tinyc.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
@@ -19,6 +20,7 @@ from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 
 
+@one_thread()
 def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
     """The report of a model that was compiled, run on the board's machine and verified; and its folder.
 
@@ -64,6 +66,7 @@ def _add_for_board(
         add_renode(folder, compiled.graph, program, samples, board, toolchain, report.instructions, report.machine)
 
 
+@one_thread()
 def verify_model(path: Path, options: Options, progress: Progress) -> Report:
     """Like `build`, in a temporary folder of which nothing is kept."""
     board = load_board(options.board)

@@ -18,6 +18,7 @@ from tinyc.lower import Program, lower
 from tinyc.lower_rows import lower_streamed
 from tinyc.memory import Aim, Kernels, plan_memory, plan_window
 from tinyc.numerics import Numerics
+from tinyc.one_thread import one_thread
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
@@ -46,6 +47,7 @@ class Compiled:
     found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
 
 
+@one_thread()
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
     """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
     with progress.stage("load"):
@@ -98,6 +100,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan, found)
 
 
+@one_thread()
 def quantize_float(
     path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
 ) -> tuple[Quantized, CalibrationInputs]:

@@ -12,6 +12,7 @@ from tinyc.build.toolchain import find_toolchain
 from tinyc.cycles import Profile, core_of, model_cycles
 from tinyc.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.errors import TinycError
+from tinyc.one_thread import one_thread
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import (
@@ -29,6 +30,7 @@ from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
 
 
+@one_thread()
 def profile_model(path: Path, options: Options, progress: Progress, source: bool, most: int) -> Profile:
     """Where an inference spends its time on the board's core; in a temporary folder of which nothing is kept.
 

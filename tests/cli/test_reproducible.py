@@ -1,0 +1,142 @@
+"""The same inputs give the same bytes: whatever the folder, the hash seed, the number of threads and cores, time zone
+and language. `reproduced.py` is the process whose surroundings change here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.load.onnx_models import build, op
+from tinyc.one_thread import _blas, one_thread
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+OTHER = {
+    "OPENBLAS_NUM_THREADS": "4",
+    "OMP_NUM_THREADS": "4",
+    "MKL_NUM_THREADS": "4",
+    "PYTHONHASHSEED": "4711",
+    "TZ": "Asia/Kolkata",
+    "LC_ALL": "tr_TR.UTF-8",
+    "COLUMNS": "40",
+}
+QUICK = ("int4.onnx", "host")
+TASKS = {"kws": "kws_dev", "ad": "ad_dev", "ic": "ic_synthetic", "sww": "sww_dev", "vww": "vww_synthetic"}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A network with layers large enough for a BLAS library to use its threads, and calibration data."""
+    rng = np.random.default_rng(0)
+
+    def weights(*shape: int) -> np.ndarray:
+        return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+    nodes = [
+        op("Conv", "x w1 b1", "c1", pads=[1] * 4),
+        op("Relu", "c1", "r1"),
+        op("Conv", "r1 w2", "c2", pads=[1] * 4, strides=[2, 2]),
+        op("Relu", "c2", "r2"),
+        op("Conv", "r2 w3", "c3", pads=[1] * 4, group=16),
+        op("Flatten", "c3", "flat"),
+        op("Gemm", "flat w4", "y", transB=1),
+    ]
+    constants = {"w1": weights(16, 1, 3, 3), "b1": weights(16), "w2": weights(16, 16, 3, 3)}
+    constants |= {"w3": weights(16, 1, 3, 3), "w4": weights(5, 16 * 36)}
+    folder = tmp_path_factory.mktemp("inputs")
+    onnx.save(build(nodes, {"x": (1, 1, 12, 12)}, ["y"], constants), folder / "m.onnx")
+    np.savez(folder / "c.npz", x=rng.standard_normal((48, 1, 12, 12)).astype(np.float32))
+    return folder / "m.onnx", folder / "c.npz"
+
+
+def _made(
+    inputs: tuple[Path, Path], folder: Path, names: Sequence[str], environment: dict[str, str], cores: int | None = None
+) -> list[str]:
+    """Hash and path of every file, from a process of its own."""
+    limit = [] if cores is None else ["taskset", "-c", f"0-{cores - 1}"]
+    ran = subprocess.run(
+        [*limit, sys.executable, "-m", "tests.cli.reproduced", *map(str, (*inputs, folder)), *names],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+    expected = _made(inputs, tmp_path / "a", QUICK, PLAIN)
+    assert {line.split("  ")[1] for line in expected} > {"int4.onnx", "host/m.c", "host/report.json"}
+    moved = tmp_path / "copies"
+    moved.mkdir()
+    copies = tuple(Path(shutil.copy(file, moved)) for file in inputs)
+    assert _made((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["m4", "rv32"])
+@pytest.mark.parametrize("threads", ["1", "2", "4"])
+def test_the_same_firmware(inputs: tuple[Path, Path], tmp_path: Path, board: str, threads: str) -> None:
+    if shutil.which("taskset") is None:
+        pytest.skip("taskset is not installed")
+    expected = _made(inputs, tmp_path / "a", [board], PLAIN)
+    assert any(line.endswith("firmware/m.elf") for line in expected)
+    other = OTHER | {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    assert _made(inputs, tmp_path / "b" / "c", [board], other, cores=1 if threads == "2" else None) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_the_published_models_are_quantized_to_the_same_bytes(models_dir: Path, tmp_path: Path, task: str) -> None:
+    folder = models_dir / "mlperf_tiny"
+    with np.load(folder / f"{TASKS[task].partition('_')[0]}_inputs_{TASKS[task].partition('_')[2]}.npz") as held:
+        np.savez(tmp_path / "c.npz", x=(held["x_f32"] if "x_f32" in held else held["x"])[:40])
+    files = folder / f"{task}_fp32.onnx", tmp_path / "c.npz"
+    expected = _made(files, tmp_path / "a", ("int8.tflite", "int4.onnx"), PLAIN)
+    assert len(expected) == 2
+    assert _made(files, tmp_path / "b", ("int8.tflite", "int4.onnx"), OTHER) == expected
+
+
+def test_the_number_of_threads_comes_back() -> None:
+    blas = _blas()
+    if blas is None:
+        pytest.skip("numpy has no BLAS library whose threads can be set")
+    before = blas.threads()
+    blas.set_threads(3)
+    try:
+        with one_thread():
+            assert blas.threads() == 1
+            with one_thread():
+                assert blas.threads() == 1
+            assert blas.threads() == 1
+            inside = threading.Thread(target=one_thread()(lambda: None))
+            inside.start()
+            inside.join()
+            assert blas.threads() == 1
+        assert blas.threads() == 3
+        with pytest.raises(ValueError, match="inside"), one_thread():
+            raise ValueError("inside")
+        assert blas.threads() == 3
+    finally:
+        blas.set_threads(before)
+
+
+def test_every_session_of_onnxruntime_has_one_thread() -> None:
+    """But for the desktop references of `tinyc bench`, which are timed."""
+    for file in (ROOT / "tinyc").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if "bench" not in file.parts:
+            sessions = re.findall(r"InferenceSession\(", text)
+            assert len(re.findall("intra_op_num_threads = 1", text)) == len(sessions), file
