@@ -477,6 +477,23 @@ def test_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Callable[
     assert (drives / "RPI-RP2" / "net.uf2").read_bytes() == (folder / "device" / "net.uf2").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("mounted", "port", "method"),
+    [(True, "/dev/ttyUSB0", "drive"), (True, None, "drive"), (False, "/dev/ttyUSB0", "stm32"), (False, None, "pyocd")],
+)
+def test_the_first_possible_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounted: bool, port: str | None, method: str
+) -> None:
+    """Without pyOCD a board with a drive and a bootloader is flashed by what is there."""
+    binary = tmp_path / "app.bin"
+    binary.write_bytes(DATA)
+    monkeypatch.setattr("tinyc.flash.jobs.tool_command", lambda name: None)
+    monkeypatch.setenv("TINYC_DRIVES", str(tmp_path / "drives"))
+    if mounted:
+        (tmp_path / "drives" / "NODE_L4R5ZI").mkdir(parents=True)
+    assert plan_flash(binary, "nucleo-l4r5zi", port).method == method
+
+
 def test_pico_image_begins_with_its_second_stage(built: Callable[[str], Path]) -> None:
     binary = (built("raspberry-pi-pico") / "device" / "net.bin").read_bytes()
     assert seal_boot2(binary[:252]) == binary[:256]

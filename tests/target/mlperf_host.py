@@ -13,6 +13,7 @@ import numpy as np
 from tinyc.board import load_board
 from tinyc.emit.library import Info, emit_library
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
+from tinyc.line import Line
 from tinyc.lower import lower
 from tinyc.numerics import Numerics
 from tinyc.ops.fully_connected import FullyConnected
@@ -65,6 +66,20 @@ class Host:
         found = re.fullmatch(shape.format(warmups, count) + r"m-results-\[([-\d.,]+)\]", "\n".join(lines))
         assert found, lines
         return int(found[2]) - int(found[1]), [float(text) for text in found[3].split(",")]
+
+
+def wake(port: str) -> None:
+    """Asks whenever the line is silent (what is sent before the other side listens is lost), another question each
+    time, until the last one is answered: nothing more is under way then."""
+    said, asked = b"", 0
+    with Line(port, 115_200) as line:
+        while f"e-[Unknown command: awake{asked}]\r\nm-ready\r\n".encode() not in said:
+            more = line.read(4096, 0.5)
+            if not more:
+                asked += 1
+                assert asked < 240, f"the firmware does not answer: {said!r}"
+                line.write(f"%awake{asked}%".encode())
+            said += more
 
 
 INPUT = Quant((0.5,), (3,))

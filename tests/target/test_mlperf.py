@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlperf_host import INPUT, OUTPUT, Host, dense, reference, write_library
+from mlperf_host import INPUT, OUTPUT, Host, dense, reference, wake, write_library
+from mlperf_runner import Runner, says_its_name
 from serial_board import board_at_port
 
 from tinyc.board import load_board
@@ -49,19 +50,6 @@ def host_over(line: Line) -> Host:
     return Host(line.write, lambda: line.read(4096, 20))
 
 
-def wake(line: Line) -> None:
-    """Asks whenever the line is silent (what is sent before the other side listens is lost), another question each
-    time, until the last one is answered: nothing more is under way then."""
-    said, asked = b"", 0
-    while f"e-[Unknown command: awake{asked}]\r\nm-ready\r\n".encode() not in said:
-        more = line.read(4096, 0.5)
-        if not more:
-            asked += 1
-            assert asked < 240, f"the firmware does not answer: {said!r}"
-            line.write(f"%awake{asked}%".encode())
-        said += more
-
-
 # --- on an emulated board ---
 
 
@@ -75,22 +63,29 @@ def wake(line: Line) -> None:
 )
 def test_a_benchmark_run(tmp_path: Path, board_name: str) -> None:
     elf = device(tmp_path, board_name, "kws01")
-    with board_at_port(load_board(board_name), elf) as port, Line(port, 115_200) as line:
-        host = host_over(line)
-        wake(line)
-        assert host.ask("name") == ["m-name-dut-[tinyc]"]
-        assert host.ask("profile") == ["m-profile-[ULPMark for tinyML Firmware V0.0.1]", "m-model-[kws01]"]
-        host.load(X)
-        (first,) = host.ask("timestamp")
-        elapsed, results = host.infer(3, 2)
-        (last,) = host.ask("timestamp")
-        assert results == reference(GRAPH, X)
-        assert host.ask("results") == ["m-results-[" + ",".join(f"{r:.6f}" for r in results) + "]"]
-        times = [int(text.removeprefix("m-lap-us-")) for text in (first, last)]
-        assert 0 < elapsed <= times[1] - times[0]
-        other = bytes(reversed(X))
-        host.load(other)
-        assert host.infer(1, 0)[1] == reference(GRAPH, other)
+    with board_at_port(load_board(board_name), elf) as port:
+        wake(port)
+        with Line(port, 115_200) as line:
+            drive(host_over(line))
+        assert says_its_name(port, 115_200, "tinyc")
+        with Runner(port, 115_200) as runner:
+            assert runner.model() == "kws01"
+            other = bytes(reversed(X))
+            runner.load(other)
+            assert runner.infer(1, 0, "", 0).results == reference(GRAPH, other)
+
+
+def drive(host: Host) -> None:
+    assert host.ask("name") == ["m-name-dut-[tinyc]"]
+    assert host.ask("profile") == ["m-profile-[ULPMark for tinyML Firmware V0.0.1]", "m-model-[kws01]"]
+    host.load(X)
+    (first,) = host.ask("timestamp")
+    elapsed, results = host.infer(3, 2)
+    (last,) = host.ask("timestamp")
+    assert results == reference(GRAPH, X)
+    assert host.ask("results") == ["m-results-[" + ",".join(f"{r:.6f}" for r in results) + "]"]
+    times = [int(text.removeprefix("m-lap-us-")) for text in (first, last)]
+    assert 0 < elapsed <= times[1] - times[0]
 
 
 # --- as a process of this computer ---

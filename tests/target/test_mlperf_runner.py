@@ -3,11 +3,14 @@ results: equal to those of TensorFlow Lite Micro."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from mlperf_host import wake
 from mlperf_runner import Runner, baud_of, says_its_name
 from serial_board import board_at_port
 
@@ -74,7 +77,8 @@ def test_the_runner_gets_the_results_of_tflm(tmp_path: Path, models_dir: Path, t
     baud, name = baud_of(device / "runner" / "devices.yaml", ST_LINK, "accuracy")
     assert baud == (921_600 if task == "ad01" else 115_200)
     with board_at_port(load_board(BOARD), next(device.glob("*.elf"))) as port:
-        assert any(says_its_name(port, baud, name) for _ in range(30))  # QEMU starts
+        wake(port)
+        assert says_its_name(port, baud, name)
         with Runner(port, baud) as runner:
             found = list(runner.run(device / "runner" / "tests_accuracy.yaml", tmp_path / "datasets", len(x)))
             runner.load((tmp_path / "datasets" / task / "0.bin").read_bytes())
@@ -85,6 +89,37 @@ def test_the_runner_gets_the_results_of_tflm(tmp_path: Path, models_dir: Path, t
     assert again.results == found[0].results
     assert again.seconds > 0
     check_performance(device / "runner" / "tests_performance.yaml", task, built)
+
+
+@pytest.mark.slow
+def test_the_streaming_wakeword_frame_by_frame(tmp_path: Path, models_dir: Path) -> None:
+    """The activations of a window that moves on by a frame each time: TensorFlow Lite Micro's."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="pip install tflite-micro")
+    model = models_dir / "mlperf_tiny" / "sww_int8.tflite"
+    x = np.load(models_dir / "mlperf_tiny" / "sww_inputs_dev.npz")["x"][:2].astype(np.int8)
+    frames = x.reshape(-1, 40)
+    interpreter = runtime.Interpreter.from_file(str(model))
+    window, wanted = np.zeros_like(x[0]).reshape(-1, 40), []
+    for frame in frames:
+        window = np.concatenate([window[1:], frame[None]])
+        interpreter.set_input(window.reshape(1, *x.shape[1:]), 0)
+        interpreter.invoke()
+        wanted.append(int(interpreter.get_output(0).ravel()[0]))
+    options = Options(BOARD, samples=1, harness="mlperf", task="sww01")
+    _, built = build(model, tmp_path / "built", options, Progress())
+    assert not (built / "device" / "runner").exists()  # its test needs what the firmware has not
+    with board_at_port(load_board(BOARD), next((built / "device").glob("*.elf"))) as port:
+        wake(port)
+        assert says_its_name(port, 115_200, "tinyc")
+        with Runner(port, 115_200) as runner:
+            assert runner.model() == "sww01"
+            runner.ask("start")
+            for frame in frames:
+                runner.load(frame.tobytes())
+            found = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", "".join(runner.ask("stop")))
+    assert found is not None
+    assert json.loads(found[1]) == wanted
+    assert len(set(wanted)) > 3
 
 
 def check_performance(tests: Path, task: str, built: Path) -> None:

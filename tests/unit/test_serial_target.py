@@ -199,6 +199,21 @@ def test_wrong_frames_are_named(answer: bytes, message: str) -> None:
         assert str(caught.value.where).startswith("/dev/")
 
 
+def test_late_answers_without_end() -> None:
+    with pytest.raises(TinycError, match="gave no answer to inference 0"):
+        run(Chatterer(), stall_seconds=0.5)
+
+
+class Chatterer(FakeBoard):
+    """It answers RUN by one INFO after the other."""
+
+    def _answer(self, kind: int, payload: bytes) -> bytes:
+        if kind != Request.RUN:
+            return self.info
+        while True:
+            os.write(self._master, self.info)  # until the port is closed
+
+
 def test_steps_must_belong_to_the_inference() -> None:
     talk = Conversation(replace(firmware(), dump_steps=True), 2)
     talk.feed(step_frame(0, 0))

@@ -87,7 +87,7 @@ def copy_to_drive(flashing: Flashing, files: Files, method: str) -> Path:
     Raises FlashError when no drive with the board's label, or no UF2 drive, is mounted, or several are.
     """
     source = files.uf2 if method == "uf2" else files.binary
-    found = [folder for folder in _mounted() if _is_drive(folder, flashing, method)]
+    found = drives(flashing, method)
     label = flashing.drive or "of a UF2 bootloader"
     if not found:
         raise FlashError(
@@ -104,6 +104,11 @@ def copy_to_drive(flashing: Flashing, files: Files, method: str) -> Path:
     except OSError as error:
         raise FlashError(f"cannot copy the firmware: {error.strerror}", Loc(str(target))) from error
     return target
+
+
+def drives(flashing: Flashing, method: str) -> list[Path]:
+    """The mounted USB drives that a board's file for `uf2` or `drive` may be copied to."""
+    return [folder for folder in _mounted() if _is_drive(folder, flashing, method)]
 
 
 def _is_drive(folder: Path, flashing: Flashing, method: str) -> bool:

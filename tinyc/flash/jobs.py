@@ -13,7 +13,7 @@ from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.image import Image
 from tinyc.errors import Loc, TinycError
 from tinyc.flash.base import Report, check_image, silent
-from tinyc.flash.handover import Files, copy_to_drive, run_tool, tool_command
+from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
 from tinyc.line import Line, touch
@@ -108,16 +108,19 @@ def _read(file: Path) -> bytes:
 
 
 def _method(flashing: Flashing, method: str | None, port: str | None) -> str:
-    """The one asked for; else the board's first that can be used now: its program installed, its port given."""
+    """The one asked for; else the board's first that can be used now: its program installed, its drive mounted, its
+    port given."""
     if method is not None:
         if method not in flashing.methods:
             raise TinycError(f"the board cannot be flashed by {method}", hint=f"by: {', '.join(flashing.methods)}")
         return method
-    for name in flashing.methods:
-        usable = port is not None if name in SERIAL else name in ("uf2", "drive") or tool_command(name) is not None
-        if usable:
-            return name
-    return flashing.methods[0]
+    return next((name for name in flashing.methods if _usable(name, flashing, port)), flashing.methods[0])
+
+
+def _usable(method: str, flashing: Flashing, port: str | None) -> bool:
+    if method in SERIAL:
+        return port is not None
+    return bool(drives(flashing, method)) if method in ("uf2", "drive") else tool_command(method) is not None
 
 
 def flash(job: FlashJob, *, resume: bool = False, start: bool = True, report: Report = silent) -> FlashResult:

@@ -117,8 +117,9 @@ class SerialTarget:
     def _answer(self, frames: _Frames, number: int) -> protocol.Message:
         """The answer to RUN, an ERROR, or the INFO of a board that has started again; late answers to earlier questions
         are left out."""
+        deadline = time.monotonic() + self.stall_seconds
         while True:
-            answer = frames.next(self.stall_seconds)
+            answer = frames.next(deadline - time.monotonic())
             if answer is None:
                 raise RunError(f"the board gave no answer to inference {number} for {self.stall_seconds:.0f} s")
             if isinstance(answer, protocol.Done):
