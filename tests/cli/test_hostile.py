@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -296,12 +297,62 @@ def test_an_interrupted_build_leaves_nothing(model: Path, tmp_path: Path, number
         text=True,
     ) as running:
         assert running.stdout is not None
-        assert ".out-" in running.stdout.readline()
+        assert ".out.tinyc-new-" in running.stdout.readline()
         running.send_signal(number)
         _, said = running.communicate()
     assert running.returncode == 128 + number
     assert said in ("interrupted\n", "terminated\n")
     assert not os.listdir(where)
+
+
+def spoiled_writes(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
+    """The disk is full from write `number` of this process on; the files of the writes before, as they come."""
+    written: list[str] = []
+
+    def spoil(write):
+        def writes(path: Path, data: object, *arguments: object, **words: object) -> int:
+            if len(written) >= number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            written.append(path.name)
+            return write(path, data, *arguments, **words)
+
+        return writes
+
+    for name in ("write_text", "write_bytes"):
+        monkeypatch.setattr(Path, name, spoil(getattr(Path, name)))
+    return written
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0, *(pytest.param(i / 20, marks=pytest.mark.slow) for i in range(20))])
+def test_a_full_disk_during_a_build(
+    tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """The old folder stays as it is, and nothing beside it."""
+    out = tmp_path / "place" / "out"
+    words = ("build", model, "-b", "host", "-o", out)
+    with monkeypatch.context() as patched:
+        written = spoiled_writes(patched, 1_000_000)
+        assert tinyc(*words).code == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patched:
+        spoiled_writes(patched, min(int(share * len(written)), len(written) - 1))
+        explained(tinyc(*words, "--name", "other"), "No space left on device")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert os.listdir(out.parent) == ["out"]
+
+
+def test_a_killed_compiler(tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel does when memory runs out: an error that says so, and no folder."""
+    gcc = tmp_path / "bin" / "gcc"
+    gcc.parent.mkdir()
+    gcc.write_text('#!/bin/sh\n[ "$1" = -dumpfullversion ] && echo 12.2.0 && exit 0\nkill -9 $$\n')
+    gcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(gcc.parent), prepend=os.pathsep)
+    toolchain._locate.cache_clear()
+    ran = tinyc("build", model, "-b", "host", "--toolchain", "gcc", "-o", tmp_path / "place" / "out")
+    toolchain._locate.cache_clear()
+    explained(ran, "gcc was killed by signal 9")
+    assert not os.listdir(tmp_path / "place")
 
 
 # --- names in everything that is written and printed ---

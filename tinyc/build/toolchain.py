@@ -59,6 +59,9 @@ class Toolchain:
             raise TinycError(f"{self.name} did not finish in {COMPILE_SECONDS} s: {what}") from error
         except OSError as error:
             raise TinycError(f"{self.name} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
+        if done.returncode < 0:
+            message = f"{self.name} was killed by signal {-done.returncode}: {what}"
+            raise TinycError(message, hint="if the computer's memory ran out, end other programs, and build again")
         if done.returncode != 0:
             raise compiler_error(self.name, what, command, done.stderr + done.stdout)
 
