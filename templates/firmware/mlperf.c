@@ -211,8 +211,9 @@ static void do_stop(void)
     tc_put_text("target activations:\r\n[");
     for (uint32_t i = 0; i < frames; i++) {
         if (i > 0) tc_put_text(",");
-        if (activations[i] < 0) tc_put_text("-");
-        tc_put_number((uint32_t)(activations[i] < 0 ? -activations[i] : activations[i]));
+        const int value = activations[i];
+        if (value < 0) tc_put_text("-");
+        tc_put_number((uint32_t)(value < 0 ? -value : value));
     }
     tc_put_text("]\r\n");
 }

@@ -244,6 +244,11 @@ def test_a_frame_in_two_pieces(folder: Path) -> None:
     assert process.end() == 0
 
 
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus", "riscv32imc"])
+def test_frames_on_a_board(tmp_path: Path, board: str) -> None:
+    assert device(tmp_path, board, "sww01", LISTENS).is_file()
+
+
 @pytest.mark.parametrize("inputs", [40, 70])
 def test_frames_that_do_not_fit(tmp_path: Path, inputs: int) -> None:
     with pytest.raises(TinycError, match=f"several frames of 40, not of {inputs}"):

@@ -140,6 +140,7 @@ def test_a_restart_loses_the_state() -> None:
         FakeBoard([WRONG_CRC, WRONG_CRC, RIGHT]),
         FakeBoard([info_frame(STARTED), RIGHT]),  # the board has restarted: the request is sent again
         FakeBoard([RIGHT[:-1] + bytes([RIGHT[-1] ^ 1]) + RIGHT]),  # a damaged frame, and a good one
+        FakeBoard([RIGHT[:6] + b"\x20" + RIGHT[7:] + RIGHT]),  # a frame whose length was damaged: 2 MiB
     ],
 )
 def test_noise_and_accidents_do_no_harm(board: FakeBoard) -> None:

@@ -80,11 +80,13 @@ def begins_sequence(index: int, sequence: int | None) -> bool:
 
 class FrameReader:
     """Cuts a stream that arrives in pieces into frames. skip_noise: bytes that are no frame, as on a serial line, are
-    left out; else they are an error."""
+    left out; else they are an error. most: bytes of the longest payload; a longer one is no frame, for a damaged length
+    would have the reader wait for bytes that never come."""
 
-    def __init__(self, skip_noise: bool = False) -> None:
+    def __init__(self, skip_noise: bool = False, most: int = MAX_PAYLOAD) -> None:
         self._pending = bytearray()
         self._skip_noise = skip_noise
+        self._most = most
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete now. Raises TinycError when the stream is damaged."""
@@ -110,7 +112,7 @@ class FrameReader:
         if len(self._pending) < _HEADER.size:
             return None
         sync, version, type_, length = _HEADER.unpack_from(self._pending)
-        if sync != SYNC or length > MAX_PAYLOAD:
+        if sync != SYNC or length > self._most:
             raise TinycError("the firmware's answer is damaged: there is no frame where one must begin")
         if version != VERSION:
             raise TinycError(f"the firmware speaks protocol version {version}, this tinyc speaks {VERSION}")

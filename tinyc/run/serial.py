@@ -25,6 +25,7 @@ STALL_SECONDS = 60.0
 TRIES = 3
 _QUIET_SECONDS = 0.5
 _WRONG_CRC = 1
+_OTHER_BYTES = 65_536  # of a payload, beside outputs: INFO of many inputs, and its text
 _NUMBERED = (protocol.Result, protocol.Step, protocol.Fault)
 
 
@@ -57,7 +58,8 @@ class SerialTarget:
         talk = Conversation(firmware, len(inputs), on_progress)
         with Line(self.port, self.baud) as line:
             try:
-                self._converse(_Frames(line), talk, firmware, inputs)
+                longest = _OTHER_BYTES + sum(firmware.info.output_bytes)
+                self._converse(_Frames(line, longest), talk, firmware, inputs)
             except protocol.FrameError as error:
                 raise error.located(Loc(self.port)) from error
         return talk.finish(self.machine)
@@ -131,9 +133,9 @@ class SerialTarget:
 class _Frames:
     """What frames say that come from a line with noise between them."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, most: int) -> None:
         self.line = line
-        self._reader = protocol.FrameReader(skip_noise=True)
+        self._reader = protocol.FrameReader(skip_noise=True, most=most)
         self._ready: list[protocol.Frame] = []
 
     def next(self, seconds: float) -> protocol.Message | None:
