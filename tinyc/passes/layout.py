@@ -103,14 +103,15 @@ def sink_through_binary(view: View, node: Node) -> Rewrite | None:
             continue
         perm = moved.attrs.perm
         draft = Draft(view, node)
-        inputs = [_undone(draft, other, perm) for other in node.inputs]
+        inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
             return _after(draft, node.op, [i for i in inputs if i], node.attrs, perm, y)
     return None
 
 
-def _undone(draft: Draft, name: str, perm: Perm) -> str | None:
-    """The value as it was before a transpose by `perm`, if that needs no byte to move; lower ranks broadcast."""
+def _undone(draft: Draft, name: str, transpose: Node) -> str | None:
+    """The value as it was before the transpose, if that needs no byte to move; lower ranks broadcast."""
+    perm: Perm = transpose.attrs.perm
     view, value, back = draft.view, draft.view.value(name), inverse(perm)
     wide = (1,) * (len(perm) - len(value.shape)) + value.shape
     if len(wide) != len(perm):
@@ -121,13 +122,20 @@ def _undone(draft: Draft, name: str, perm: Perm) -> str | None:
     moved = view.producer(name, "transpose")
     if moved is not None and moved.attrs.perm == perm:
         return moved.inputs[0]
-    return _transposed_for_free(draft, name, wide, back)
+    return _transposed_for_free(draft, name, wide, back, transpose.outputs[0])
 
 
-def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm) -> str | None:
-    """transpose(name, back), if the graph has it already or it moves no byte. `wide`: the shape with its full rank."""
+def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm, undone: str) -> str | None:
+    """transpose(name, back), if the graph has it already or it moves no byte. `wide`: the shape with its full rank.
+
+    undone: the transposed operand beside it. Where other nodes read that as well, f(undone, b) and f(a, transpose(b,
+    back)) cost the same, and to go from one to the other would never end: then only the way from channels last is open.
+    """
     view, value = draft.view, draft.view.value(name)
-    for reader in view.consumers(name):
+    is_open = view.sole_use(undone) or inverse(back) > back
+    for reader in view.consumers(name) if is_open else ():
+        if reader.outputs[0] == undone:
+            continue
         if reader.op == "transpose" and reader.attrs.perm == back and view.is_available(reader.outputs[0]):
             return reader.outputs[0]
     if moves_nothing(wide, back):
@@ -184,7 +192,7 @@ def sink_through_concat(view: View, node: Node) -> Rewrite | None:
         if moved is None:
             continue
         perm, draft = moved.attrs.perm, Draft(view, node)
-        inputs = [_undone(draft, other, perm) for other in node.inputs]
+        inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
             axis = perm[node.attrs.axis % len(perm)]
             return _after(draft, "concat", [i for i in inputs if i], Concat(axis), perm, y)
