@@ -1,6 +1,6 @@
 """A library for Robot Framework: Renode's keywords, as far as tinyc uses them, on `renode_monitor` and
 `renode_machine`. Parameters have Renode's names. TINYC_FAKE_RENODE: silent (what a file backend writes is lost), gaps
-(the disassembler knows no instruction at a third of the addresses)."""
+(the disassembler knows no instruction at a third of the addresses), blind (it knows none)."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ class renode_keywords:  # noqa: N801  Robot Framework looks for the file's name
         """Renode writes of each block what its disassembler knows, and says where it does not."""
         assert self.machine is not None
         assert self.monitor.platform is not None
-        known = disassembles(self.monitor.platform.text("cpu", "cpuType"))
-        gaps = os.environ.get("TINYC_FAKE_RENODE") == "gaps"
+        mode = os.environ.get("TINYC_FAKE_RENODE")
+        known = disassembles(self.monitor.platform.text("cpu", "cpuType")) and mode != "blind"
         with path.open("x", encoding="ascii") as file:
             for block in self.machine.executed:
                 for address in block:
-                    if not known or (gaps and address // 2 % 3 == 0):
+                    if not known or (mode == "gaps" and address // 2 % 3 == 0):
                         file.write(f"Couldn't disassemble opcode at PC 0x{address:X}\n")
                         break
                     file.write(f"0x{address:X}\n")

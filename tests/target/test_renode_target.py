@@ -194,22 +194,30 @@ def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path,
 # --- traces ---
 
 
-@pytest.mark.parametrize("board_name", ["cortex-m4", "cortex-m0plus", "riscv32imc"])
+@pytest.mark.parametrize(
+    ("board_name", "mode"),
+    [
+        ("cortex-m4", "gaps"),
+        ("cortex-m0plus", "blind"),
+        ("riscv32imc", "gaps"),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("cortex-m4", "blind"), ("cortex-m0plus", "gaps"))),
+    ],
+)
 def test_what_the_disassembler_does_not_know_is_filled_in(
-    make: Make, monkeypatch: pytest.MonkeyPatch, board_name: str
+    make: Make, monkeypatch: pytest.MonkeyPatch, board_name: str, mode: str
 ) -> None:
     other = target_for(board_name, None).run(make(board_name, emulator=None), INPUTS[:1])
     firmware = make(board_name)
-    monkeypatch.setenv("TINYC_FAKE_RENODE", "gaps")
+    monkeypatch.setenv("TINYC_FAKE_RENODE", mode)
     ran = find_target(load_board(board_name), "renode").run(firmware, INPUTS[:1])
     assert ran.counts == other.counts
 
 
-# 0x108 movs r0, #0; 0x10A adds r0, #1; 0x10C bne 0x10A; 0x10E bx lr
+# 0x108 movs r0, #0; 0x10A adds r0, #1; 0x10C bne 0x10A; 0x10E bx lr; 0x110 adds r0, #1; 0x112 bx lr
 THUMB = Elf(
     (),
-    (Segment(0x108, 0x108, bytes.fromhex("0020 0130 fdd1 7047")),),
-    (Section("text", 8, executable=True, writable=False, is_note=False, address=0x108),),
+    (Segment(0x108, 0x108, bytes.fromhex("0020 0130 fdd1 7047 0130 7047")),),
+    (Section("text", 12, executable=True, writable=False, is_note=False, address=0x108),),
 )
 
 
@@ -224,6 +232,8 @@ def unknown(address: int) -> str:
         ([unknown(0x10A), "0x10A"], [0x10A, 0x10C, 0x10A]),
         ([unknown(0x108), "0x10A"], [0x108, 0x10A, 0x10C, 0x10A]),  # a loop, more likely than a block that was cut
         ([unknown(0x108), "0x10C"], [0x108, 0x10A, 0x10C]),  # cut: the jump does not lead there
+        ([unknown(0x10C), unknown(0x10E)], [0x10C, 0x10E]),
+        ([unknown(0x110), "0x112"], [0x110, 0x112]),  # cut: nothing returns to there
         (["0x108", unknown(0x10A), unknown(0x10E), "0x40"], [0x108, 0x10A, 0x10C, 0x10E, 0x40]),
         ([unknown(0x10E)], [0x10E]),
     ],

@@ -61,7 +61,8 @@ def _addresses(lines: Iterable[str], elf: Elf) -> Iterator[int]:
 
 def _rest_of_block(code: Mapping[int, Instruction], start: int, following: int | None) -> list[int]:
     """The addresses from `start` to the jump that ends the block, or to where the block was cut: before `following`,
-    the next one in the trace, if the jump cannot have led there."""
+    the next one in the trace, unless the jump says that it leads there. One by a register comes from elsewhere: it
+    returns to behind a call, and calls end blocks."""
     straight = []
     at = start
     while True:
@@ -72,8 +73,7 @@ def _rest_of_block(code: Mapping[int, Instruction], start: int, following: int |
         at = instruction.end
         if _may_jump(instruction):
             break
-    target = _target(instruction)
-    if following in straight[1:] and target is not None and following not in (target, instruction.end):
+    if following in straight[1:] and following not in (_target(instruction), instruction.end):
         return straight[: straight.index(following)]
     return straight
 
