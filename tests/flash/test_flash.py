@@ -18,6 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from samba_simulator import SamBaBoard
+from serial.tools.list_ports_common import ListPortInfo
 from stm32_simulator import LineFault, SimulatedLine, Stm32
 
 from tinyc.board import load_board
@@ -290,6 +291,16 @@ def test_monitor_without_a_board(tinyc: Tinyc) -> None:
     assert code == 2
     assert "there is no such port" in err
     assert tinyc("monitor")[0] == 0
+
+
+def test_ports_are_listed_with_their_usb_ids(tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLPerf Tiny's runner has to be told them."""
+    probe, uart = ListPortInfo("/dev/ttyACM0"), ListPortInfo("/dev/ttyS0")
+    probe.vid, probe.pid, probe.description = 0x0483, 0x374B, "STM32 STLink"
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [uart, probe])
+    code, out, _ = tinyc("monitor")
+    assert code == 0
+    assert out.splitlines() == ["/dev/ttyACM0  0483:374b  STM32 STLink", "/dev/ttyS0"]
 
 
 # --- refusals before a port is touched ---

@@ -106,7 +106,8 @@ class Bootloader:
             raise FlashError(
                 "no bootloader answers",
                 self._where,
-                "start it: BOOT0 high and reset (docs/flash.md); is the adapter at the bootloader's pins, RX to TX?",
+                "start it: BOOT0 high and reset (docs/flash.md); is the adapter at the bootloader's pins, RX to TX? "
+                "Some lines need a lower --baud",
             )
         return self._retry(self._identify, "asking what it is")
 
