@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tests.fuzz import builds, files, misbehaving, shadow, texts, tflite_networks
+from tests.fuzz import builds, files, misbehaving, onnx_grammar, shadow, texts, tflite_networks
 from tests.fuzz.case import Target
 
 _ALL = (
@@ -38,6 +38,15 @@ _ALL = (
         share=1.0,
         cpu_seconds=120,
         memory_bytes=None,
+    ),
+    Target(
+        "onnx-grammar",
+        "ONNX operators with random inputs and attributes: refused, or equal to ONNX Runtime, and some compiled",
+        onnx_grammar.count,
+        onnx_grammar.check,
+        onnx_grammar.describe,
+        share=1.5,
+        memory_bytes=1 << 30,
     ),
     Target(
         "onnx-files",

@@ -125,17 +125,19 @@ def _sizes(s: Step, x: Value) -> tuple[Pair, tuple[float, float]]:
     axes = _resized_axes(s, len(x.shape))
     own = [x.shape[k] for k in axes]
     recent = s.node.op == "Resize" and s.opset >= 11
-    if recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size):
-        wanted = list(s.numbers(3))
-        scales = [n / size for n, size in zip(wanted, own, strict=False)]
+    by_sizes = recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size)
+    given = s.numbers(3) if by_sizes else [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
+    if len(given) != len(axes):
+        raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes", s.where)
+    if by_sizes:
+        wanted = [int(n) for n in given]
+        scales = [n / size for n, size in zip(wanted, own, strict=True)]
     else:
-        scales = [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
-        if not all(0 < v * size <= MAX_ELEMENTS for v, size in zip(scales, own, strict=False)):
+        scales = [float(v) for v in given]
+        if not all(0 < v * size <= MAX_ELEMENTS for v, size in zip(scales, own, strict=True)):
             raise TinycError(f"{list(x.shape)} cannot be resized by {scales}", s.where)
-        wanted = [resized_onnx(size, v) for size, v in zip(own, scales, strict=False)]
+        wanted = [resized_onnx(size, v) for size, v in zip(own, scales, strict=True)]
     sizes, factors = list(x.shape), [1.0] * len(x.shape)
-    if len(wanted) != len(axes):
-        raise TinycError(f"{len(wanted)} sizes or scales for {len(axes)} axes", s.where)
     for k, size, factor in zip(axes, wanted, scales, strict=True):
         sizes[k], factors[k] = size, factor
     if tuple(sizes[:2]) != x.shape[:2] or min(sizes) < 1:
