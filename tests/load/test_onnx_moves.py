@@ -113,6 +113,8 @@ ERRORS: list[tuple[onnx.ModelProto, str]] = [
     (one("Gather", IMAGE, [ints(9)], axis=1), "leave axis 1"),
     (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], mode="cubic"), "mode 'cubic'"),
     (one("Resize", IMAGE, [None, np.float32([1, 2, 2, 2])]), "only rows and columns"),
+    (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], opset=18, axes=[2, 3]), "4 sizes or scales for 2 axes"),
+    (one("Resize", IMAGE, [None, None, ints(6)], opset=18, axes=[2, 3]), "1 sizes or scales for 2 axes"),
     (
         one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], coordinate_transformation_mode="tf_crop_and_resize"),
         "rule",

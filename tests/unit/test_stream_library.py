@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS, run_program
+from tests.ops.one_node import one_node, tensor
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
 from tinyc.emit.library import Info, emit_library
 from tinyc.lower_rows import lower_streamed
 from tinyc.native import load_library
+from tinyc.ops.base import RELU
+from tinyc.ops.clip import Clip
 from tinyc.reference import run_int
 from tinyc.run.host import fixed_addresses
+from tinyc.select import candidates
+from tinyc.stream import plan_incremental
+from tinyc.stream.problem import WHOLE
 
 CORES = {"dsp": HOST_ISA, "plain": frozenset[str]()}
 
@@ -77,3 +83,17 @@ int main(void)
         [*fixed_addresses(), tmp_path / "unit"], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout == "2 2 1 0"
+
+
+@pytest.mark.parametrize("hop", [0, 6])
+def test_no_warning_where_rows_come_and_every_layer_runs_whole(hop: int, tmp_path: Path) -> None:
+    x = tensor("x", (1, 6, 5, 4), 0.1, 3)
+    graph = one_node("clip", Clip(RELU), [x], 0.1, 3)
+    found = candidates(graph, frozenset(), NUMERICS)
+    plan = plan_incremental(graph, found, "speed", 0.2, None, None, hop) if hop else smallest_plan(graph, by_rows=True)
+    assert plan is not None
+    assert hop or plan.turns == ((0, WHOLE),)
+    files = emit_library(lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(["gcc", "-std=c99", *WARNINGS, "-c", "unit.c"], cwd=tmp_path, check=True, timeout=120)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.ops.one_node import one_node, tensor
@@ -18,11 +20,13 @@ from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError
+from tinyc.plan.lifetimes import Block, Member
 from tinyc.select import FLASH_PER_RAM, Goal, candidates, choose
 from tinyc.shrink import MEMORY_PRICE, shrink
 from tinyc.stream import StreamPlan, validate
 from tinyc.stream.cuts import cheapest, measure, weigh_all
 from tinyc.stream.forms import problem_of
+from tinyc.stream.pool import _lower_bound
 
 SEEDS = range(10)
 
@@ -143,3 +147,34 @@ def test_the_whole_input_is_there_even_where_nobody_reads_it(first: int) -> None
     validate(plan)
     assert plan.arena_bytes >= 6 * 5 * 4
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_rows_that_nobody_reads_take_no_place(first: int) -> None:
+    """Of an input that comes by rows."""
+    x = tensor("x", (1, 6, 5, 4), 0.1, 3)
+    graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
+    plan = smallest_plan(graph, by_rows=True)
+    assert plan is not None
+    validate(plan)
+    assert {p.row for p in plan.pieces if p.what == "x"} == {first, first + 1}
+    assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_placement_is_below_the_lower_bound(seed: int) -> None:
+    """Blocks whose live bytes begin between two units, as the later rows of a contiguous tensor do."""
+    rng = np.random.default_rng(seed)
+    unit, blocks = 4, []
+    for _ in range(3):
+        size = int(rng.integers(1, 8))
+        rows = range(int(rng.integers(0, 3)), 3)
+        blocks.append(Block(tuple(Member(f"{row}", row * size, size, 0, 1) for row in rows), unit))
+    live = [[m.at + n for m in block.members for n in range(m.size)] for block in blocks]
+    starts = range(0, sum(block.size for block in blocks), unit)
+    least = min(
+        max(at + block.size for at, block in zip(places, blocks, strict=True))
+        for places in itertools.product(starts, repeat=3)
+        if len(taken := [at + n for at, own in zip(places, live, strict=True) for n in own]) == len(set(taken))
+    )
+    assert _lower_bound(blocks, 1, unit) <= least
