@@ -9,7 +9,7 @@ from typing import Literal
 from tinyc.board_table import Table, shown
 from tinyc.board_words import read_label, read_word
 
-UARTS = ("cmsdk", "nrf", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
+UARTS = ("cmsdk", "nrf", "nrf-uarte", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
 METHODS = ("stm32", "samba", "pyocd", "esptool", "picotool", "bossac", "uf2", "drive")
 BAUD = 115_200
 

@@ -27,7 +27,7 @@ def test_every_uart_has_its_driver() -> None:
     for board in list_boards():
         if board.uart is not None:
             kind = "stm32l4" if board.uart.kind == "stm32-lpuart" else board.uart.kind
-            assert (paths.templates_dir() / "firmware" / f"uart_{kind}.c").is_file()
+            assert (paths.templates_dir() / "firmware" / f"uart_{kind.replace('-', '_')}.c").is_file()
             assert board.uart.clock_hz // board.uart.baud >= 16
 
 
