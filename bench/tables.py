@@ -116,7 +116,7 @@ def gate_failures(floats: Sequence[Measured]) -> list[str]:
     kws = next((one.report.accuracy for one in floats if one.model == "kws"), None)
     if kws is None:
         return []
-    found = (kws.top1_int or 0.0, kws.agreement, kws.sqnr_db or 0.0)
+    found = (kws.top1_int or 0.0, kws.agreement or 0.0, kws.sqnr_db or 0.0)
     names = ("top-1", "agreement", "SQNR")
     return [
         f"{name} {value:.4g} is below {least:g}"

@@ -6,20 +6,25 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.passes.weights import WEIGHTED
+from tinyc.quantize.score import decides
 from tinyc.reference import prepare_float
 from tinyc.report import Accuracy
-from tinyc.samples import Samples
+from tinyc.samples import SYNTHETIC, Samples
 from tinyc.verify import Outputs
 
+_NO_NOISE = 1e-20  # of the signal's power: rounding of the sums
 _WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
 
-def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy:
-    """SQNR over all outputs, agreement and top-1 (where labels differ) of the first output.
+def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy | None:
+    """SQNR over all outputs, agreement and top-1 (where labels differ) of the first output; None of inputs that tinyc
+    made up: they say nothing of the model's task.
 
     samples: reals, as the float model takes them; so the loss from rounding the inputs is part of the
     result. outputs: the integer model's, [sample][output].
     """
+    if samples.source == SYNTHETIC:
+        return None
     run = prepare_float(float_graph)
     floats, integers = [], []
     for index, output in enumerate(outputs):
@@ -31,20 +36,42 @@ def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs:
                 for name, array in _named(integer_graph, output)
             ]
         )
-    signal = sum(float(np.square(a).sum()) for row in floats for a in row)
-    pairs = [(a, b) for mine, theirs in zip(floats, integers, strict=True) for a, b in zip(mine, theirs, strict=True)]
-    noise = sum(float(np.square(a - b).sum()) for a, b in pairs)
-    top_float = np.array([row[0].argmax() for row in floats])
-    top_int = np.array([row[0].argmax() for row in integers])
+    wanted, made = (np.stack([np.concatenate(row) for row in rows]) for rows in (floats, integers))
+    first = floats[0][0].size
+    top_float, top_int = wanted[:, :first].argmax(axis=1), made[:, :first].argmax(axis=1)
     labels = samples.labels if samples.labels is not None and len(np.unique(samples.labels)) > 1 else None
     return Accuracy(
         inputs=len(outputs),
-        sqnr_db=round(10 * float(np.log10(signal / noise)), 2) if noise > 0 and signal > 0 else None,
-        agreement=float((top_float == top_int).mean()),
+        sqnr_db=sqnr_db(wanted, made),
+        agreement=agreement(float_graph, wanted[:, :first], made[:, :first]),
         top1_float=None if labels is None else float((top_float == labels).mean()),
         top1_int=None if labels is None else float((top_int == labels).mean()),
         integers=integers_of(integer_graph),
     )
+
+
+def varies(rows: Array) -> bool:
+    """Whether outputs [samples, elements] depend on the input: figures of a model that always answers the same would
+    praise any other that does."""
+    return len(rows) < 2 or bool((rows != rows[0]).any())
+
+
+def sqnr_db(wanted: Array, made: Array) -> float | None:
+    """10 log10 of the power of `wanted` [samples, elements] over that of the error, to 0.01 dB. None where that is no
+    number or says nothing: no error, no signal, or a signal that is the same in every sample."""
+    signal = float(np.square(wanted, dtype=np.float64).sum())
+    noise = float(np.square(made.astype(np.float64) - wanted).sum())
+    if noise <= signal * _NO_NOISE or signal == 0 or not varies(wanted):
+        return None
+    return round(10 * float(np.log10(signal / noise)), 2)
+
+
+def agreement(graph: Graph, wanted: Array, made: Array) -> float | None:
+    """Share of samples in which the first output, as rows, has its maximum at the same place. None where that says
+    nothing: the output is no choice between classes (`decides`), or the same for every sample."""
+    if not decides(graph) or not varies(wanted):
+        return None
+    return float((wanted.argmax(axis=1) == made.argmax(axis=1)).mean())
 
 
 def integers_of(graph: Graph) -> str:

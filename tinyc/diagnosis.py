@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tinyc import accuracy
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.numerics import Numerics, quantize_array
@@ -62,11 +63,11 @@ class LayerError:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The integer model beside the float model on `samples` inputs. worst: the layer that costs most; advice: what
-    may help."""
+    """The integer model beside the float model on `samples` inputs. worst: the layer that costs most, "" if no
+    layer rounds anything; advice: what may help. Figures that would say nothing are None (`tinyc.accuracy`)."""
 
     samples: int
-    sqnr_db: float
+    sqnr_db: float | None
     agreement: float | None
     qualities: tuple[Quality, ...]
     layers: tuple[LayerError, ...]
@@ -96,10 +97,13 @@ def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, 
     return [{name: array[k] for name, array in made.items()} for k in range(count)]
 
 
-def diagnose(graph: Graph, quantized: Quantized, inputs: Mapping[str, Array], labels: Array | None) -> Diagnosis:
+def diagnose(
+    graph: Graph, quantized: Quantized, inputs: Mapping[str, Array], labels: Array | None, *, proven: bool = True
+) -> Diagnosis:
     """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape].
 
-    labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs.
+    labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs. proven: the inputs
+    are the user's; of others no accuracy is stated.
     """
     name = graph.outputs[0]
     wanted = Batch(graph).run(inputs)[name]
@@ -107,18 +111,17 @@ def diagnose(graph: Graph, quantized: Quantized, inputs: Mapping[str, Array], la
     assert quant is not None
     found = quant.dequantize(integer_outputs(quantized.graph, inputs))
     rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
-    agreement = float((rows.argmax(axis=1) == made.argmax(axis=1)).mean()) if decides(graph) else None
     few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
-    worst = min(layers, key=lambda layer: layer.own_db)
+    worst = min(layers, key=lambda layer: layer.own_db, default=None)
     return Diagnosis(
         samples=len(wanted),
-        sqnr_db=round(sqnr_db(wanted, found), 2),
-        agreement=agreement,
+        sqnr_db=accuracy.sqnr_db(rows, made),
+        agreement=accuracy.agreement(graph, rows, made) if proven else None,
         qualities=tuple(qualities(graph, inputs, wanted, found, labels)),
         layers=tuple(layers),
-        worst=worst.name,
-        advice=advice(quantized, worst),
+        worst="" if worst is None else worst.name,
+        advice="" if worst is None else advice(quantized, worst),
     )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 from numpy.linalg import _umath_linalg
 
@@ -26,6 +26,10 @@ _FUNCTIONS = (
     ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ def _blas() -> _Blas | None:
     return None
 
 
-class one_thread(ContextDecorator):  # noqa: N801  used like a function
-    """As a context, or above a function: one thread inside, what it was before after the last of them."""
+class OneThread:
+    """A context: one thread inside, what it was before after the last of them."""
 
     _lock = threading.Lock()
     _inside = 0
@@ -70,3 +74,14 @@ class one_thread(ContextDecorator):  # noqa: N801  used like a function
             own._inside -= 1
             if blas is not None and own._inside == 0:
                 blas.set_threads(own._before)
+
+
+def one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """The function inside OneThread."""
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> R:
+        with OneThread():
+            return function(*args, **options)
+
+    return run

@@ -68,7 +68,7 @@ class QuantizeReport:
         return asdict(self)
 
 
-@one_thread()
+@one_thread
 def quantize_file(
     path: Path, options: Options, evaluate: Path | None, out: Path | None, progress: Progress
 ) -> QuantizeReport:
@@ -92,7 +92,7 @@ def quantize_file(
         inputs, labels, source = dict(data.inputs), None, data.source
         if evaluate is not None:
             inputs, labels, source = _test_data(evaluate, graph, options)
-        diagnosis = diagnose(graph, made, inputs, labels)
+        diagnosis = diagnose(graph, made, inputs, labels, proven=data.proven or evaluate is not None)
     saved = None
     if out is not None:
         with progress.stage("save"):

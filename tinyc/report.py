@@ -60,13 +60,14 @@ class Verify:
 class Accuracy:
     """The integer model against the float model on the same inputs; top1 where labels are known.
 
-    sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max. integers: widths of
+    sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max, of models that choose
+    between classes. None: no error, or the figure would say nothing (`tinyc.accuracy`). integers: widths of
     weights and activations, in words.
     """
 
     inputs: int
-    sqnr_db: float | None  # None: no error at all
-    agreement: float
+    sqnr_db: float | None
+    agreement: float | None
     top1_float: float | None = None
     top1_int: float | None = None
     integers: str = "int8"

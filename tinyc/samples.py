@@ -13,6 +13,7 @@ from tinyc.errors import Loc, TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
 from tinyc.numerics import quantize_array
 
+SYNTHETIC = "synthetic"  # the source of made-up samples
 LABELS = "y"  # the key of class labels in an .npz file
 _FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
@@ -110,7 +111,7 @@ def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
         for index, level in enumerate((lo, hi)[: max(count - 1, 0)]):
             array[-1 - index] = level
         arrays[name] = array
-    return Samples(arrays, None, "synthetic")
+    return Samples(arrays, None, SYNTHETIC)
 
 
 def _sample_shape(value: Value) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, op
-from tinyc.one_thread import _blas, one_thread
+from tinyc.one_thread import OneThread, _blas, one_thread
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
@@ -116,17 +116,17 @@ def test_the_number_of_threads_comes_back() -> None:
     before = blas.threads()
     blas.set_threads(3)
     try:
-        with one_thread():
+        with OneThread():
             assert blas.threads() == 1
-            with one_thread():
+            with OneThread():
                 assert blas.threads() == 1
             assert blas.threads() == 1
-            inside = threading.Thread(target=one_thread()(lambda: None))
+            inside = threading.Thread(target=one_thread(lambda: None))
             inside.start()
             inside.join()
             assert blas.threads() == 1
         assert blas.threads() == 3
-        with pytest.raises(ValueError, match="inside"), one_thread():
+        with pytest.raises(ValueError, match="inside"), OneThread():
             raise ValueError("inside")
         assert blas.threads() == 3
     finally:

@@ -56,13 +56,14 @@ class Latency:
 class Parity:
     """The board's outputs against the reference's on the same inputs.
 
-    agreement: share of equal arg max of the first output. sqnr_db: 10 log10 of reference power over error power, all
-    outputs, dequantized; None: no error. different: output integers that differ, where the reference gives integers.
+    agreement: share of equal arg max of the first output; None where it is no choice between classes, or the same for
+    all inputs. sqnr_db: 10 log10 of reference power over error power, all outputs, dequantized; None: no error.
+    different: output integers that differ, where the reference gives integers.
     top1_*: share of right answers where labels are known.
     """
 
     inputs: int
-    agreement: float
+    agreement: float | None
     sqnr_db: float | None
     different: int | None = None
     top1_reference: float | None = None

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from tinyc import __version__
-from tinyc.accuracy import dequantize
+from tinyc.accuracy import agreement, dequantize
 from tinyc.bench.references import Feed, Runner, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.report import (
     SCHEMA,
@@ -201,7 +201,7 @@ def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, label
     quants = [graph.values[name].quant for name in graph.outputs]
     signal = noise = 0.0
     different: int | None = 0
-    tops = []
+    tops, firsts = [], []
     for reference, board in zip(theirs, ours, strict=True):
         reals = []
         for a, b, quant in zip(reference, board, quants, strict=True):
@@ -211,12 +211,14 @@ def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, label
             reals.append((meant, dequantize(b, quant).ravel()))
         signal += sum(float(np.square(a).sum()) for a, _ in reals)
         noise += sum(float(np.square(a - b).sum()) for a, b in reals)
+        firsts.append(reals[0])
         tops.append((int(reals[0][0].argmax()), int(reals[0][1].argmax())))
     them, us = np.array(tops).T
+    agreed = agreement(graph, *(np.stack(rows) for rows in zip(*firsts, strict=True)))
     known = labels if labels is not None and len(np.unique(labels)) > 1 else None
     return Parity(
         inputs=len(tops),
-        agreement=round(float((them == us).mean()), 4),
+        agreement=None if agreed is None else round(agreed, 4),
         sqnr_db=round(10 * float(np.log10(signal / noise)), 2) if noise > 0 and signal > 0 else None,
         different=different,
         top1_reference=None if known is None else round(float((them == known).mean()), 4),

@@ -156,9 +156,10 @@ def _references(model: ModelResult) -> object:
 def _parity(run: ReferenceResult) -> tuple[str, str, str]:
     found = run.parity
     sqnr = "equal" if found.sqnr_db is None else f"{found.sqnr_db:.1f}"
+    agreement = "-" if found.agreement is None else f"{found.agreement:.1%}"
     if found.top1_board is None or found.top1_reference is None:
-        return f"{found.agreement:.1%}", sqnr, "-"
-    return f"{found.agreement:.1%}", sqnr, f"{found.top1_reference:.1%} -> {found.top1_board:.1%}"
+        return agreement, sqnr, "-"
+    return agreement, sqnr, f"{found.top1_reference:.1%} -> {found.top1_board:.1%}"
 
 
 def _compare(

@@ -15,8 +15,10 @@ from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
 from tinyc.diagnosis import Diagnosis
 from tinyc.pipeline import Options
+from tinyc.quantize.score import MOST_DB
 from tinyc.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
 
+_NO_RATIO = 200.0  # dB, what `sqnr_db` says of no noise; without a signal it says less than the negative of it
 _NOT_HERE = (
     "board",
     "inputs",
@@ -68,7 +70,8 @@ def show(out: Output, report: QuantizeReport) -> None:
     """Layers, totals, the layer where the error is born, and what was saved."""
     out.result(_layers(report.diagnosis), "", _totals(report), "")
     worst = report.diagnosis
-    out.result(Text.assemble(("most is lost in: ", "bold"), f"{short(worst.worst, 60)}\n  {worst.advice}"))
+    if worst.worst:
+        out.result(Text.assemble(("most is lost in: ", "bold"), f"{short(worst.worst, 60)}\n  {worst.advice}"))
     if report.saved is not None:
         out.result(_saved(report.saved))
 
@@ -92,14 +95,16 @@ def _layers(found: Diagnosis) -> Table:
             Text(short(layer.name), style="bold" if layer.name == found.worst else ""),
             layer.op,
             f"w{layer.bits} a{layer.value_bits}" if layer.bits is not None else f"a{layer.value_bits}",
-            f"{layer.sqnr_db:.1f}",
-            f"{layer.own_db:.1f}",
-            "-" if layer.weights_db is None else f"{layer.weights_db:.1f}",
-            f"{layer.values_db:.1f}",
+            *(decibels(found) for found in (layer.sqnr_db, layer.own_db, layer.weights_db, layer.values_db)),
             f"{layer.lo:.3g}..{layer.hi:.3g}",
             f"{layer.clipped:.2%}" if layer.clipped else "-",
         )
     return rows
+
+
+def decibels(found: float | None) -> str:
+    """A signal to noise ratio; `-` where there is none: no signal that varies, or no noise at all."""
+    return "-" if found is None or abs(found) >= _NO_RATIO or found == MOST_DB else f"{found:.1f}"
 
 
 def _totals(report: QuantizeReport) -> Table:
@@ -117,7 +122,10 @@ def _totals(report: QuantizeReport) -> Table:
     if report.int16_layers:
         rows.add_row("on int16", ", ".join(short(name) for name in report.int16_layers))
     rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(found.samples, 'input')}")
-    rows.add_row("output SQNR", f"{found.sqnr_db:.1f} dB")
+    unproven = not report.proven and report.evaluated_on == report.calibration
+    unit = "" if found.sqnr_db is None else " dB"
+    said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else ""
+    rows.add_row("output SQNR", f"{decibels(found.sqnr_db)}{unit}{said}")
     if found.agreement is not None:
         rows.add_row("agreement", f"{found.agreement:.1%} with the float model")
     for quality in found.qualities:

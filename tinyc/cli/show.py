@@ -99,11 +99,15 @@ def _totals(report: Report) -> Table:
         rows.add_row("calibration", f"{found.source}, {plural(found.samples, 'sample')}")
     if report.accuracy is not None:
         rows.add_row("accuracy", _accuracy(report.accuracy))
+    elif report.calibration is not None:
+        rows.add_row("accuracy", "not measured: there are no inputs of yours (--calibration, --inputs)")
     return rows
 
 
 def _accuracy(found: Accuracy) -> str:
-    text = f"{found.integers}: agreement with float {found.agreement:.1%}"
+    text = found.integers
+    if found.agreement is not None:
+        text += f", agreement with float {found.agreement:.1%}"
     if found.sqnr_db is not None:
         text += f", output SQNR {found.sqnr_db:.1f} dB"
     if found.top1_float is not None and found.top1_int is not None:

@@ -20,7 +20,7 @@ from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 
 
-@one_thread()
+@one_thread
 def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
     """The report of a model that was compiled, run on the board's machine and verified; and its folder.
 
@@ -66,7 +66,7 @@ def _add_for_board(
         add_renode(folder, compiled.graph, program, samples, board, toolchain, report.instructions, report.machine)
 
 
-@one_thread()
+@one_thread
 def verify_model(path: Path, options: Options, progress: Progress) -> Report:
     """Like `build`, in a temporary folder of which nothing is kept."""
     board = load_board(options.board)

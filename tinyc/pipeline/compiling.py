@@ -47,7 +47,7 @@ class Compiled:
     found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
 
 
-@one_thread()
+@one_thread
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
     """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
     with progress.stage("load"):
@@ -100,7 +100,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan, found)
 
 
-@one_thread()
+@one_thread
 def quantize_float(
     path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
 ) -> tuple[Quantized, CalibrationInputs]:

@@ -30,7 +30,7 @@ from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
 
 
-@one_thread()
+@one_thread
 def profile_model(path: Path, options: Options, progress: Progress, source: bool, most: int) -> Profile:
     """Where an inference spends its time on the board's core; in a temporary folder of which nothing is kept.
 

@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.sources import Pictures, load_source
-from tinyc.samples import synthetic_samples
+from tinyc.samples import SYNTHETIC, synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32
@@ -58,7 +58,7 @@ def calibrate(model: Path, graph: Graph, file: Path | None, pictures: Pictures |
     onnx_model = model if model.suffix.lower() == ".onnx" else None
     if chosen is None:
         return Calibration(
-            _whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), "synthetic", False, onnx_model
+            _whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), SYNTHETIC, False, onnx_model
         )
     return Calibration(_whole(graph, load_source(chosen, graph, pictures).arrays), chosen.name, True, onnx_model)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.simulate import Batch, sqnr_db
 
-_MOST_DB = 100.0  # nothing is better than that
+MOST_DB = 100.0  # nothing is better than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Teacher:
         return np.array([self._score(found, slice(part, None, parts)) for part in range(parts)])
 
     def _score(self, found: Mapping[str, Array], samples: slice) -> float:
-        return float(np.mean([min(self._db(name, found[name], samples), _MOST_DB) for name in self.wanted]))
+        return float(np.mean([min(self._db(name, found[name], samples), MOST_DB) for name in self.wanted]))
 
     def _db(self, name: str, found: Array, samples: slice) -> float:
         wanted = self.wanted[name]
@@ -84,4 +84,4 @@ def decides(graph: Graph) -> bool:
     """Whether the first output is a choice between classes: a vector, of another shape than the input."""
     shape = graph.values[graph.outputs[0]].shape
     vector = int(np.prod(shape)) == shape[-1] > 1 if shape else False
-    return vector and shape != graph.values[graph.inputs[0]].shape
+    return vector and all(shape != graph.values[name].shape for name in graph.inputs[:1])

@@ -1,0 +1,90 @@
+"""Figures of accuracy are stated where they mean something, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.load.onnx_models import build, op
+from tinyc import accuracy
+from tinyc.cli.quantize import decibels
+from tinyc.ir.graph import Graph, Value
+from tinyc.pipeline.options import Options, Progress
+from tinyc.quantizing import QuantizeReport, quantize_file
+
+
+def _graph(output: tuple[int, ...], source: tuple[int, ...] = (1, 8)) -> Graph:
+    values = {"x": Value("x", source, "f32"), "y": Value("y", output, "f32")}
+    return Graph("g", ("x",), ("y",), (), values)
+
+
+ROWS = np.array([[0.1, 0.9, 0.0], [0.8, 0.1, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0.1]])
+OTHER = np.array([[0.6, 0.4, 0.0], [0.7, 0.2, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0.1]])
+
+
+def test_agreement_is_a_share_of_equal_decisions() -> None:
+    assert accuracy.agreement(_graph((1, 3)), ROWS, OTHER) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        pytest.param((1, 2, 2, 1), np.hstack([ROWS, ROWS[:, :1]]), id="a mask of one channel"),
+        pytest.param((1, 1), ROWS[:, :1], id="one number"),
+        pytest.param((1, 8), np.tile(ROWS[:, :1], 8), id="a reconstruction of the input"),
+        pytest.param((1, 3), np.tile(ROWS[:1], (4, 1)), id="the same for every input"),
+    ],
+)
+def test_agreement_of_what_is_no_decision_is_not_stated(shape: tuple[int, ...], rows: np.ndarray) -> None:
+    assert accuracy.agreement(_graph(shape), rows, rows) is None
+
+
+def test_sqnr_is_stated_of_a_signal_with_an_error() -> None:
+    found = accuracy.sqnr_db(ROWS, OTHER)
+    assert found == round(10 * math.log10((ROWS**2).sum() / ((ROWS - OTHER) ** 2).sum()), 2)
+    assert accuracy.sqnr_db(ROWS, ROWS) is None  # no error
+    assert accuracy.sqnr_db(0 * ROWS, OTHER) is None  # no signal
+    assert accuracy.sqnr_db(np.tile(ROWS[:1], (4, 1)), OTHER) is None  # the same for every input
+    assert accuracy.sqnr_db(ROWS[:1], OTHER[:1]) is not None  # of one input that cannot be told
+
+
+@pytest.mark.parametrize(("found", "shown"), [(None, "-"), (200.0, "-"), (100.0, "-"), (-2980.0, "-"), (31.26, "31.3")])
+def test_no_ratio_is_shown_where_there_is_none(found: float | None, shown: str) -> None:
+    assert decibels(found) == shown
+
+
+def _quantized(folder: Path, w: np.ndarray, data: np.ndarray | None) -> QuantizeReport:
+    model = build([op("Gemm", "x w", "y", transB=1)], {"x": (1, 8)}, ["y"], {"w": w.astype(np.float32)})
+    onnx.save(model, folder / "m.onnx")
+    if data is not None:
+        np.savez(folder / "c.npz", x=data)
+    options = Options(board="host", calibration=None if data is None else folder / "c.npz")
+    return quantize_file(folder / "m.onnx", options, None, None, Progress())
+
+
+def _is_finite(found: object) -> bool:
+    if isinstance(found, dict | list):
+        return all(map(_is_finite, found.values() if isinstance(found, dict) else found))
+    return not isinstance(found, float) or math.isfinite(found)
+
+
+def test_quantize_states_no_agreement_on_inputs_that_it_made_up(tmp_path: Path) -> None:
+    w = np.random.default_rng(0).standard_normal((3, 8))
+    made_up = _quantized(tmp_path, w, None).diagnosis
+    assert made_up.agreement is None
+    assert made_up.sqnr_db is not None
+    data = np.random.default_rng(1).standard_normal((40, 8)).astype(np.float32)
+    assert _quantized(tmp_path, w, data).diagnosis.agreement is not None
+
+
+def test_quantize_states_nothing_of_a_model_that_always_answers_the_same(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).standard_normal((40, 8)).astype(np.float32)
+    report = _quantized(tmp_path, np.zeros((3, 8)), data)
+    assert report.diagnosis.agreement is None
+    assert report.diagnosis.sqnr_db is None
+    assert _is_finite(json.loads(json.dumps(report.to_json())))
