@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
+import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -206,13 +207,15 @@ def test_late_answers_without_end() -> None:
 
 
 class Chatterer(FakeBoard):
-    """It answers RUN by one INFO after the other."""
+    """It answers RUN by one INFO after the other, for longer than the host waits."""
 
     def _answer(self, kind: int, payload: bytes) -> bytes:
         if kind != Request.RUN:
             return self.info
-        while True:
-            os.write(self._master, self.info)  # until the port is closed
+        for _ in range(100):
+            os.write(self._master, self.info)
+            time.sleep(0.01)
+        return b""
 
 
 def test_steps_must_belong_to_the_inference() -> None:
