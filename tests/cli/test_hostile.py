@@ -7,10 +7,12 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -303,6 +305,117 @@ def test_an_interrupted_build_leaves_nothing(model: Path, tmp_path: Path, number
     assert running.returncode == 128 + number
     assert said in ("interrupted\n", "terminated\n")
     assert not os.listdir(where)
+
+
+# A program that gets a signal at a certain one of the events that Python tells of (imports, files, processes, ...).
+SIGNALLED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs in the background
+kinds, number, place = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3])
+count = 0
+def audit(event, arguments):
+    global count
+    if kinds == [""] or event in kinds:
+        count += 1
+        if count == place:
+            os.kill(os.getpid(), number)
+        if place == 0 and event == "import" and arguments[0] == "tinyc.end":
+            os.write(1, str(count).encode())
+from tinyc.cli.main import main
+sys.addaudithook(audit)
+sys.argv = ["tinyc", *sys.argv[4:]]
+try:
+    main()
+finally:
+    if place == 0:
+        try: import tinyc.end
+        except ImportError: pass
+"""
+
+
+def signalled(where: Path, kinds: str, number: int, place: int, *words: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    command = [sys.executable, "-c", SIGNALLED, kinds, str(int(number)), str(place), *map(str, words)]
+    return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Programs that still run and have to do with the folder."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            text = line.read_bytes().decode(errors="replace")
+            if str(folder) in text and line.parent.name != str(os.getpid()):
+                found.append(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    "share", [0.0, 0.3, 0.7, 0.99, *(pytest.param(i / 40, marks=pytest.mark.slow) for i in range(40))]
+)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_while_modules_are_imported(tmp_path: Path, share: float, number: int) -> None:
+    """The first second of every command; what is not there yet needs no cleaning up."""
+    count = int(signalled(tmp_path, "import", number, 0, "--version").stdout.split()[-1])
+    assert count > 100
+    ran = signalled(tmp_path, "import", number, 1 + int(share * (count - 10)), "--version")
+    assert ran.returncode == 128 + number, ran.stderr
+    assert ran.stderr == ("interrupted\n" if number == signal.SIGINT else "terminated\n")
+
+
+@pytest.mark.parametrize("share", [0.8, *SHARES])
+def test_signals_during_a_build(model: Path, tmp_path: Path, share: float) -> None:
+    """At any event of a build: no traceback, no folder, no file beside it, no program that goes on."""
+    place = tmp_path / "place"
+    place.mkdir()
+    words = ("build", model, "-b", "host", "-o", place / "out")
+    said = signalled(place, "", signal.SIGINT, 0, *words).stdout.split()
+    assert (place / "out" / "report.json").is_file()
+    shutil.rmtree(place / "out")
+    ran = signalled(place, "", signal.SIGINT, 1 + int(share * int(said[-1])), *words)
+    if ran.returncode == 0:  # the signal came when all was done
+        assert os.listdir(place) == ["out"]
+    else:
+        assert ran.returncode == 130, ran.stderr
+        assert ran.stderr.splitlines()[-1] == "interrupted"
+        assert "Traceback" not in ran.stderr
+        assert "internal error" not in ran.stderr
+        assert os.listdir(place) in ([], ["out"])
+        assert not os.listdir(place) or (place / "out" / "report.json").is_file()
+    assert not processes_in(place)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["boards", "--json"],
+        *(
+            pytest.param(words, marks=pytest.mark.slow)
+            for words in (["boards"], ["plan", "MODEL", "-b", "host"], ["nix"])
+        ),
+    ],
+)
+def test_an_output_that_nobody_reads(model: Path, tmp_path: Path, words: list[str]) -> None:
+    """A reader that is gone, a stream that is closed, a disk that is full."""
+    program = [sys.executable, "-m", "tinyc.cli.main", *(str(model) if word == "MODEL" else word for word in words)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    code = 2 if words == ["nix"] else 0
+    read, write = os.pipe()
+    os.close(read)
+    gone = subprocess.run(program, env=environment, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert gone.returncode == code
+    assert bool(gone.stderr) == bool(code)
+    closed = subprocess.run(
+        ["sh", "-c", '"$@" >&- 2>&-', "sh", *program], env=environment, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (closed.returncode, closed.stdout, closed.stderr) == (code, b"", b"")
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(program, env=environment, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ran.returncode == 2
+    assert b"internal" not in ran.stderr
+    assert b"Traceback" not in ran.stderr
+    assert code or b"No space left on device" in ran.stderr
 
 
 def spoiled_writes(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:

@@ -24,7 +24,7 @@ from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.toolchain import host_compiler
-from tinyc.cli.main import app
+from tinyc.cli.app import app
 from tinyc.cli.monitor import frame_text
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph

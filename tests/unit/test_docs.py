@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from tinyc.cli.main import app
+from tinyc.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -49,7 +49,14 @@ class Output:
     def json(self, value: Any) -> None:
         """The one object of JSON mode; nothing otherwise."""
         if self.json_mode:
-            typer.echo(json.dumps(value, indent=2, allow_nan=False))
+            self._print(json.dumps(value, indent=2, allow_nan=False))
+
+    def _print(self, text: str) -> None:
+        try:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+        except BrokenPipeError as error:  # without its number, by which typer would know it and end the program
+            raise BrokenPipeError("the reader of the output is gone") from error
 
     def warn(self, message: str) -> None:
         self.stderr.print(Text.assemble(("warning: ", "bold yellow"), message), soft_wrap=True)
@@ -80,6 +87,9 @@ class Output:
 
 class _Console(Console):
     """A console that shows the invisible characters of what it prints, and obeys none: names come from anywhere."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError("the reader of the output is gone")
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

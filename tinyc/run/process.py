@@ -48,13 +48,13 @@ def follow(
         stdin = files.enter_context((folder / REQUESTS).open("rb")) if pipes else subprocess.DEVNULL
         stdout = files.enter_context((folder / REPLIES if pipes else said).open("wb"))
         stderr = files.enter_context(errors.open("wb"))
+        reading = _Replies(folder / REPLIES)
         try:
             process = subprocess.Popen(
                 command, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, start_new_session=True
             )
         except OSError as error:
             raise TinycError(f"{command[0]} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
-        reading = _Replies(folder / REPLIES)
         try:
             _wait(process, reading, talk, stall_seconds)
         finally:
