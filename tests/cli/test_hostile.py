@@ -350,13 +350,20 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "share", [0.0, 0.3, 0.7, 0.99, *(pytest.param(i / 40, marks=pytest.mark.slow) for i in range(40))]
-)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_while_modules_are_imported(tmp_path: Path, share: float, number: int) -> None:
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many a command takes."""
+    return int(signalled(tmp_path_factory.mktemp("imports"), "import", 0, 0, "--version").stdout.split()[-1])
+
+
+SHARES = [pytest.param(i / 40, marks=pytest.mark.slow) for i in range(40)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99, *SHARES])
+def test_signals_while_modules_are_imported(tmp_path: Path, imports: int, share: float, number: int) -> None:
     """The first second of every command; what is not there yet needs no cleaning up."""
-    count = int(signalled(tmp_path, "import", number, 0, "--version").stdout.split()[-1])
+    count = imports
     assert count > 100
     ran = signalled(tmp_path, "import", number, 1 + int(share * (count - 10)), "--version")
     assert ran.returncode == 128 + number, ran.stderr
