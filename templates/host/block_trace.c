@@ -33,6 +33,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define BUCKETS 4096u
+#define IT_BITS 0x0600FC00u /* of xPSR */
 
 typedef struct jump {
     struct jump *next;
@@ -386,6 +387,30 @@ static int must_be_aligned(const uint8_t *code)
            (half & 0xFE00) == 0xEC00;
 }
 
+/* unicorn 2.1 leaves the state of an IT block behind when a hook sees an access inside it: the next block's first instructions are
+ * then skipped. What the core itself needs of that state is in its translation; so it is cleared here. */
+static struct {
+    int (*read)(void *engine, int id, void *value);
+    int (*write)(void *engine, int id, const void *value);
+    int status; /* the id of xPSR */
+} registers;
+
+EXPORT void registers_open(int (*read)(void *, int, void *), int (*write)(void *, int, const void *), int status)
+{
+    registers.read = read;
+    registers.write = write;
+    registers.status = status;
+}
+
+static void forget_it_block(void *engine)
+{
+    uint32_t status = 0;
+    if (registers.read == NULL || registers.read(engine, registers.status, &status) != 0) return;
+    if ((status & IT_BITS) == 0) return;
+    status &= ~IT_BITS;
+    registers.write(engine, registers.status, &status);
+}
+
 /* To be called for every access to memory. */
 EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, int64_t value, void *data)
 {
@@ -393,6 +418,7 @@ EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, in
     (void)type;
     (void)value;
     (void)data;
+    forget_it_block(engine);
     if (address % 4 == 0 || bytes < 4 || state.is_misaligned) return;
     if (pc < host.origin || pc + 2 > host.origin + host.bytes || !must_be_aligned(host.code + (pc - host.origin))) return;
     state.is_misaligned = 1;
@@ -431,6 +457,7 @@ EXPORT void watch_access(void *engine, int type, uint64_t address, int bytes, in
     (void)type;
     (void)value;
     (void)data;
+    forget_it_block(engine);
     if (address % (uint64_t)bytes == 0) return;
     watch.unaligned++;
     if (bytes < 4 || address % 4 == 0 || watch.read(engine, watch.pc, code, 2) != 0 || !must_be_aligned(code)) return;

@@ -22,7 +22,7 @@ from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import Toolchain
 from tinyc.emit.library import Info, emit_library
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
-from tinyc.lower import lower
+from tinyc.lower import Program, lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
@@ -204,11 +204,15 @@ def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Nu
 
 def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> None:
     """The library, called `all`, for a core with these features."""
+    for file, text in emit_library(lowered(made, isa, numerics), Info("all", "0" * 64, "test")).items():
+        (folder / file).write_text(text)
+
+
+def lowered(made: Together, isa: frozenset[str], numerics: Numerics) -> Program:
+    """The program, called `all`, for a core with these features."""
     choices = select(made.graph, isa, numerics, prefer=made.prefer)
     plan = OneStepPlan(made.graph, max(choice.scratch_bytes for choice in choices.values()))
-    files = emit_library(lower(made.graph, choices, plan, numerics, "all"), Info("all", "0" * 64, "test"))
-    for file, text in files.items():
-        (folder / file).write_text(text)
+    return lower(made.graph, choices, plan, numerics, "all")
 
 
 def check(made: Together, ran: RunResult, numerics: Numerics, where: str) -> None:

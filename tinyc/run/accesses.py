@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyc.run.trace import build_trace_library
-from tinyc.run.unicorn import add_native_hook, load_engine_library, load_unicorn, must_be_aligned
+from tinyc.run.unicorn import (
+    add_native_access_hook,
+    add_native_hook,
+    forget_it_block,
+    load_engine_library,
+    load_unicorn,
+    must_be_aligned,
+)
 
 _NEVER = 2**64 - 1
 _one_at_a_time = threading.Lock()  # what is seen lies in one set of C variables
@@ -42,10 +49,9 @@ def _in_c(engine: Any, found: Accesses, trace: ctypes.CDLL, engine_library: ctyp
     stop, read = (ctypes.cast(f, ctypes.c_void_p) for f in (engine_library.uc_emu_stop, engine_library.uc_mem_read))
     trace.watch_open(stop, read)
     trace.watch_close.restype = ctypes.c_uint64
-    kind = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
     hooks = [
         add_native_hook(engine, engine_library, unicorn.UC_HOOK_CODE, trace.watch_instruction),
-        add_native_hook(engine, engine_library, kind, trace.watch_access),
+        add_native_access_hook(engine, engine_library, trace, trace.watch_access),
     ]
     try:
         yield found
@@ -66,6 +72,7 @@ def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
         pc = address
 
     def on_access(engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        forget_it_block(engine)
         if address % size == 0:
             return
         found.unaligned += 1

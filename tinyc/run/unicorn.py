@@ -54,6 +54,7 @@ CPUS = {
 }
 SYSTEM_SPACE = 0xE000_E000  # SCB, MPU: plain memory here, so the MPU says that it has no regions
 PAGE = 0x1000
+_IT_BITS = 0x0600_FC00  # of xPSR
 NEVER_REACHED = 0xDFFF_FFF0  # below the system space, from which a core never executes
 BKPT_EXCEPTION = 7
 SEMIHOSTING = b"\xab\xbe"  # bkpt 0xab
@@ -316,6 +317,23 @@ def add_native_hook(engine: Any, engine_library: ctypes.CDLL, kind: int, functio
     return hook.value
 
 
+def add_native_access_hook(engine: Any, engine_library: ctypes.CDLL, trace: ctypes.CDLL, function: Any) -> int:
+    """A function of block_trace.c as a hook of every access to memory."""
+    unicorn, arm = load_unicorn(), load_unicorn("unicorn.arm_const")
+    pointers = (ctypes.cast(f, ctypes.c_void_p) for f in (engine_library.uc_reg_read, engine_library.uc_reg_write))
+    trace.registers_open(*pointers, ctypes.c_int(arm.UC_ARM_REG_XPSR))
+    return add_native_hook(engine, engine_library, unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, function)
+
+
+def forget_it_block(engine: Any) -> None:
+    """To be called in hooks of accesses to memory. unicorn 2.1 leaves the state of an IT block behind when a hook sees
+    an access inside it, and the next block's first instructions are skipped."""
+    status = load_unicorn("unicorn.arm_const").UC_ARM_REG_XPSR
+    held = engine.reg_read(status)
+    if held & _IT_BITS:
+        engine.reg_write(status, held & ~_IT_BITS)
+
+
 class _NativeTracer:
     """templates/host/block_trace.c as the engine's block hook: costs next to nothing."""
 
@@ -350,8 +368,7 @@ class _NativeTracer:
             add_native_hook(
                 self._core.engine, self._engine_library, unicorn.UC_HOOK_CODE, self._trace.trace_instruction
             )
-            kind = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
-            add_native_hook(self._core.engine, self._engine_library, kind, self._trace.trace_access)
+            add_native_access_hook(self._core.engine, self._engine_library, self._trace, self._trace.trace_access)
 
     def finish(self) -> TraceReport:
         try:
@@ -415,6 +432,7 @@ class _PythonTracer:
         self._pc = address  # the engine's own program counter may lag behind
 
     def _on_access(self, engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
+        forget_it_block(engine)
         if address % 4 == 0 or size < 4 or self._misaligned is not None:
             return
         at = self._pc - self._core.flash_origin
