@@ -159,8 +159,10 @@ def run(case: Case, compiler: Compiler, level: str, folder: Path) -> str | None:
     name = case.program.name
     made = folder / f"{name}.elf"
     roots = [f"{name}_run", *([f"{name}_reset"] if case.has_state else [])]
-    prefix = "" if compiler.linker[0].endswith("ld.lld") else "-Wl,"
-    entries = () if compiler.is_host else (f"{prefix}-e{roots[0]}", *(f"{prefix}-u{root}" for root in roots))
+    wanted = [word for root in roots for word in ("-u", root)] + ["-e", roots[0]]
+    if not compiler.linker[0].endswith("ld.lld"):
+        wanted = [f"-Wl,{option},{root}" for option, root in zip(wanted[::2], wanted[1::2], strict=True)]
+    entries = () if compiler.is_host else wanted
     lto = tuple(flag for flag in level.split() if compiler.linker[0] == compiler.command[0])
     compiling = [*compiler.command, *level.split(), "-ffunction-sections", "-w", "-c", f"{name}.c", "-o", f"{name}.o"]
     linking = [*compiler.linker, *lto, f"{name}.o", *entries, *compiler.helpers, "-o", str(made)]
@@ -251,6 +253,10 @@ def try_network(seed: int, every: Sequence[Compiler], found: Found) -> None:
                 case = network_case(seed, compiler.board, Path(name))
             except TinycError:
                 found.refused += 1
+                return
+            except Exception as error:  # the compiler's own defect: told, and the run goes on
+                found.wrong.append(f"network {seed} for {compiler.board}: {type(error).__name__}: {error}")
+                print(found.wrong[-1], flush=True)
                 return
         try_case(case, [compiler], found)
 

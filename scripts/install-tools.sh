@@ -39,6 +39,8 @@ need clang clang
 need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 need qemu-system-riscv32 qemu-system-misc
 need cmake cmake
+need ld.lld lld
+need tcc tcc
 need stm32flash stm32flash
 for package in $missing; do
     apt_install "$package" || echo "not installed: $package; the tests that need it skip" >&2
