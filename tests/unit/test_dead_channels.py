@@ -15,6 +15,7 @@ from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, Act, Padding, Pair, Site
+from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -204,3 +205,16 @@ def test_model_inputs_and_outputs_keep_all_channels() -> None:
     reduced = drop_dead_channels(graph, Numerics.TFLM)
     assert reduced.values["x"].shape == (1, 3, 3, 4)
     assert reduced.values[graph.outputs[0]].shape == (1, 3, 3, 6)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4,)])
+def test_numbers_without_a_shape(shape: tuple[int, ...]) -> None:
+    """A scalar has one channel, also where a monotone operator has another number beside it."""
+    net = Net(1, shape)
+    number = net.const("number", np.array(7, np.int8), Quant((0.1,), (3,)))
+    graph = net.graph(net.node("add", Add(RELU), net.x, number), net.node("clip", Clip(RELU), net.x, same_quant=True))
+    small = drop_dead_channels(graph, Numerics.OURS)
+    x = {"x": np.arange(-128, 128).astype(np.int8).reshape(-1, *(1,) * len(shape)) * np.ones(shape, np.int8)}
+    found = prepare_int(small, Numerics.OURS)(x)
+    for name, array in prepare_int(graph, Numerics.OURS)(x).items():
+        np.testing.assert_array_equal(found[name], array)

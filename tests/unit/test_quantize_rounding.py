@@ -17,14 +17,16 @@ from tests.unit.test_quantize_model import calibrated, samples, uneven_network
 from tinyc.diagnosis import integer_outputs
 from tinyc.errors import TinycError
 from tinyc.ir.check import check
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import all_ops
+from tinyc.ops.fully_connected import FullyConnected
 from tinyc.passes import normalize
 from tinyc.quantize import Recipe, quantize, weight_bytes
 from tinyc.quantize.augment import augmented, pictures
+from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
-from tinyc.quantize.rounding import Moments, learn
+from tinyc.quantize.rounding import Moments, learn, moments
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.sources import Pictures, load_source
@@ -276,3 +278,44 @@ def test_functions_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_sqnr() -> None:
     assert sqnr_db(np.array([3.0, 4.0]), np.array([3.0, 4.5])) == pytest.approx(20)
     assert sqnr_db(np.ones(3), np.ones(3)) == 200
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 1e4, 1e6])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-6])
+def test_inputs_that_hardly_change(size: float, noise: float) -> None:
+    """Then the moments hold little but the errors of their sums, and may have no inverse."""
+    rng = np.random.default_rng(3)
+    node = Node("layer", "fully_connected", ("x", "w"), ("y",), FullyConnected())
+    for k in (1, 9, 40):
+        w = rng.standard_normal((5, k))
+        x = (size * rng.standard_normal(k) + noise * rng.standard_normal((8, k))).astype(np.float32)
+        made = learn(w[None], np.zeros((1, 5)), moments(node, w, x, x), (-127, 127))
+        assert np.isfinite(made.q).all()
+        assert np.isfinite(made.bias).all()
+        assert (made.scale > 0).all()
+
+
+@pytest.mark.parametrize("weights", [0.0, 1e-3, 0.3])
+@pytest.mark.parametrize("level", [0.0, 3.7])
+def test_a_network_that_was_never_trained(tmp_path: Path, weights: float, level: float) -> None:
+    """Weights all zero or as initialised, biases that hide them, and pictures of one colour."""
+    nodes = [
+        op("Conv", "x w b", "c", pads=[1] * 4),
+        op("Relu", "c", "r"),
+        op("Conv", "r d e", "z", group=4),
+        op("GlobalAveragePool", "z", "g"),
+        op("Flatten", "g", "f"),
+        op("Gemm", "f m", "y"),
+    ]
+    constants = {"w": rand(1, 4, 2, 3, 3), "b": rand(2, 4), "d": rand(3, 4, 1, 3, 3), "m": rand(4, 4, 3)}
+    constants = {name: np.float32(weights) * array for name, array in constants.items()}
+    constants["e"] = np.full(4, 100, np.float32)
+    graph = normalize(load(build(nodes, {"x": (1, 2, 6, 6)}, ["y"], constants), tmp_path))
+    inputs = {"x": np.full((8, *graph.values["x"].shape), level, np.float32)}
+    calibration = Calibration(inputs, "test", proven=True, model=tmp_path / "model.onnx")
+    for recipe in (LEARNED, replace(LEARNED, weights="int4")):
+        made = quantize(graph, calibration, recipe).graph
+        check(made, "quantize", all_ops())
+        found = made.values["y"].quant.dequantize(integer_outputs(made, inputs))
+        wanted = np.stack([prepare_float(graph)({"x": x})["y"] for x in inputs["x"]])
+        assert np.abs(found - wanted).max() <= 0.05 * np.abs(wanted).max()

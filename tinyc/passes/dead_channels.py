@@ -180,11 +180,13 @@ class _Ranges:
                 return self._graph.consts.get(name)
             known = self._found[name]
             level = known.lo if least else known.hi
-            return np.broadcast_to(level.astype(np.int8), self._graph.values[name].shape)
+            shape = self._graph.values[name].shape
+            return np.broadcast_to(level.astype(np.int8), shape or (1,)).reshape(shape)
 
         least, greatest = (op.int_ref(p, *(image(name, end) for name in node.inputs))[0] for end in (True, False))
-        axes = tuple(range(least.ndim - 1))
-        return Range(least.min(axis=axes).astype(np.int64), greatest.max(axis=axes).astype(np.int64))
+        channels = _channels(self._graph.values[node.outputs[0]])
+        least, greatest = (a.astype(np.int64).reshape(-1, channels) for a in (least, greatest))
+        return Range(least.min(axis=0), greatest.max(axis=0))
 
 
 def _taps(graph: Graph, node: Node) -> Ints:

@@ -27,6 +27,7 @@ Doubles = npt.NDArray[np.float64]
 _SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
 _CHUNK = 2**22  # elements of the windows that are held at once
 _SHRINK = np.linspace(0.4, 1.0, 25)  # candidate scales, of max|w| / qmax
+_ERROR, _ATTEMPTS = 1e-6, 8  # of the sums of squares in float32, relative to them; ten times more at each attempt
 _DAMPING = 0.1  # of the mean diagonal of H: what the calibration inputs hardly excite stays as it was
 
 
@@ -115,7 +116,22 @@ def learn(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], *, fix
     """
     k = w.shape[2]
     diagonal = np.einsum("gkk->gk", m.h)
-    damping = _DAMPING * np.maximum(diagonal.mean(axis=1), 1e-12)[:, None, None] * np.eye(k)
+    # Where the inputs hardly change, as in a network that was never trained, H is the errors of its sums.
+    errors = _ERROR * (np.square(m.x_mean) + np.abs(diagonal)).mean(axis=1)
+    least = np.maximum(_DAMPING * np.maximum(diagonal.mean(axis=1), 1e-12), errors)
+    damping, more = (each[:, None, None] * np.eye(k) for each in (least, errors))
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _learn(w, bias, m, levels, fixed, damping)
+        except np.linalg.LinAlgError:
+            damping = damping + 10.0**attempt * more
+    raise np.linalg.LinAlgError("damped beyond all powers of the inputs, and yet not positive definite")
+
+
+def _learn(
+    w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], fixed: Doubles | None, damping: Doubles
+) -> Rounded:
+    """`learn` with damping [G, K, K]. LinAlgError if that leaves H without an inverse."""
     h = m.h + damping
     c = np.einsum("gkl,gol->gok", m.cross + damping, w)  # towards the float weights where the data says nothing
     target = np.linalg.solve(h, c.transpose(0, 2, 1)).transpose(0, 2, 1)  # best real weights for these inputs
