@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +54,6 @@ def make(
     board_name: str,
     instructions: int | None = 1234,
     variant: toy.Variant = toy.Variant.NONE,
-    outputs: list[tuple[bytes, bytes]] = OUTPUTS,
 ) -> Path:
     board = load_board(board_name)
     try:
@@ -62,7 +62,7 @@ def make(
         pytest.skip(error.message)
     library_dir = toy.write_library(folder / "library", variant)
     library = compile_library(library_dir, "toy", toolchain, "balanced", folder / "toy.o")
-    expected = Expected(INPUTS, outputs, instructions, "QEMU")
+    expected = Expected(INPUTS, OUTPUTS, instructions, "QEMU")
     write_renode(folder / "renode", library_dir, "toy", board, toolchain, library, expected)
     return folder / "renode"
 
@@ -268,38 +268,65 @@ def counted(folder: Path, board_name: str) -> int:
     return target_for(board_name, None).run(firmware, INPUTS[:1]).instructions[0]
 
 
+def copy_of(folder: Path, to: Path, *changes: tuple[str, str]) -> Path:
+    """A copy of the files, with texts of test.robot replaced."""
+    shutil.copytree(folder, to)
+    text = (to / "test.robot").read_text()
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (to / "test.robot").write_text(text)
+    return to
+
+
 @pytest.mark.parametrize("board_name", BOARDS)
-def test_the_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board_name: str) -> None:
+def test_the_test_passes(renode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board_name: str) -> None:
     """Outputs, memories, and as many instructions as were counted: to 20 of them, where the test allows 200."""
     fake_renode.install(tmp_path, monkeypatch)
-    folder = make(tmp_path, board_name, counted(tmp_path, board_name))
-    test = folder / "test.robot"
-    test.write_text(test.read_text().replace("${TOLERANCE}      200", "${TOLERANCE}      20"))
+    instructions = counted(tmp_path, board_name)
+    folder = copy_of(
+        renode(board_name), tmp_path / "renode", ("   1234", f"   {instructions}"), ("      200", "      20")
+    )
     run_renode(folder)
     result = (folder / "results" / "robot_output.xml").read_text()
     assert len(re.findall("<test ", result)) == 3
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("old", "new", "message"),
     [
-        ({"board_name": "riscv32imc", "variant": toy.Variant.UNDEFINED}, "HARDFAULT pc"),
-        ({"outputs": [*OUTPUTS[:2], (b"\0" * toy.A, OUTPUTS[2][1])]}, "waiting for 'inference 2 output 0"),
-        ({"instructions": 99}, "200' should be true"),
-        ({"variant": toy.Variant.UNMAPPED}, "non existing peripheral"),
-        ({"variant": toy.Variant.UNDEFINED}, "HARDFAULT pc"),
-        ({"variant": toy.Variant.BELOW}, "waiting for 'inference 0 status 0 guards intact'"),
+        (OUTPUTS[2][0].hex(), bytes(toy.A).hex(), "waiting for 'inference 2 output 0"),
+        ("   1234", "   99", "200' should be true"),
     ],
 )
-def test_the_test_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], message: str
+def test_wrong_results_fail_the_test(
+    renode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:
     fake_renode.install(tmp_path, monkeypatch)
-    folder = make(tmp_path, **{"board_name": "cortex-m4", "instructions": None} | change)  # type: ignore[arg-type]
+    failed(copy_of(renode("cortex-m4"), tmp_path / "renode", (old, new)), message)
+
+
+def failed(folder: Path, message: str) -> None:
     with pytest.raises(TinycError, match="renode-test failed") as caught:
         run_renode(folder)
     assert caught.value.exit_code == 1
     assert re.search(re.escape(message), (folder / "results" / "robot_output.xml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("board_name", "variant", "message"),
+    [
+        ("riscv32imc", toy.Variant.UNDEFINED, "HARDFAULT pc"),
+        ("cortex-m4", toy.Variant.UNMAPPED, "non existing peripheral"),
+        ("cortex-m4", toy.Variant.UNDEFINED, "HARDFAULT pc"),
+        ("cortex-m4", toy.Variant.BELOW, "waiting for 'inference 0 status 0 guards intact'"),
+    ],
+)
+def test_wrong_firmware_fails_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board_name: str, variant: toy.Variant, message: str
+) -> None:
+    fake_renode.install(tmp_path, monkeypatch)
+    failed(make(tmp_path, board_name, None, variant), message)
 
 
 def test_long_outputs_take_several_lines() -> None:
