@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.firmware_objects import FirmwareObjects
+from tinyc.build.toolchain import Toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,6 +21,19 @@ def models_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no published models in {folder}; set TINYC_MODELS")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What all firmware shares is compiled once."""
+    objects = FirmwareObjects(tmp_path_factory.mktemp("firmware_objects"), Toolchain.run)
+
+    def run(toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
+        objects.run(toolchain, arguments, what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Toolchain, "run", run)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

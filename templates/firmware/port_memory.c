@@ -1,7 +1,6 @@
 /* The harness on Renode, which has no semihosting for these cores: the requests lie in a memory of their own, replies
  * leave by a console, and a second console says when the firmware has ended (templates/renode/session.robot.j2). Every
  * word that is written to a console is a character. */
-#include "model_glue.h"
 #include "port.h"
 
 #define CONSOLE (*(volatile uint32_t *)(uintptr_t)TC_CONSOLE)

@@ -1,5 +1,4 @@
 /* The harness on an emulator with Arm semihosting: requests and replies are two files of the host. */
-#include "model_glue.h"
 #include "port.h"
 
 enum { SYS_OPEN = 1, SYS_WRITE = 5, SYS_READ = 6, SYS_EXIT_EXTENDED = 0x20 };

@@ -121,7 +121,7 @@ def run_program(
         for file, text in files.items():
             Path(folder, file).write_text(text)
         Path(folder, "main.c").write_text(_main(graph))
-        build = [compiler, "-std=c99", "-O1", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
+        build = [compiler, "-std=c99", "-O0", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
         done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         ran = subprocess.run([*fixed_addresses(), f"{folder}/unit"], input=blob, capture_output=True, check=False)

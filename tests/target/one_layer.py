@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,20 +29,22 @@ from tinyc.select import select
 def check_on_core(
     graph: Graph,
     samples: Sequence[Mapping[str, Array]],
-    kernel: str,
+    kernel: str | Mapping[str, str],
     numerics: Numerics = Numerics.TFLM,
     toolchain: str = "gcc",
     board_name: str = "cortex-m4",
 ) -> RunResult:
-    """Assert that the model, planned as for users, gives the reference's bytes on the core; the run."""
+    """Assert that the model gives the reference's bytes on the core, planned as for users but for a long search for
+    offsets; the run. kernel: of all nodes, or by their names."""
     board = load_board(board_name)
     target = target_for(board_name, None)
     try:
         compiler = find_toolchain(board, toolchain)
     except TinycError as error:
         pytest.skip(error.message)
-    choices = select(graph, board.isa, numerics, prefer={node.name: kernel for node in graph.nodes})
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True), numerics, "one")
+    prefer = {node.name: kernel for node in graph.nodes} if isinstance(kernel, str) else kernel
+    choices = select(graph, board.isa, numerics, prefer=prefer)
+    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), numerics, "one")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
@@ -55,3 +59,31 @@ def check_on_core(
                 np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output]
             )
     return ran
+
+
+Case = tuple[Graph, Sequence[Mapping[str, Array]], str]  # a layer, as many samples as the others have, a kernel
+
+
+def check_together(cases: Sequence[Case], *args: Any, **more: Any) -> RunResult:
+    """`check_on_core` of many layers, each with its kernel, in one firmware."""
+    inputs: list[dict[str, Array]] = [{} for _ in cases[0][1]]
+    for number, (_, given, _) in enumerate(cases):
+        for together, sample in zip(inputs, given, strict=True):
+            together |= {f"g{number}_{name}": array for name, array in sample.items()}
+    kernels = {f"g{i}_{node.name}": kernel for i, (graph, _, kernel) in enumerate(cases) for node in graph.nodes}
+    return check_on_core(side_by_side([graph for graph, _, _ in cases]), inputs, kernels, *args, **more)
+
+
+def side_by_side(graphs: Sequence[Graph]) -> Graph:
+    """One graph of several, with nothing between them; every name gets its graph's number in front."""
+    nodes, values, consts, inputs, outputs = [], {}, {}, [], []
+    for number, graph in enumerate(graphs):
+        new = {name: f"g{number}_{name}" for name in ("", *graph.values)} | {"": ""}
+        values |= {new[name]: replace(value, name=new[name]) for name, value in graph.values.items()}
+        consts |= {new[name]: array for name, array in graph.consts.items()}
+        for node in graph.nodes:
+            places = {side: tuple(new[name] for name in getattr(node, side)) for side in ("inputs", "outputs")}
+            nodes.append(replace(node, name=f"g{number}_{node.name}", **places))
+        inputs += [new[name] for name in graph.inputs]
+        outputs += [new[name] for name in graph.outputs]
+    return Graph("side_by_side", tuple(inputs), tuple(outputs), tuple(nodes), values, consts)

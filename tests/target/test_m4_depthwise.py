@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.depthwise import depthwise
@@ -55,10 +55,13 @@ LARGE = {"stride 2, bands", "narrower", "wider, lower"}  # their planes of two c
 RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if not (name in LARGE and kernel.endswith("_pairs"))]
 
 
-@pytest.mark.parametrize(("name", "kernel"), RUNS)
-def test_equals_the_reference(name: str, kernel: str) -> None:
-    numerics = list(Numerics)[list(LAYERS).index(name) % 3]
-    check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), kernel, numerics)
+@pytest.mark.parametrize("name", LAYERS)
+def test_equals_the_reference(name: str) -> None:
+    """By every kernel, side by side in one firmware."""
+    one = LAYERS[name]
+    cases = [(graph_of(one), samples(one), kernel) for layer, kernel in RUNS if layer == name]
+    assert cases
+    check_together(cases, list(Numerics)[list(LAYERS).index(name) % 3])
 
 
 @pytest.mark.parametrize("name", ["3x3 same", "stride 2, bands", "8x1", "narrower", "5x5, stride 2"])
@@ -70,21 +73,22 @@ def test_the_output_takes_the_place_of_the_input(name: str) -> None:
         assert found.offset("x") == found.offset("y")
 
 
-@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
-@pytest.mark.parametrize("name", ["3x3 same", "5x5", "stride 2, odd"])
-def test_at_the_limits(name: str, weights: str) -> None:
-    one = replace(LAYERS[name], weights=weights, bias=False)
-    for numerics in (Numerics.TFLM, Numerics.OURS):
-        check_on_core(graph_of(one), samples(one), depthwise.NAME, numerics)
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+def test_at_the_limits(numerics: Numerics) -> None:
+    names, weights = ("3x3 same", "5x5", "stride 2, odd"), ("largest", "signs", "least")
+    layers = [replace(LAYERS[name], weights=kind, bias=False) for name in names for kind in weights]
+    check_together([(graph_of(one), samples(one), depthwise.NAME) for one in layers], numerics)
 
 
 @pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)])
-@pytest.mark.parametrize("gain", [0.05, 30.0])
-def test_ways_to_finish(act: Act, y_zero: int, gain: float, numerics: Numerics) -> None:
-    attrs = DepthwiseConv2D(pad=ONE, act=act)
-    one = layer((5, 7, 6), (3, 3), attrs, y_zero=y_zero, gain=gain, seed=7)
-    check_on_core(graph_of(one), samples(one)[:2], depthwise.NAME, numerics)
+def test_ways_to_finish(numerics: Numerics) -> None:
+    ways = [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)]
+    layers = [
+        layer((5, 7, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=act), y_zero=y_zero, gain=gain, seed=7)
+        for act, y_zero in ways
+        for gain in (0.05, 30.0)
+    ]
+    check_together([(graph_of(one), samples(one)[:2], depthwise.NAME) for one in layers], numerics)
 
 
 @pytest.mark.parametrize("toolchain", ["zig"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.depthwise import direct
@@ -41,24 +41,26 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str) -> None:
-    numerics = list(Numerics)[list(LAYERS).index(name) % 3]
-    check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), direct.NAME, numerics)
+@pytest.mark.parametrize("numerics", Numerics)
+def test_equals_the_reference(numerics: Numerics) -> None:
+    """A third of the layers by each rounding, side by side in one firmware."""
+    layers = list(LAYERS.values())[list(Numerics).index(numerics) :: len(Numerics)]
+    check_together([(graph_of(one), samples(one), direct.NAME) for one in layers], numerics)
 
 
-@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
-@pytest.mark.parametrize("name", ["3x3 same", "two per input", "stride 2, odd"])
-def test_at_the_limits(name: str, weights: str) -> None:
-    one = replace(LAYERS[name], weights=weights, bias=False)
-    check_on_core(graph_of(one), samples(one), direct.NAME)
+def test_at_the_limits() -> None:
+    names, weights = ("3x3 same", "two per input", "stride 2, odd"), ("largest", "signs", "least")
+    layers = [replace(LAYERS[name], weights=kind, bias=False) for name in names for kind in weights]
+    check_together([(graph_of(one), samples(one), direct.NAME) for one in layers])
 
 
 @pytest.mark.parametrize("numerics", Numerics)
-@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, 7), (RELU6, 20)])
-def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics) -> None:
-    one = layer((5, 7, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=act), y_zero=y_zero, gain=30.0, seed=7)
-    check_on_core(graph_of(one), samples(one)[:2], direct.NAME, numerics)
+def test_ways_to_finish(numerics: Numerics) -> None:
+    layers = [
+        layer((5, 7, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=act), y_zero=y_zero, gain=30.0, seed=7)
+        for act, y_zero in ((Act(), -5), (RELU, 7), (RELU6, 20))
+    ]
+    check_together([(graph_of(one), samples(one)[:2], direct.NAME) for one in layers], numerics)
 
 
 def test_another_compiler() -> None:

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.board import load_board
 from tinyc.codegen.weighted import conv, fully_connected, held_dense
-from tinyc.ir.graph import Array, Graph, Quant, read_only
+from tinyc.ir.graph import Graph, Quant, read_only
 from tinyc.kernels import Kernel
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
@@ -108,28 +108,9 @@ EXTREMES = {
 }
 
 
-def side_by_side(graphs: Mapping[str, Graph]) -> Graph:
-    """One graph of several, with nothing between them; every name gets its graph's number in front."""
-    nodes, values, consts, inputs, outputs = [], {}, {}, [], []
-    for number, graph in enumerate(graphs.values()):
-        new = {name: f"g{number}_{name}" for name in ("", *graph.values)} | {"": ""}
-        values |= {new[name]: replace(value, name=new[name]) for name, value in graph.values.items()}
-        consts |= {new[name]: array for name, array in graph.consts.items()}
-        for node in graph.nodes:
-            places = {side: tuple(new[name] for name in getattr(node, side)) for side in ("inputs", "outputs")}
-            nodes.append(replace(node, name=f"g{number}_{node.name}", **places))
-        inputs += [new[name] for name in graph.inputs]
-        outputs += [new[name] for name in graph.outputs]
-    return Graph("side_by_side", tuple(inputs), tuple(outputs), tuple(nodes), values, consts)
-
-
 def check(layers: Mapping[str, Layer], graphs: Mapping[str, Graph], kernel: str, *args, **more) -> RunResult:
     """All layers with the kernel in one firmware."""
-    inputs: list[dict[str, Array]] = [{} for _ in range(4)]
-    for number, one in enumerate(layers.values()):
-        for together, sample in zip(inputs, samples(one), strict=True):
-            together |= {f"g{number}_{name}": array for name, array in sample.items()}
-    return check_on_core(side_by_side(graphs), inputs, kernel, *args, **more)
+    return check_together([(graphs[name], samples(one), kernel) for name, one in layers.items()], *args, **more)
 
 
 def check_all(layers: Mapping[str, Layer], kernel: str, *args, **more) -> RunResult:

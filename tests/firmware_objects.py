@@ -1,0 +1,39 @@
+"""Hundreds of tests build firmware: what is the same in all of them is compiled once for each set of flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tinyc import paths
+from tinyc.build.toolchain import Toolchain
+
+FIRMWARE = paths.templates_dir() / "firmware"
+Run = Callable[[Toolchain, Sequence[str | Path], str], None]
+
+
+class FirmwareObjects:
+    """A `Toolchain.run` that links objects in place of sources of the harness that do not know the model."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self._folder, self._run = folder, run
+        self._made: dict[tuple[object, ...], Path] = {}
+
+    def run(self, toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
+        """As Toolchain.run. zig keeps objects by itself."""
+        first = next((i for i, one in enumerate(arguments) if str(one).endswith((".c", ".S"))), len(arguments))
+        links = toolchain.family != "zig" and "-c" not in arguments and str(arguments[-1]).endswith(".elf")
+        flags = [one for one in arguments[:first] if not str(one).startswith("-I")]
+        given = [self._object(toolchain, flags, one) if links else one for one in arguments]
+        self._run(toolchain, given, what)
+
+    def _object(self, toolchain: Toolchain, flags: Sequence[str | Path], argument: str | Path) -> str | Path:
+        source = Path(argument)
+        if source.parent != FIRMWARE or "model_glue.h" in source.read_text():
+            return argument
+        key = (toolchain, *map(str, flags), source)
+        if key not in self._made:
+            made = self._folder / f"{len(self._made)}_{source.stem}.o"
+            self._run(toolchain, [*flags, f"-I{FIRMWARE}", "-c", source, "-o", made], f"compiling {source.name}")
+            self._made[key] = made
+        return self._made[key]
