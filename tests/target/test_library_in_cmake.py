@@ -1,4 +1,4 @@
-"""docs/library.md: its example and its CMake lines build as they stand."""
+"""docs/library.md: its example and its CMake lines build as they stand, and link without a C library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_C_FLAGS "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wall -Wextra -Werror")
-set(CMAKE_EXE_LINKER_FLAGS --specs=nosys.specs)
+set(CMAKE_EXE_LINKER_FLAGS "-nostdlib -Wl,-e,main")
+set(CMAKE_C_STANDARD_LIBRARIES -lgcc)
 """
 
 
