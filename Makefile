@@ -1,22 +1,27 @@
 # make demo   set everything up and compile, prove and measure the example model
-# make test   set everything up and run lint, types and the test suite
+# make test   set everything up and run lint, types and the quick tests; test-slow: the others
 # Both may be repeated: what is there is not installed again.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all fuzz lint bench docs plot tools test-tools clean
+# Halves of the list for each process, so that what tests share is made once or twice; then whoever is done helps.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+.PHONY: demo test test-slow test-all fuzz lint bench docs plot tools test-tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
-# The exhaustive part as well: every input of every model, long fuzzing.
-test-all: lint
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+# The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing.
+test-slow: $(VENV)/.installed-dev test-tools
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 # Tries to break tinyc for MINUTES (default 10): `make fuzz MINUTES=60 SEED=1`, of some targets only with
 # TARGETS="onnx-files tflite", a number of cases of each with CASES=200, one case again with CASE=networks:17.

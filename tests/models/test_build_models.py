@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +18,18 @@ from tinyc.run import find_target
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]
+LARGE = "ic_int8.tflite"  # takes as long as the others together: some of its cases are slow tests
+CORES = ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
+GOALS = [(optimize, memory) for optimize in ("speed", "balanced", "size") for memory in ("speed", "min")]
+
+
+def but_large(cases: Sequence[tuple[Any, ...]], *quick: tuple[Any, ...]) -> list[Any]:
+    """Every model with every case; of the large one all but `quick` are slow."""
+    return [
+        pytest.param(file, *case, marks=[pytest.mark.slow] if file == LARGE and case not in quick else [])
+        for file in MODELS
+        for case in cases
+    ]
 
 
 def run_on(
@@ -47,10 +60,12 @@ def expected(models: Path, file: str, count: int | None) -> np.ndarray:
     return outputs.reshape(len(outputs), -1)
 
 
-@pytest.mark.parametrize("file", MODELS)
-def test_every_input_on_the_host_with_sanitizers(tmp_path: Path, models_dir: Path, file: str) -> None:
-    got = run_on(tmp_path, models_dir, file, Options("host", toolchain="clang"), None, sanitize=True)
-    np.testing.assert_array_equal(got, expected(models_dir, file, None))
+@pytest.mark.parametrize(("file", "count"), [*but_large([(None,)]), (LARGE, 20)])
+def test_every_input_on_the_host_with_sanitizers(
+    tmp_path: Path, models_dir: Path, file: str, count: int | None
+) -> None:
+    got = run_on(tmp_path, models_dir, file, Options("host", toolchain="clang"), count, sanitize=True)
+    np.testing.assert_array_equal(got, expected(models_dir, file, count))
 
 
 @pytest.mark.parametrize("file", MODELS)
@@ -67,16 +82,13 @@ def test_real_pictures_of_a_person_and_of_none(tmp_path: Path, models_dir: Path,
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
-@pytest.mark.parametrize("board", ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"])
-@pytest.mark.parametrize("file", MODELS)
+@pytest.mark.parametrize(("file", "board"), but_large([(core,) for core in CORES], ("cortex-m55",)))
 def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: str) -> None:
     got = run_on(tmp_path, models_dir, file, Options(board), 3, sanitize=False)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
 
-@pytest.mark.parametrize("memory", ["speed", "min"])
-@pytest.mark.parametrize("optimize", ["speed", "balanced", "size"])
-@pytest.mark.parametrize("file", MODELS)
+@pytest.mark.parametrize(("file", "optimize", "memory"), but_large(GOALS, ("speed", "speed"), ("balanced", "min")))
 def test_whatever_it_is_optimized_for(tmp_path: Path, models_dir: Path, file: str, optimize: str, memory: str) -> None:
     options = Options("cortex-m4", optimize=optimize, memory=memory)  # type: ignore[arg-type]
     got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)
