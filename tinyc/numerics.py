@@ -140,5 +140,6 @@ def round_half_away(x: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def quantize_array(real: npt.ArrayLike, scale: float, zero: int, lo: int, hi: int) -> npt.NDArray[np.int64]:
     """clamp(round(real / scale) + zero, lo, hi), halves away from zero, division in float32 as TFLite does."""
-    ratio = np.asarray(real, np.float32) / np.float32(scale)
-    return np.clip(round_half_away(ratio) + zero, lo, hi).astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite: an end of the range
+        ratio = np.asarray(real, np.float32) / np.float32(scale)
+        return np.clip(round_half_away(ratio) + zero, lo, hi).astype(np.int64)

@@ -22,6 +22,7 @@ from tinyc.ops.base import Act, Fixed
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.mean import Mean
+from tinyc.ops.pad import Pad
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
 from tinyc.passes import qdq_choices
@@ -62,9 +63,17 @@ def sink_dequantize(view: View, node: Node) -> Rewrite | None:
     x, y = view.value(inputs[0]), view.value(node.outputs[0])
     if len({view.value(name).quant for name in inputs}) > 1:
         return None
+    if isinstance(node.attrs, Pad) and not _is_held(node.attrs.value, x):
+        return None  # `raise_quantize` pads behind the QuantizeLinear, by what that makes of the number
     draft = Draft(view, node)
     moved = draft.add(node.op, inputs, node.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "moved")
     return draft.finish("dequantize", [moved], _dequantize(view, node.inputs[0]).attrs)
+
+
+def _is_held(real: float, x: Value) -> bool:
+    """Whether an integer of the value's quantization stands for the number."""
+    q = quantize_linear(np.array([real], np.float32), x)
+    return bool(dequantize_linear(q, x)[0] == np.float32(real))
 
 
 def _dequantize(view: View, name: str) -> Node:
@@ -202,7 +211,7 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     if inputs is None:
         return None
     origin = f.origin + node.origin
-    x = view.value(inputs[0])
+    x = draft.value(inputs[0])
     if f.op in ("avg_pool2d", "max_pool2d", "resize_bilinear") and (x.dtype, x.quant) != (y.dtype, y.quant):
         pooled = draft.add(f.op, inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
         return draft.finish("requantize", [pooled], Requantize(y.dtype), origin)

@@ -40,7 +40,7 @@ def _scalar(s: Step, number: float, what: str) -> Value:
 def arithmetic(s: Step) -> None:
     """Two tensors, or one and a constant, which becomes the second operand where the order is free."""
     op, attrs = _ARITHMETIC[s.node.op]
-    if s.node.op == "Sub" and s.constant(1) is not None:
+    if s.node.op == "Sub" and s.constant(1) is not None and s.node.inputs[1] not in s.builder.grids:
         s.emit("add", [s.value(0), s.const(-s.weights(1), 1)], Add())
     elif s.node.op == "Add" and (mask := _mask(s)) is not None:
         shown = s.constant(mask)

@@ -35,7 +35,10 @@ def conv_transpose(s: Step) -> None:
         w = s.weight(1, lambda a: _rows(a).transpose(1, 2, 3, 0), 0)
     else:
         s.builder.folded.take(s.node.inputs[1], (groups, *weights.shape), s.where)
-        w = s.const(_dense(_rows(weights), groups).transpose(1, 2, 3, 0), 1)
+        is_grid = s.node.inputs[1] in s.builder.grids  # then the scales are moved as well, which are never 0
+        w = s.weight(
+            1, lambda a: _dense(_rows(a), groups, filled=is_grid and a.dtype.kind == "f").transpose(1, 2, 3, 0), 0
+        )
     b = _bias(s, w.shape[0]) if s.has(2) else None
     attrs = TransposeConv2D(_pair(stride, 1), _pair(pads, 0), _pair(size, 1))
     s.emit_image("transpose_conv2d", [x, w, b], attrs, rank=rank)
@@ -75,13 +78,16 @@ def _rows(w: Array) -> Array:
     return w[:, :, None, :] if w.ndim == 3 else w
 
 
-def _dense(w: Array, groups: int) -> Array:
-    """Weights [I,O/groups,KH,KW] of groups as [I,O,KH,KW] of one, 0 between a group and another's channels."""
+def _dense(w: Array, groups: int, *, filled: bool) -> Array:
+    """Weights [I,O/groups,KH,KW] of groups as [I,O,KH,KW] of one, 0 between a group and another's channels.
+
+    filled: there the numbers of the group's own channels instead.
+    """
     each_in, each_out = w.shape[0] // groups, w.shape[1]
-    full = np.zeros((w.shape[0], each_out * groups, *w.shape[2:]), w.dtype)
-    for g in range(groups):
-        rows = slice(g * each_in, (g + 1) * each_in)
-        full[rows, g * each_out : (g + 1) * each_out] = w[rows]
+    full = np.tile(w, (1, groups, 1, 1))
+    for g in range(0 if filled else groups):
+        others = np.delete(np.arange(w.shape[0]), np.s_[g * each_in : (g + 1) * each_in])
+        full[others, g * each_out : (g + 1) * each_out] = 0
     return full
 
 
