@@ -25,7 +25,7 @@ from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
 from tinyc import shrink
-from tinyc.codegen import finish, stream
+from tinyc.codegen import finish
 from tinyc.codegen.fast import winograd
 from tinyc.cycles import LayerCost, Profile
 from tinyc.errors import TinycError
@@ -106,7 +106,7 @@ def _no_overlap() -> Iterator[None]:
 
 
 LEVERS = (
-    Lever("assembly for each layer", _kernels(lambda choice: choice.kernel.specialize is not None)),
+    Lever("assembly for each layer", _kernels(lambda choice: choice.kernel.written)),
     Lever("exact fast convolutions", _named("_tiles", "_thin_", "_tight")),
     Lever("code for products in a row", _named("_inline_")),
     Lever("requantization as proved", _general_requantization),
@@ -153,10 +153,8 @@ def _levers(folder: Path, models: Sequence[str], board: str) -> str:
     rows = {"all of them": _measure(folder, models, board)}
     for lever in LEVERS:
         print(f"without {lever.name}", file=sys.stderr)
-        _forget()
         with lever.off():
             rows[f"without {lever.name}"] = _measure(folder, models, board)
-    _forget()
     figures: tuple[tuple[str, Callable[[Report], int]], ...] = (
         ("instructions", lambda report: report.instructions or 0),
         ("modelled cycles", lambda report: report.cycles or 0),
@@ -166,12 +164,6 @@ def _levers(folder: Path, models: Sequence[str], board: str) -> str:
     tables = [_table(title, models, rows, figure) for title, figure in figures]
     how = "In brackets: how much more or less than with all levers; empty where nothing changes."
     return "\n\n".join(["`--optimize speed --memory speed`. " + how, *tables]) + "\n"
-
-
-def _forget() -> None:
-    """Proofs made under other rules."""
-    for cached in (stream.wide, stream.packed, winograd.proved_finish):
-        cached.cache_clear()
 
 
 def _measure(folder: Path, models: Sequence[str], board: str) -> list[Report]:

@@ -2,7 +2,7 @@
 
     python scripts/digest.py write FILE              # before: one line for each combination of model, board and options
     python scripts/digest.py compare FILE            # after: what differs, exit code 1 if anything does
-    python scripts/digest.py write FILE --only kws   # the combinations whose names contain a word; quicker
+    python scripts/digest.py write FILE --only 'kws.* cortex-m4'   # those whose names match; quicker
     python scripts/digest.py files COMBINATION DIR   # the files themselves, to be compared by eye
 
 Models come from TINYC_MODELS (default ../shared/models). A combination that tinyc refuses is a line too: its message.
@@ -110,7 +110,7 @@ def digest(files: Mapping[str, str]) -> str:
 
 
 def lines(only: str, jobs: int) -> list[str]:
-    chosen = [each for each in combinations() if only in each.name]
+    chosen = [each for each in combinations() if re.search(only, each.name)]
     with ProcessPoolExecutor(jobs) as pool:
         said = []
         for number, (text, seconds) in enumerate(pool.map(line, chosen), 1):
@@ -121,7 +121,8 @@ def lines(only: str, jobs: int) -> list[str]:
 
 def compare(file: Path, only: str, jobs: int) -> int:
     """Prints the combinations that differ from the file's; 1 if there are any."""
-    before = {text.split(": ", 1)[0]: text for text in file.read_text().splitlines() if only in text.split(": ", 1)[0]}
+    told = {text.split(": ", 1)[0]: text for text in file.read_text().splitlines()}
+    before = {name: text for name, text in told.items() if re.search(only, name)}
     after = {text.split(": ", 1)[0]: text for text in lines(only, jobs)}
     differing = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
     for name in differing:
@@ -135,7 +136,7 @@ def main() -> int:
     parser.add_argument("what", choices=("write", "compare", "files"))
     parser.add_argument("file", help="the file of digests, or the name of a combination")
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--only", default="", metavar="WORD")
+    parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.what == "compare":

@@ -1,7 +1,7 @@
 """What the compiler knows about a C kernel, and how a step of the generated library calls it.
 
-A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a function
-that writes such a function for one layer (`Kernel.specialize`): shapes as constants, loops unrolled. An
+A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a family of such functions,
+each written for one layer (`Kernel.written`): shapes as constants, loops unrolled. An
 operator lists its kernels best first; of those whose conditions hold on the board, `select` takes the cheapest.
 
 Two kinds of call:
@@ -15,14 +15,16 @@ Two kinds of call:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tinyc.ir.graph import Array
 
 if TYPE_CHECKING:
     from tinyc.ops.base import Site
 
+T = TypeVar("T")
+W = TypeVar("W")
 Condition = Callable[["Site"], bool]  # its docstring is the message: what the kernel asks for
 
 
@@ -271,33 +273,142 @@ class RowForm:
     only_made: bool = False
 
 
+class Once(Generic[T]):
+    """A value that is made when it is first asked for, and kept: `value()`."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._made: T
+
+    def __call__(self) -> T:
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A kernel does not take a layer. asks: what it asks for, in the words of `Kernel.asks`."""
+
+    asks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a kernel offers for one layer. It is made once; every stage that comes later asks it and not the kernel.
+
+    cost: None where the kernel does not say; `choose` estimates it then. special: the function written for the layer;
+    None where the kernel is one C function for all. row_forms: ways to make its rows one at a time in a streamed group,
+    with several scratch sizes at several costs, beside that of `Call.rows` where it makes one row per call. What only
+    the chosen kernel needs is made when it is asked for.
+    """
+
+    scratch_bytes: int
+    cost: Cost | None
+    call: Once[Call]
+    special: Once[Special] | None = None
+    row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
+
+
+Offering = Callable[["Site", Any], Offer | Refused]
+
+
+def offered(
+    lower: Callable[[Site, Any], Call],
+    *,
+    scratch: Callable[[Site, Any], int] = no_scratch,
+    cost: Callable[[Site, Any], Cost] | None = None,
+    specialize: Callable[[Site, Any], Special] | None = None,
+    row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None,
+) -> Offering:
+    """`Kernel.offer` of functions that share no work: each gives one part of the Offer."""
+
+    def offer(site: Site, params: Any) -> Offer:
+        return Offer(
+            scratch(site, params),
+            None if cost is None else cost(site, params),
+            Once(lambda: lower(site, params)),
+            None if specialize is None else Once(lambda: specialize(site, params)),
+            Once(lambda: () if row_forms is None else row_forms(site, params)),
+        )
+
+    return offer
+
+
+def planned(
+    plan: Callable[[Site, Any], W | None],
+    asks: str,
+    *,
+    call: Callable[[W, Site, Any], Call],
+    cost: Callable[[W, Site, Any], Cost],
+    special: Callable[[W, Site, Any], Special],
+) -> Offering:
+    """`Kernel.offer` of a function written for the layer: all parts of the Offer come from one plan of it.
+
+    plan: None where the layer is refused; asks says what for.
+    """
+
+    def offer(site: Site, params: Any) -> Offer | Refused:
+        work = plan(site, params)
+        if work is None:
+            return Refused(asks)
+        whole = cost(work, site, params)
+        return Offer(
+            whole.scratch_bytes,
+            whole,
+            Once(lambda: call(work, site, params)),
+            Once(lambda: special(work, site, params)),
+        )
+
+    return offer
+
+
+def only_if(holds: Callable[[Site, Any], bool], asks: str, offering: Offering) -> Offering:
+    """`Kernel.offer` that is refused, with what it asks for, where something does not hold."""
+
+    def offer(site: Site, params: Any) -> Offer | Refused:
+        return offering(site, params) if holds(site, params) else Refused(asks)
+
+    return offer
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A C function, where it may be used, what it costs in scratch, and how to call it.
+    """A C function, where it may be used, and what it offers there.
 
-    name: the C function, and `runtime_c/<name>.h`; with `specialize`, of the family of functions.
-    isa: features that the core must have (`dsp`). when: conditions on the node. scratch: bytes,
-    16-byte aligned in the arena. inplace: inputs whose bytes may be the output's bytes (same start),
-    because every element is read before it is written; they have the output's shape, or (shrinks) more
-    elements. row_forms: ways to make its rows one at a time in a streamed group, with several scratch sizes at
-    several costs, beside that of `Call.rows` where it makes one row per call. slow_flash: for boards with slow flash
-    only, where others wait for their code.
+    name: the C function, and `runtime_c/<name>.h`; with `written`, of a family of functions, each written for its
+    layer. offer: what it costs and how it is called, for a node that fits `when`. isa: features that the core must
+    have (`dsp`). when: conditions on the node. asks: what `offer` may still refuse for, in words. inplace: inputs whose
+    bytes may be the output's bytes (same start), because every element is read before it is written; they have the
+    output's shape, or (shrinks) more elements. slow_flash: for boards with slow flash only, where others wait for
+    their code.
     """
 
     name: str
-    lower: Callable[[Site, Any], Call]
+    offer: Offering
     isa: frozenset[str] = frozenset()
     when: tuple[Condition, ...] = ()
-    scratch: Callable[[Site, Any], int] = no_scratch
+    asks: str = ""
     inplace: tuple[int, ...] = ()
     shrinks: bool = False
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
-    specialize: Callable[[Site, Any], Special] | None = None
-    cost: Callable[[Site, Any], Cost] | None = None
-    row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None
+    written: bool = False
     slow_flash: bool = False
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Headers of runtime_c/ that a call needs; a specialized function brings its own."""
-        return self.includes if self.specialize is not None else (*self.includes, f"{self.name}.h")
+        """Headers of runtime_c/ that a call needs; a function written for the layer brings its own."""
+        return self.includes if self.written else (*self.includes, f"{self.name}.h")
+
+    def with_row_forms(self, row_forms: Callable[[Site, Any], tuple[RowForm, ...]]) -> Kernel:
+        """The same kernel with these row forms."""
+
+        def offer(site: Site, params: Any) -> Offer | Refused:
+            found = self.offer(site, params)
+            if isinstance(found, Refused):
+                return found
+            return replace(found, row_forms=Once(lambda: row_forms(site, params)))
+
+        return replace(self, offer=offer)

@@ -327,8 +327,7 @@ def call_consts(call: Call) -> tuple[Const, ...]:
 
 
 def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan, pool: ConstPool) -> Step:
-    kernel = choice.kernel
-    call = kernel.lower(choice.site, choice.params)
+    call = choice.offer.call()
     before = pool.total_bytes
     for const in call_consts(call):
         pool.add(const, node.name)
@@ -342,7 +341,7 @@ def _lower_step(index: int, node: Node, graph: Graph, choice: Choice, plan: Plan
         scratch_offset=plan.scratch_offset(node.name) if choice.scratch_bytes else 0,
         macs=all_ops()[node.op].macs(choice.site),
         const_bytes=pool.total_bytes - before,
-        special=kernel.specialize(choice.site, choice.params) if kernel.specialize else None,
+        special=choice.offer.special() if choice.offer.special else None,
     )
 
 

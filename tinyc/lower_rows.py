@@ -221,13 +221,12 @@ def _place(graph: Graph, value: str, plan: StreamPlan) -> Place:
 def _step(index: int, node: Node, graph: Graph, plan: StreamPlan, pool: ConstPool) -> Step:
     form = plan.forms[index]
     choice, row = form.choice, form.row
-    kernel = choice.kernel
-    call = row.call if row else kernel.lower(choice.site, choice.params)
+    call = row.call if row else choice.offer.call()
     before = pool.total_bytes
     for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
         pool.add(const, node.name)
     row_step = _row_step(form, row, node, plan, pool) if row else None
-    special = row.special if row else kernel.specialize(choice.site, choice.params) if kernel.specialize else None
+    special = row.special if row else choice.offer.special() if choice.offer.special else None
     inputs = (
         None if not value else Place(graph.values[value], None) if value in graph.consts else _place(graph, value, plan)
         for value in node.inputs

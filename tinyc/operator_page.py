@@ -150,8 +150,8 @@ def _without_kernel(op: Op) -> str:
 
 def _kernel(kernel: Kernel) -> str:
     core = ", ".join(sorted(kernel.isa)) or "any"
-    takes = "; ".join(map(condition_text, kernel.when)) or "everything"
-    how = ", written for the layer" if kernel.specialize is not None else ""
+    takes = "; ".join([*map(condition_text, kernel.when), *filter(None, [kernel.asks])]) or "everything"
+    how = ", written for the layer" if kernel.written else ""
     how += ", on boards with slow flash" if kernel.slow_flash else ""
     return f"| `{kernel.name}`{how} | {core} | {_escaped(takes)} |"
 

@@ -9,17 +9,17 @@ graphs with hundreds of layers to within one exchange of kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tinyc.board_parts import FlashTiming
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernels import Cost, Kernel
+from tinyc.kernels import Cost, Kernel, Offer, Once, Refused
 from tinyc.knapsack import exact, greedy
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
-from tinyc.ops.base import Op, Site
+from tinyc.ops.base import Site
 from tinyc.timing.slow_flash import slowed
 
 Optimize = Literal["speed", "balanced", "size"]
@@ -52,9 +52,13 @@ class Choice:
     site: Site
     params: Any
     kernel: Kernel
-    scratch_bytes: int
+    offer: Offer
     cost: Cost
     refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.offer.scratch_bytes
 
 
 def select(
@@ -97,45 +101,49 @@ def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choic
     return dict(zip(found, _cheapest(list(found.values()), goal), strict=True))
 
 
-def refusals(kernel: Kernel, site: Site, isa: frozenset[str]) -> list[str]:
-    """What the kernel asks for that the core or the node does not give; empty if it can run.
+def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | None = None) -> Offer | Refused:
+    """What the kernel offers for the node, or what it asks for that the core or the node does not give.
 
-    Of the conditions the first that fails: those behind it may rely on it (and be dear proofs).
+    Of the conditions the first that fails: those behind it may rely on it. What is dear to find out, the kernel's offer
+    says. params: what the node's operator prepares.
     """
     missing = [f"a core with {feature}" for feature in sorted(kernel.isa - isa)]
     failed = next((test for test in kernel.when if not test(site)), None)
-    return missing if failed is None else [*missing, (failed.__doc__ or failed.__name__).strip()]
+    if failed is not None:
+        missing.append((failed.__doc__ or failed.__name__).strip())
+    if missing:
+        return Refused("; ".join(missing))
+    return kernel.offer(site, params() if params else all_ops()[site.node.op].prepare(site))
 
 
 def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: FlashTiming | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
+    params = Once(lambda: op.prepare(site))
     refused: list[tuple[str, str]] = []
-    usable = []
+    found = []
     for kernel in op.kernels:
         if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
             continue
-        reasons = refusals(kernel, site, isa)
-        if reasons:
-            refused.append((kernel.name, "; ".join(reasons)))
-        else:
-            usable.append(slowed(kernel, flash) if flash is not None else kernel)
-    if not usable:
+        offer = ask(kernel, site, isa, params)
+        if isinstance(offer, Refused):
+            refused.append((kernel.name, offer.asks))
+            continue
+        offer = offer if flash is None else slowed(kernel, offer, flash)
+        found.append(Choice(site, params(), kernel, offer, cost_of(kernel, offer, site)))
+    if not found:
         raise _no_kernel(site.node, op.name, refused)
-    params = op.prepare(site)
-    found = []
-    for kernel in usable:
-        scratch = kernel.scratch(site, params)
-        cost = kernel.cost(site, params) if kernel.cost else estimate(op, kernel, site, scratch)
-        found.append(Choice(site, params, kernel, scratch, cost, tuple(refused)))
-    return found
+    return [replace(choice, refused=tuple(refused)) for choice in found]
 
 
-def estimate(op: Op, kernel: Kernel, site: Site, scratch: int) -> Cost:
-    """The cost of a kernel that does not say: by multiplications and outputs."""
+def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
+    """What the kernel says; else an estimate by multiplications and outputs."""
+    if offer.cost is not None:
+        return offer.cost
     consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
-    instructions = _PER_MAC["dsp" in kernel.isa] * op.macs(site) + _PER_ELEMENT * site.y().elements
-    return Cost(instructions, consts + _SHARED_CODE, scratch)
+    macs = all_ops()[site.node.op].macs(site)
+    instructions = _PER_MAC["dsp" in kernel.isa] * macs + _PER_ELEMENT * site.y().elements
+    return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes)
 
 
 def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyc.emit.library import Info, emit_library
 from tinyc.ir.graph import Array, Graph, Node
+from tinyc.kernels import Offer
 from tinyc.lower import Program, lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
@@ -19,7 +20,7 @@ from tinyc.ops.base import Site
 from tinyc.plan.problem import Plan, Step
 from tinyc.reference import run_int
 from tinyc.run.host import fixed_addresses
-from tinyc.select import Choice, refusals, select
+from tinyc.select import Choice, ask, select
 
 HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m"})  # their kernels have plain C twins, which run anywhere
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -63,7 +64,7 @@ class OneStepPlan:
 def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:
     """Names of the kernels that serve the node on a host that plays a DSP core."""
     site = Site(graph, node, numerics)
-    return [k.name for k in all_ops()[node.op].kernels if not refusals(k, site, HOST_ISA)]
+    return [k.name for k in all_ops()[node.op].kernels if isinstance(ask(k, site, HOST_ISA), Offer)]
 
 
 def check_kernels(

@@ -13,13 +13,13 @@ import numpy as np
 from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS
 from tests.ops.row_program import Case, RowProgram
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernels import Kernel
+from tinyc.kernels import Kernel, Offer
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
 from tinyc.reference import run_int
 from tinyc.run.host import fixed_addresses
-from tinyc.select import candidates, refusals
+from tinyc.select import ask, candidates
 from tinyc.stream.forms import phases, row_forms
 
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
@@ -47,8 +47,8 @@ def cases(
     if all_forms:
         offered = [(c.kernel, form) for c in candidates(graph, isa, numerics)[node.name] for form in row_forms(c)]
     else:
-        usable = [kernel for kernel in op.kernels if kernel.row_forms and not refusals(kernel, site, isa)]
-        offered = [(k, form) for k in usable if k.row_forms for form in k.row_forms(site, op.prepare(site))]
+        offers = [(kernel, ask(kernel, site, isa)) for kernel in op.kernels]
+        offered = [(k, form) for k, offer in offers if isinstance(offer, Offer) for form in offer.row_forms()]
     offered = [(kernel, form) for kernel, form in offered if scalar in (None, is_scalar(kernel))]
     found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms
     for kernel, form in [(kernel, moved) for kernel, one in offered for moved in phases(one)]:

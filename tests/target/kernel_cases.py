@@ -22,6 +22,7 @@ from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import Toolchain
 from tinyc.emit.library import Info, emit_library
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
+from tinyc.kernels import Offer
 from tinyc.lower import Program, lower
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
@@ -50,7 +51,7 @@ from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 from tinyc.reference import run_int
 from tinyc.run import RunResult
-from tinyc.select import refusals, select
+from tinyc.select import ask, select
 
 ONE = Padding(1, 1, 1, 1)
 Coverage = frozenset[tuple[str, str]]  # (operator, kernel)
@@ -172,7 +173,7 @@ def together(isa: frozenset[str], numerics: Numerics) -> Together:
     for number, case in enumerate(cases()):
         (node,) = case.nodes
         site = Site(case, node, numerics)
-        takers = [kernel.name for kernel in all_ops()[node.op].kernels if not refusals(kernel, site, isa)]
+        takers = [kernel.name for kernel in all_ops()[node.op].kernels if isinstance(ask(kernel, site, isa), Offer)]
         if not takers:
             continue
         renamed = {name: f"c{number}_{name}" for name in case.values}

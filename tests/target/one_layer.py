@@ -18,12 +18,23 @@ from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.library import Info, emit_library
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph
+from tinyc.kernels import Kernel, Offer
 from tinyc.lower import lower
 from tinyc.numerics import Numerics
+from tinyc.ops import all_ops
+from tinyc.ops.base import Site
 from tinyc.plan.planner import plan_graph
 from tinyc.reference import run_int
 from tinyc.run import RunResult
 from tinyc.select import select
+
+
+def offer_of(kernel: Kernel, site: Site) -> Offer:
+    """What the kernel offers for the node, which it takes; with a cost."""
+    offer = kernel.offer(site, all_ops()[site.node.op].prepare(site))
+    assert isinstance(offer, Offer)
+    assert offer.cost is not None
+    return offer
 
 
 def check_on_core(

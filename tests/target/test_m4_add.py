@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, offer_of
 
 from tests.ops.test_add import SETTINGS, graph_of
 from tinyc.codegen import linear
 from tinyc.numerics import Numerics
 from tinyc.ops.add import OP
 from tinyc.ops.base import Site
-from tinyc.ops.sums import is_plain, prepare_sum
+from tinyc.ops.sums import is_plain
 
 
 def pairs(elements: int) -> list[dict[str, np.ndarray]]:
@@ -28,7 +28,7 @@ def test_equals_the_reference(elements: int, toolchain: str) -> None:
     ran = check_on_core(graph, pairs(elements), linear.NAME, toolchain=toolchain)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
     kernel = next(k for k in OP.kernels if k.name == linear.NAME)
-    cost = kernel.cost(site, prepare_sum(site, 1))
+    cost = offer_of(kernel, site).cost
     assert cost.instructions == pytest.approx(ran.instructions[0], abs=8)
 
 

@@ -105,6 +105,7 @@ def test_counts_are_as_promised(name: str) -> None:
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
     for kernel, choices in zip(depthwise.KERNELS[:2], (depthwise.fast, depthwise.lean), strict=True):
         work = depthwise.plan(site, prepare(site), choices)
+        assert work is not None
         ran = check_on_core(graph, samples(one)[:1], kernel.name)
         spare = 2 * work.layer.bands * (work.layer.channels + 2) + 60
         assert work.executed.instructions <= ran.instructions[0] <= work.executed.instructions + spare

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core, check_together
+from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.depthwise import direct
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
-from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
 ONE = Padding(1, 1, 1, 1)
 
@@ -74,4 +74,4 @@ def test_costs_are_as_promised(name: str) -> None:
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
     ran = check_on_core(graph, samples(one)[:1], direct.NAME)
-    assert direct.cost(site, prepare(site)).instructions == pytest.approx(ran.instructions[0], rel=0.1)
+    assert offer_of(direct.KERNELS[0], site).cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)

@@ -11,19 +11,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_together
+from one_layer import check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.board import load_board
 from tinyc.codegen.weighted import conv, fully_connected, held_dense
 from tinyc.ir.graph import Graph, Quant, read_only
-from tinyc.kernels import Kernel
+from tinyc.kernels import Kernel, Offer
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
-from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.run import RunResult
-from tinyc.select import refusals
+from tinyc.select import ask
 
 ONE = Padding(1, 1, 1, 1)
 CONV = {kernel.name: kernel for kernel in (*conv.KERNELS, *conv.FPU_KERNELS, *conv.ROLLED_KERNELS)}
@@ -118,7 +118,7 @@ def check_all(layers: Mapping[str, Layer], kernel: str, *args, **more) -> RunRes
 
 
 def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
-    return not refusals(kernel, Site(graph, graph.nodes[0], numerics), load_board("cortex-m4").isa)
+    return isinstance(ask(kernel, Site(graph, graph.nodes[0], numerics), load_board("cortex-m4").isa), Offer)
 
 
 def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> dict[str, Layer]:
@@ -154,8 +154,7 @@ def _assert_counts(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numeri
     for one in layers.values():
         graph = graph_of(one)
         site = Site(graph, graph.nodes[0], numerics)
-        assert kernel.cost is not None
-        total += kernel.cost(site, prepare(site)).instructions
+        total += offer_of(kernel, site).cost.instructions
     assert ran.instructions[0] == pytest.approx(total, rel=0.02)
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.fast import thin
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Site
-from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.ops.conv2d import Conv2D
 from tinyc.reference import run_int
 
 KERNEL = "tc_conv2d_3x3_s8_thin_asm"
@@ -88,7 +88,7 @@ def test_costs_are_as_promised(name: str) -> None:
     one = LAYERS[name]
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    promised = thin.cost(site, prepare(site)).instructions
+    promised = offer_of(thin.KERNELS[0], site).cost.instructions
     ran = check_on_core(graph, samples(one)[:1], KERNEL)
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
 

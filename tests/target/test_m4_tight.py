@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.fast import tight, winograd
 from tinyc.codegen.fast.bilinear import F2, Form
 from tinyc.codegen.fast.tight import NAMES
+from tinyc.codegen.fast.winograd import kernel_name
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU, Padding, Site
-from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.ops.conv2d import Conv2D
 from tinyc.reference import run_int
 
 ONE = Padding(1, 1, 1, 1)
@@ -61,10 +62,11 @@ def test_costs_are_as_promised(form: Form) -> None:
     one = LAYERS["whole tiles"]
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    promised = tight.cost(site, prepare(site), form)
+    promised = offer_of(tight.KERNELS[0], site).cost
     ran = check_on_core(graph, samples(one)[:1], NAMES[form.name])
     assert abs(ran.instructions[0] - promised.instructions) < 0.05 * promised.instructions + 300
-    assert promised.scratch_bytes < winograd.scratch(site, prepare(site), form, inline=True)
+    fast = next(kernel for kernel in winograd.KERNELS if kernel.name == kernel_name(form, inline=True))
+    assert promised.scratch_bytes < offer_of(fast, site).scratch_bytes
 
 
 def test_channels_that_are_no_fours_are_refused() -> None:

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.fast import winograd
 from tinyc.codegen.fast.bilinear import F2, F4, S2, S24, Form
+from tinyc.codegen.fast.tiles import Tiles
 from tinyc.codegen.fast.winograd import NAMES, kernel_name
 from tinyc.codegen.finish import GROUP
 from tinyc.numerics import Numerics
@@ -104,8 +105,8 @@ def test_zig_builds_it() -> None:
 def test_sums_that_could_overflow_are_refused() -> None:
     """F4 raises sums by 2^4 and 9 at most: 264 channels of +-127 leave int32, and no input need show it."""
     site = site_of(layer((4, 5, 264), 4))
-    assert winograd.takes_f2(site)
-    assert not winograd.takes_f4(site)
+    assert winograd.plan(site, prepare(site), F2, inline=False) is not None
+    assert winograd.plan(site, prepare(site), F4, inline=False) is None
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
@@ -115,9 +116,17 @@ def test_code_for_every_product(name: str, form: Form) -> None:
     numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline=True), numerics)
     site = site_of(one, numerics)
-    promised = winograd.cost(site, prepare(site), form, inline=True).instructions
+    promised, rolled = (_promised(site, form, inline) for inline in (True, False))
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
-    assert promised < winograd.cost(site, prepare(site), form, inline=False).instructions
+    assert promised < rolled
+
+
+FAST = {kernel.name: kernel for kernel in winograd.KERNELS}
+
+
+def _promised(site: Site, form: Form, inline: bool, packed: bool = False) -> int:
+    """Instructions."""
+    return offer_of(FAST[kernel_name(form, inline, packed)], site).cost.instructions
 
 
 def narrow(name: str, form: Form) -> Layer:
@@ -133,9 +142,9 @@ def test_packed_factors_of_int4_weights(name: str, form: Form, inline: bool) -> 
     one, numerics = narrow(name, form), (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline, packed=True), numerics)
     site = site_of(one, numerics)
-    promised = winograd.cost(site, prepare(site), form, inline, packed=True).instructions
+    promised = _promised(site, form, inline, packed=True)
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
-    packed, wide = (winograd.plan(site, prepare(site), form, inline, way).tiles for way in (True, False))
+    packed, wide = (_tiles(site, form, inline, way) for way in (True, False))
     assert packed.group_words - GROUP == (wide.group_words - GROUP) / 2
 
 
@@ -160,15 +169,22 @@ def test_packed_factors_at_the_limits(form: Form, weights: str, numerics: Numeri
 
 
 def test_factors_of_int8_weights_are_not_packed() -> None:
-    for form, takes in ((F2, winograd.takes_f2_packed), (S2, winograd.takes_s2_packed)):
-        assert not takes(site_of(strided(LAYERS["whole tiles"], form)))
+    for form in (F2, S2):
+        site = site_of(strided(LAYERS["whole tiles"], form))
+        assert winograd.plan(site, prepare(site), form, inline=False, packed=True) is None
 
 
 def test_ninefold_sums_are_scaled_where_they_fit() -> None:
     """F4 makes nine times the sums: the multiplier takes them as they are, unless they could leave int32."""
     few, many = (site_of(layer((4, 5, channels), 4)) for channels in (4, 200))
-    assert not winograd.plan(few, prepare(few), F4, inline=False).tiles.divided
-    assert winograd.plan(many, prepare(many), F4, inline=False).tiles.divided
+    assert not _tiles(few, F4).divided
+    assert _tiles(many, F4).divided
+
+
+def _tiles(site: Site, form: Form, inline: bool = False, packed: bool = False) -> Tiles:
+    work = winograd.plan(site, prepare(site), form, inline, packed)
+    assert work is not None
+    return work.tiles
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
@@ -177,6 +193,6 @@ def test_costs_are_as_promised(name: str, form: Form) -> None:
     """To within the loop over the tiles."""
     one = strided(LAYERS[name], form)
     site = site_of(one)
-    promised = winograd.cost(site, prepare(site), form, inline=False).instructions
+    promised = _promised(site, form, inline=False)
     ran = check_on_core(graph_of(one), samples(one)[:1], NAMES[form.name])
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import test_m4_depthwise
 import test_m4_kernels
-from one_layer import check_on_core
+from one_layer import check_on_core, offer_of
 from test_m4_kernels import check_all
 
 from tests.ops.one_node import one_node, random_s8, tensor
@@ -17,16 +17,15 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.mve import conv as mve_conv
 from tinyc.codegen.mve import depthwise as mve_depthwise
 from tinyc.codegen.mve import linear as mve_linear
-from tinyc.kernels import Kernel
+from tinyc.kernels import Kernel, Offer
 from tinyc.numerics import Numerics
-from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.plan.planner import plan_graph
 from tinyc.run import RunResult
-from tinyc.select import refusals, select
+from tinyc.select import ask, select
 
 BOARD = "cortex-m55"
 ISA = frozenset({"mve"})
@@ -81,7 +80,7 @@ def taken(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> di
     found = {}
     for name, one in layers.items():
         graph = graph_of(one)
-        if not refusals(kernel, Site(graph, graph.nodes[0], numerics), ISA):
+        if isinstance(ask(kernel, Site(graph, graph.nodes[0], numerics), ISA), Offer):
             found[name] = one
     return found
 
@@ -141,8 +140,7 @@ def test_counts_of_depthwise_layers(name: str) -> None:
 def _promised(one: Layer, kernel: Kernel, ran: RunResult, spare: int) -> None:
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    assert kernel.cost is not None
-    cost = kernel.cost(site, all_ops()[one.op].prepare(site))
+    cost = offer_of(kernel, site).cost
     assert abs(ran.instructions[0] - cost.instructions) <= spare
 
 

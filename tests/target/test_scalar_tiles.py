@@ -22,12 +22,13 @@ from tinyc.codegen.scalar.strided import segment_channels
 from tinyc.codegen.scalar.tiles import factors
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node
+from tinyc.kernels import Offer, Refused
 from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.base import RELU, RELU6, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.select import refusals
+from tinyc.select import ask
 
 ONE, TWO = Padding(1, 1, 1, 1), Pair(2, 2)
 BOARDS = ["cortex-m0plus", "cortex-m3", "cortex-m33", "riscv32imc"]
@@ -91,7 +92,9 @@ def side_by_side(layers: Iterable[Layer], isa: frozenset[str], numerics: Numeric
     for number, graph, data in _graphs(layers):
         (node,) = graph.nodes
         site = Site(graph, node, numerics)
-        takers = [k.name for k in all_ops()[node.op].kernels if k.name in KERNELS and not refusals(k, site, isa)]
+        takers = [
+            k.name for k in all_ops()[node.op].kernels if k.name in KERNELS and isinstance(ask(k, site, isa), Offer)
+        ]
         for taker in takers:
             name = f"c{number}_{taker}"
             renamed = {old: f"{name}_{old}" for old in graph.values}
@@ -153,8 +156,8 @@ def test_too_large_sums_are_refused() -> None:
     for channels, taken in ((229, True), (230, False)):
         graph = graph_of(conv((4, 4, channels), 1, weights="largest", bias=False, x_zero=0))
         kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].kernels}
-        refused = refusals(kernels[KERNELS[1]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset())
-        assert (not refused) == taken
+        offer = ask(kernels[KERNELS[1]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset())
+        assert isinstance(offer, Offer) == taken
 
 
 def test_segments_of_channels() -> None:
@@ -169,7 +172,7 @@ def test_segments_of_channels() -> None:
 def test_strides_are_refused() -> None:
     graph = graph_of(conv((8, 8, 8), 8, Conv2D(TWO, ONE)))
     kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].kernels}
-    assert refusals(kernels[KERNELS[0]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset())
+    assert isinstance(ask(kernels[KERNELS[0]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset()), Refused)
 
 
 @pytest.mark.parametrize("segment", [2, 4])

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.plan_problems import random_problem
 from tinyc.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
-from tinyc.kernels import Call, In, Kernel, Out, Rows
+from tinyc.kernels import Call, In, Kernel, Offer, Once, Out, Rows
 from tinyc.load import load_model
 from tinyc.numerics import Numerics
 from tinyc.plan import Alias, Plan, Step, Task, plan_graph, problem_of, solve
@@ -26,16 +26,15 @@ class Picked:
     """A kernel choice that needs no operator to work."""
 
     kernel: Kernel
-    scratch_bytes: int = 0
-    site: Any = None
-    params: Any = None
+    offer: Offer
 
 
 def picked(
     inplace: tuple[int, ...] = (), scratch: int = 0, rows: Rows | None = None, flow: Rows | None = None
 ) -> Picked:
     call = Call((In(0), Out()), rows=rows, flow=flow)
-    return Picked(Kernel("tc_test", lambda site, params: call, inplace=inplace), scratch)
+    offer = Offer(scratch, None, Once(lambda: call))
+    return Picked(Kernel("tc_test", lambda site, params: offer, inplace=inplace), offer)
 
 
 def graph(nodes: list[tuple[str, str, list[str], str]], shapes: Mapping[str, Shape], **dtypes: DType) -> Graph:

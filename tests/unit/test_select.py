@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.golden.test_emit import small_graph
 from tinyc.errors import TinycError
-from tinyc.kernels import Cost, Kernel
+from tinyc.kernels import Call, Cost, Kernel, Offer, Once, Refused
 from tinyc.numerics import Numerics
 from tinyc.select import FLASH_GRAIN, PRICE, Choice, Goal, candidates, choose, select
 from tinyc.shrink import shrink
@@ -21,9 +21,13 @@ COSTS = st.tuples(st.integers(0, 1000), st.integers(0, 40))
 CLASSES = st.lists(st.lists(COSTS, min_size=1, max_size=4), min_size=1, max_size=4)
 
 
+KERNEL = Kernel("k", lambda site, params: Refused("nothing"))
+
+
 def _choice(instructions: int, grains: int) -> Choice:
     site = SimpleNamespace(node=SimpleNamespace(where=None))
-    return Choice(site, None, Kernel("k", lambda s, p: None), 0, Cost(instructions, grains * FLASH_GRAIN, 0))
+    cost = Cost(instructions, grains * FLASH_GRAIN, 0)
+    return Choice(site, None, KERNEL, Offer(0, cost, Once(lambda: Call(()))), cost)
 
 
 @settings(max_examples=200, deadline=None)

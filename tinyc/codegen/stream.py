@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +15,15 @@ from tinyc.codegen.weighted import fours as digits
 from tinyc.ops.windows import ConvParams
 
 T = TypeVar("T")
-PROOFS = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Weights [O, K] of a layer with everything that scales them; O is padded to a multiple of 4 with nothing.
-
-    Equal and hashed by content, so that a proof is found again.
-    """
+    """Weights [O, K] of a layer with everything that scales them; O is padded to a multiple of 4 with nothing."""
 
     p: ConvParams
     taps: Int64s
-    digest: bytes
+    _found: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
@@ -42,47 +36,39 @@ class Matrix:
                 shift=np.pad(p.shift, (0, spare), constant_values=-1),
             )
             wide = np.pad(wide, ((0, spare), (0, 0)))
-        return cls(padded, wide, _digest(padded))
+        return cls(padded, wide)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Matrix) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-
-def _digest(p: ConvParams) -> bytes:
-    arrays = (p.w, p.bias, p.mult, p.shift)
-    scalars = (p.w.shape, p.x_zero, p.y_zero, p.y_min, p.y_max, p.rounding)
-    found = hashlib.sha256(repr(scalars).encode())
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.digest()
+    def once(self, prove: Callable[..., T], *how: Any) -> T:
+        """prove(self, *how): for the first kernel of the layer that asks; all others get what it found."""
+        if (prove, how) not in self._found:
+            self._found[prove, how] = prove(self, *how)
+        found: T = self._found[prove, how]
+        return found
 
 
-def remembered(prove: Callable[[Matrix], T]) -> Callable[[Matrix], T]:
-    """`prove` once for each layer, by content: selection, planner and lowering ask one after the other. Results are
-    remembered of PROOFS layers, their weights are not kept."""
-    known: dict[bytes, T] = {}
-
-    @wraps(prove)
-    def found(matrix: Matrix) -> T:
-        if matrix.digest not in known:
-            if len(known) >= PROOFS:
-                del known[next(iter(known))]
-            known[matrix.digest] = prove(matrix)
-        return known[matrix.digest]
-
-    return found
+def matrix_of(p: ConvParams) -> Matrix:
+    """The weights of conv2d and fully_connected, [O, ...]."""
+    return p.once(_by_output)
 
 
-@remembered
+def depthwise_matrix_of(p: ConvParams) -> Matrix:
+    """The weights of depthwise_conv2d, [..., O]."""
+    return p.once(_by_last)
+
+
+def _by_output(p: ConvParams) -> Matrix:
+    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
+
+
+def _by_last(p: ConvParams) -> Matrix:
+    return Matrix.of(p, p.w.reshape(-1, p.w.shape[-1]).T)
+
+
 def wide(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int16 weights; None if it cannot be."""
     return finish_wide(matrix.p, matrix.taps)
 
 
-@remembered
 def packed(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
     if (matrix.taps[0::2].min(initial=0)) < -127:
@@ -90,19 +76,23 @@ def packed(matrix: Matrix) -> Finish | None:
     return finish_packed(matrix.p, matrix.taps)
 
 
-@remembered
 def raised(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
     return digits.finish_raised(matrix.p, matrix.taps)
 
 
-@remembered
 def fours(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
     return digits.finish_fours(matrix.p, matrix.taps)
 
 
 Fit = Callable[[Matrix], Finish | None]
+PROVED: Mapping[Fit, str] = {  # what kernels ask for
+    wide: "a requantization that is proved for int16 weights",
+    packed: "a requantization that is proved for packed int8 weights",
+    raised: "a requantization that is proved for int4 weights",
+    fours: "a requantization that is proved for int4 weights",
+}
 
 
 def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Kept, Observed, Op, Site, Type
 from tinyc.ops.movement import normal_axis
 
@@ -67,6 +67,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_argmax_s8", lower, when=(is_s8,)),),
+    kernels=(Kernel("tc_argmax_s8", offered(lower), when=(is_s8,)),),
     rowwise=over_channels,
 )

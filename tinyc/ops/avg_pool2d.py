@@ -11,7 +11,7 @@ from tinyc.codegen import pool
 from tinyc.codegen.rows import sums as row_sums
 from tinyc.codegen.rows.pool import global_pool_rows
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, Kernel, RowForm, Special
+from tinyc.kernels import Call, Cost, Kernel, RowForm, Special, offered
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
 from tinyc.ops.windows import (
     POOL_S16,
@@ -124,14 +124,16 @@ OP = Op(
     kernels=(
         Kernel(
             _GLOBAL,
-            lower_global,
+            offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
             isa=frozenset({"dsp"}),
             when=(pool_is_s8, whole_image),
-            specialize=specialize,
-            cost=cost_global,
-            row_forms=global_rows,
+            written=True,
         ),
-        Kernel("tc_avg_pool2d_s8", lower_rows, when=(pool_is_s8,), cost=cost_rows, row_forms=row_sums.avg_pool_rows),
+        Kernel(
+            "tc_avg_pool2d_s8",
+            offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),
+            when=(pool_is_s8,),
+        ),
         POOL_S16,
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, Kernel, Struct
+from tinyc.kernels import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
@@ -144,6 +144,6 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_batch_matmul_s8", lower, when=(is_s8, few_batches), cost=cost),),
+    kernels=(Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),),
     macs=macs,
 )

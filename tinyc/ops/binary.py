@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params
+from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params, offered
 from tinyc.ops.base import Act, Site, Type
 from tinyc.ops.movement import tensor_argument
 
@@ -138,4 +138,4 @@ def lower_table(site: Site, p: Integers) -> Call:
     return Call((lut, In(index), Out(), site.y().elements))
 
 
-NUMBER_KERNEL = Kernel("tc_lut_s8", lower_table, when=(one_byte_input,), inplace=(0, 1))
+NUMBER_KERNEL = Kernel("tc_lut_s8", offered(lower_table), when=(one_byte_input,), inplace=(0, 1))

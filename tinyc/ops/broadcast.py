@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, need_one_quant
@@ -80,5 +80,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", lower, when=(few_loops,)),),
+    kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,)),),
 )

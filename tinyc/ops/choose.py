@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, Kernel, Out, Params, Struct
+from tinyc.kernels import Arg, Call, Const, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Kept, Observed, Op, SameAs, Site, Type, elementwise
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
@@ -97,6 +97,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Kept(), Observed(), SameAs(1)),
     quant_out=(SameAs(1),),
-    kernels=(Kernel("tc_choose", lower, when=(few_loops,)),),
+    kernels=(Kernel("tc_choose", offered(lower), when=(few_loops,)),),
     rowwise=elementwise,
 )

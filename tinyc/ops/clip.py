@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Kernel
+from tinyc.kernels import Kernel, offered
 from tinyc.numerics import Numerics
 from tinyc.ops.base import RELU6, Act, Observed, Op, SameAs, Site, elementwise
 from tinyc.ops.requantize import Wide, lower_wide, wide
@@ -62,6 +62,6 @@ OP = Op(
     int_ref=requantized,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", lower_wide, when=(is_s16,))),
+    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", offered(lower_wide), when=(is_s16,))),
     rowwise=elementwise,
 )

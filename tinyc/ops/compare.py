@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Kernel, Struct, offered
 from tinyc.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Kept, Observed, Op, Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields
@@ -104,6 +104,6 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_compare_s8", lower, when=(is_s8, few_loops), inplace=(0, 1)),),
+    kernels=(Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
     rowwise=elementwise,
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
 
@@ -76,6 +76,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), SameAs(0)),  # the last rule holds for all further inputs
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_concat", lower_concat, cost=cost),),
+    kernels=(Kernel("tc_concat", offered(lower_concat, cost=cost)),),
     rowwise=within_rows,
 )

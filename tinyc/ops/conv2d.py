@@ -20,7 +20,7 @@ from tinyc.codegen.weighted import conv
 from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
 from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
@@ -189,23 +189,27 @@ OP = Op(
         *tight.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
-            lower_pointwise_dsp,
+            offered(
+                lower_pointwise_dsp,
+                scratch=pointwise_scratch,
+                cost=shared_cost(0.88, 11, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
+            ),
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights, is_pointwise),
-            scratch=pointwise_scratch,
-            cost=shared_cost(0.88, 11, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
         ),
         Kernel(
             "tc_conv2d_s8_dsp",
-            lower_rows_dsp,
+            offered(
+                lower_rows_dsp,
+                scratch=dsp_scratch,
+                cost=shared_cost(1.15, 12, dsp_scratch, lambda site: site.y().shape[2]),
+            ),
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),
-            scratch=dsp_scratch,
-            cost=shared_cost(1.15, 12, dsp_scratch, lambda site: site.y().shape[2]),
         ),
         *scalar_rows.KERNELS,
         *scalar.KERNELS,
-        Kernel("tc_conv2d_s8", lower_rows, when=(is_s8,)),
+        Kernel("tc_conv2d_s8", offered(lower_rows), when=(is_s8,)),
         *s16_dsp.CONV2D,
         *IMAGE_KERNELS,
         *nibbles_dsp.CONV2D,

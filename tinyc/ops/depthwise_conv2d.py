@@ -22,7 +22,7 @@ from tinyc.codegen.scalar import taps as depthwise_taps
 from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch, offered
 from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
 from tinyc.ops.dsp import out_fields, pad_taps, shared_cost
 from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
@@ -210,19 +210,15 @@ OP = Op(
         *direct.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
-            lower_3x3,
+            offered(lower_3x3, scratch=scratch_3x3, cost=shared_cost(1.5, 16, scratch_3x3)),
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
-            scratch=scratch_3x3,
-            cost=shared_cost(1.5, 16, scratch_3x3),
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
-            lower_rows_dsp,
+            offered(lower_rows_dsp, scratch=dsp_scratch, cost=shared_cost(3.1, 18, dsp_scratch)),
             isa=_DSP,
             when=(is_s8, one_per_input),
-            scratch=dsp_scratch,
-            cost=shared_cost(3.1, 18, dsp_scratch),
         ),
         *rv32_depthwise.KERNELS,
         *rv32_taps.KERNELS,
@@ -230,10 +226,8 @@ OP = Op(
         *depthwise_taps.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_s8",
-            lower_rows,
+            offered(lower_rows, cost=shared_cost(14, 25, no_scratch), row_forms=row_sums.depthwise_rows),
             when=(is_s8,),
-            cost=shared_cost(14, 25, no_scratch),
-            row_forms=row_sums.depthwise_rows,
         ),
         *s16_dsp.DEPTHWISE,
         *IMAGE_KERNELS,

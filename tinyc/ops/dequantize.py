@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 
 
@@ -66,8 +66,8 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_dequantize_s8_f32", lower_dequantize, when=(is_s8_to_f32,)),
-        Kernel("tc_dequantize_s16_f32", lower_dequantize, when=(is_s16_to_f32,)),
+        Kernel("tc_dequantize_s8_f32", offered(lower_dequantize), when=(is_s8_to_f32,)),
+        Kernel("tc_dequantize_s16_f32", offered(lower_dequantize), when=(is_s16_to_f32,)),
     ),
     rowwise=elementwise,
 )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tinyc import fixedpoint
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Kernel, Struct, offered
 from tinyc.numerics import (
     Numerics,
     quantize_multiplier,
@@ -109,6 +109,6 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(NUMBER_KERNEL, Kernel("tc_div_s8", lower, when=(is_s8, few_loops), inplace=(0, 1))),
+    kernels=(NUMBER_KERNEL, Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1))),
     rowwise=elementwise,
 )

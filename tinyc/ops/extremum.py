@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Kernel, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
 from tinyc.ops.movement import need_one_quant
@@ -46,6 +46,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), SameAs(0)),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_extremum_s8", lower, when=(is_s8, few_loops), inplace=(0, 1)),),
+    kernels=(Kernel("tc_extremum_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
     rowwise=elementwise,
 )

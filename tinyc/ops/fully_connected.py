@@ -19,7 +19,7 @@ from tinyc.codegen.weighted import held_dense
 from tinyc.codegen.weighted import s16 as s16_dsp
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
 from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
 from tinyc.ops.wide import MATRIX_KERNELS, WideParams, wide_params
@@ -118,16 +118,14 @@ OP = Op(
         *held_dense.KERNELS,
         Kernel(
             "tc_fully_connected_s8_dsp",
-            lower_dsp,
+            offered(lower_dsp, scratch=dsp_scratch, cost=shared_cost(1.08, 12, dsp_scratch)),
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights),
-            scratch=dsp_scratch,
-            cost=shared_cost(1.08, 12, dsp_scratch),
         ),
         *rv32.DENSE,
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
-        Kernel("tc_fully_connected_s8", lower, when=(is_s8,)),
+        Kernel("tc_fully_connected_s8", offered(lower), when=(is_s8,)),
         *s16_dsp.DENSE,
         *MATRIX_KERNELS,
         *nibbles_dsp.DENSE,

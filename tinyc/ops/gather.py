@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Cost, Kernel, Out, Params, Struct
+from tinyc.kernels import Arg, Call, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Kept, Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
 
@@ -82,5 +82,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), Kept()),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_gather", lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis)),),
+    kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
 )

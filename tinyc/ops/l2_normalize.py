@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.errors import TinycError
 from tinyc.fixedpoint import inverse_root
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Rounding, requantize
 from tinyc.ops.base import Fixed, Observed, Op, Site, Type
 from tinyc.ops.tables import need_scale
@@ -97,5 +97,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0),),
-    kernels=(Kernel("tc_l2_normalize_s8", lower, when=(is_s8,), inplace=(0,), cost=cost),),
+    kernels=(Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(is_s8,), inplace=(0,)),),
 )

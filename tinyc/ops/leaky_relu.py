@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.tables import (
@@ -144,6 +144,6 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, Kernel("tc_leaky_relu_s16", lower_two_factors, when=(is_s16,), inplace=(0,))),
+    kernels=(TABLE_KERNEL, Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(is_s16,), inplace=(0,))),
     rowwise=elementwise,
 )

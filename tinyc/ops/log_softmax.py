@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyc import fixedpoint
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ops.base import Fixed, Observed, Op, Site, Type
 from tinyc.ops.softmax import fixed_exps
@@ -122,5 +122,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 16, 127),),
-    kernels=(Kernel("tc_log_softmax_s8", lower, when=(is_s8, is_fixed), inplace=(0,), cost=cost),),
+    kernels=(Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(is_s8, is_fixed), inplace=(0,)),),
 )

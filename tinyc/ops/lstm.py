@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ops import gates
 from tinyc.ops.base import Bias, Kept, Observed, Op, SameAs, Site, Type
@@ -317,13 +317,11 @@ OP = Op(
     kernels=(
         Kernel(
             "tc_lstm_s8_dsp",
-            lower_dsp,
+            offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),
             isa=frozenset({"dsp"}),
             when=(is_s8, fits_dots),
-            scratch=scratch_dsp,
-            cost=cost_dsp,
         ),
-        Kernel("tc_lstm_s8", lower, when=(is_s8,), scratch=scratch, cost=cost),
+        Kernel("tc_lstm_s8", offered(lower, scratch=scratch, cost=cost), when=(is_s8,)),
     ),
     macs=macs,
     updates=((1, _HIDDEN), (2, _CELL)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel
+from tinyc.kernels import Call, Kernel, offered
 from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
 from tinyc.ops.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 
@@ -51,7 +51,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        Kernel("tc_max_pool2d_s8", lower_rows, when=(pool_is_s8,)),
+        Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(pool_is_s8,)),
         POOL_S16,
     ),
 )

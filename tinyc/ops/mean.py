@@ -13,7 +13,7 @@ from tinyc.codegen.rows import sums as row_sums
 from tinyc.codegen.rows.pool import global_pool_rows
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type
 
@@ -222,15 +222,13 @@ OP = Op(
     kernels=(
         Kernel(
             _GLOBAL,
-            lower_global,
+            offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
             isa=frozenset({"dsp"}),
             when=(is_s8, over_pixels),
-            specialize=specialize,
-            cost=cost_global,
-            row_forms=global_rows,
+            written=True,
         ),
-        Kernel("tc_mean_s8", lower, when=(is_s8, adjacent), cost=cost_any, row_forms=by_rows),
-        Kernel("tc_mean_s16", lower, when=(is_s16, adjacent), cost=cost_any, row_forms=by_rows),
+        Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s8, adjacent)),
+        Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
     ),
     rowwise=over_channels,
 )

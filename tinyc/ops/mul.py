@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
-from tinyc.kernels import Call, Const, Kernel, Struct
+from tinyc.kernels import Call, Const, Kernel, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.binary import (
@@ -173,10 +173,10 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         NUMBER_KERNEL,
-        Kernel("tc_mul_s8", lower_integer, when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
-        Kernel("tc_mul_s16", lower_integer, when=(is_narrow_s16, few_loops), inplace=(0, 1)),
-        Kernel("tc_mul_wide_s16", lower_wide, when=(is_wide_s16, few_loops), inplace=(0, 1)),
-        Kernel("tc_mul_f32_s8", lower_float, when=(is_s8, few_loops, is_float), inplace=(0, 1)),
+        Kernel("tc_mul_s8", offered(lower_integer), when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
+        Kernel("tc_mul_s16", offered(lower_integer), when=(is_narrow_s16, few_loops), inplace=(0, 1)),
+        Kernel("tc_mul_wide_s16", offered(lower_wide), when=(is_wide_s16, few_loops), inplace=(0, 1)),
+        Kernel("tc_mul_f32_s8", offered(lower_float), when=(is_s8, few_loops, is_float), inplace=(0, 1)),
     ),
     rowwise=elementwise,
 )

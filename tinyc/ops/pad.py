@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.numerics import quantize_array
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
@@ -140,5 +140,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_pad", lower_pad, when=(few_loops,), cost=cost, row_forms=row_forms),),
+    kernels=(Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,)),),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Kernel
+from tinyc.kernels import Call, Const, Kernel, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.gather import gather_call, gather_cost
 from tinyc.ops.movement import need_one_quant, normal_axis
@@ -54,5 +54,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_gather", lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis)),),
+    kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
 )

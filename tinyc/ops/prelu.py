@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Kernel, Struct, offered
 from tinyc.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
@@ -84,6 +84,6 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_prelu_s8", lower, when=(is_s8, few_loops), inplace=(0,)),),
+    kernels=(Kernel("tc_prelu_s8", offered(lower), when=(is_s8, few_loops), inplace=(0,)),),
     rowwise=elementwise,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Numerics, round_half_away
 from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 
@@ -91,8 +91,8 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_quantize_f32_s8", lower_quantize, when=(is_f32_to_s8,)),
-        Kernel("tc_quantize_f32_s16", lower_quantize, when=(is_f32_to_s16,)),
+        Kernel("tc_quantize_f32_s8", offered(lower_quantize), when=(is_f32_to_s8,)),
+        Kernel("tc_quantize_f32_s16", offered(lower_quantize), when=(is_f32_to_s16,)),
     ),
     rowwise=elementwise,
 )

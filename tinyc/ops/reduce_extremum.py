@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.mean import Mean, adjacent, over_channels, reduced_axes, split
 from tinyc.ops.mean import infer as infer_mean
@@ -67,6 +67,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_reduce_extremum_s8", lower, when=(is_s8, adjacent), cost=cost),),
+    kernels=(Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(is_s8, adjacent)),),
     rowwise=over_channels,
 )

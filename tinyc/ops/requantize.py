@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Kept, Op, Site, Type, elementwise
 from tinyc.ops.tables import (
@@ -143,9 +143,9 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_flip_s8", lower_flip, when=(is_flip,), inplace=(0,), cost=cost_flip),
+        Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
         TABLE_KERNEL,
-        Kernel("tc_requantize_wide", lower_wide, when=(is_wide,)),
+        Kernel("tc_requantize_wide", offered(lower_wide), when=(is_wide,)),
     ),
     rowwise=elementwise,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
 from tinyc.numerics import Numerics
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import need_one_quant
@@ -122,5 +122,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resize_bilinear_s8", lower_resize, when=(pool_is_s8,), cost=cost, row_forms=row_forms),),
+    kernels=(
+        Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(pool_is_s8,)),
+    ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 from tinyc.ops.windows import check_image, row_bytes
@@ -83,5 +83,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resize_nearest", lower_resize, cost=cost, row_forms=row_forms),),
+    kernels=(Kernel("tc_resize_nearest", offered(lower_resize, cost=cost, row_forms=row_forms)),),
 )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyc import fixedpoint
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import (
     Numerics,
     Rounding,
@@ -187,10 +187,10 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128),),
     kernels=(
-        Kernel("tc_softmax_s8", lower_fixed, when=(is_s8, is_fixed), inplace=(0,)),
-        Kernel("tc_softmax_f32_s8", lower_float, when=(is_s8, is_float), inplace=(0,)),
+        Kernel("tc_softmax_s8", offered(lower_fixed), when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel("tc_softmax_f32_s8", offered(lower_float), when=(is_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
-        Kernel("tc_softmax_s8_s16", lower_fixed, when=(is_widened,)),
+        Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),
     ),
     rowwise=along_channels,
 )

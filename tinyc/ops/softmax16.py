@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ops.base import Site
 from tinyc.ops.tables import need_scale
@@ -99,4 +99,4 @@ def lower_wide(site: Site, p: WideSoftmax) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_softmax_s16_t", fields))
 
 
-KERNEL = Kernel("tc_softmax_s16", lower_wide, when=(is_s16,), scratch=_scratch, inplace=(0,))
+KERNEL = Kernel("tc_softmax_s16", offered(lower_wide, scratch=_scratch), when=(is_s16,), inplace=(0,))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Kernel, Struct
+from tinyc.kernels import Call, Kernel, Struct, offered
 from tinyc.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Observed, Op, Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
@@ -89,7 +89,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         NUMBER_KERNEL,
-        Kernel("tc_squared_difference_s8", lower, when=(is_s8, few_loops), inplace=(0, 1)),
+        Kernel("tc_squared_difference_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
     ),
     rowwise=elementwise,
 )

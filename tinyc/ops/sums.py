@@ -19,7 +19,7 @@ from tinyc.codegen import linear
 from tinyc.codegen.mve import linear as mve_linear
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Kernel, Struct
+from tinyc.kernels import Call, Const, Kernel, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Site
 from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
@@ -396,26 +396,34 @@ KERNELS = (
     NUMBER_KERNEL,
     Kernel(
         mve_linear.NAME,
-        lower_asm,
+        offered(
+            lower_asm,
+            cost=lambda site, p: mve_linear.cost(_form(p).shift, site.y().elements),
+            specialize=lambda site, p: mve_linear.specialize(_form(p).shift),
+        ),
         isa=frozenset({"mve"}),
         when=(is_s8, is_plain, leaves_room),
         inplace=(0, 1),
-        specialize=lambda site, p: mve_linear.specialize(_form(p).shift),
-        cost=lambda site, p: mve_linear.cost(_form(p).shift, site.y().elements),
+        written=True,
     ),
     Kernel(
         linear.NAME,
-        lower_asm,
+        offered(
+            lower_asm,
+            cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements),
+            specialize=lambda site, p: linear.specialize(_form(p).shift),
+        ),
         isa=frozenset({"dsp"}),
         when=(is_s8, is_plain, has_short_factors),
         inplace=(0, 1),
-        specialize=lambda site, p: linear.specialize(_form(p).shift),
-        cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements),
+        written=True,
     ),
-    Kernel("tc_add_linear_s8_dsp", lower_plain, isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)),
-    Kernel("tc_add_linear_s8", lower_linear, when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
-    Kernel("tc_add_s8", lower_rescaled, when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
-    Kernel("tc_add_s16", lower_rescaled, when=(is_wide_rescaled, few_loops), inplace=(0, 1)),
-    Kernel("tc_add_even_s16", lower_even_wide, when=(is_wide_even, few_loops), inplace=(0, 1)),
-    Kernel("tc_add_even_s8", lower_even, when=(is_s8, few_loops, is_even), inplace=(0, 1)),
+    Kernel(
+        "tc_add_linear_s8_dsp", offered(lower_plain), isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)
+    ),
+    Kernel("tc_add_linear_s8", offered(lower_linear), when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
+    Kernel("tc_add_s8", offered(lower_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
+    Kernel("tc_add_s16", offered(lower_rescaled), when=(is_wide_rescaled, few_loops), inplace=(0, 1)),
+    Kernel("tc_add_even_s16", offered(lower_even_wide), when=(is_wide_even, few_loops), inplace=(0, 1)),
+    Kernel("tc_add_even_s8", offered(lower_even), when=(is_s8, few_loops, is_even), inplace=(0, 1)),
 )

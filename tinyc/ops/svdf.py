@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ops.base import Act, Bias, Kept, Observed, Op, SameAs, Site, Type
 from tinyc.ops.dsp import narrow_weights, pack, pad_taps
@@ -243,14 +243,12 @@ OP = Op(
     kernels=(
         Kernel(
             "tc_svdf_s8_dsp",
-            lower_dsp,
+            offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),
             isa=frozenset({"dsp"}),
             when=(has_wide_state, fits_dots),
-            scratch=scratch_dsp,
-            cost=cost_dsp,
         ),
-        Kernel("tc_svdf_s8", lower, when=(has_wide_state,), cost=cost),
-        Kernel("tc_svdf_s8_s8", lower, when=(has_byte_state,), cost=cost),
+        Kernel("tc_svdf_s8", offered(lower, cost=cost), when=(has_wide_state,)),
+        Kernel("tc_svdf_s8_s8", offered(lower, cost=cost), when=(has_byte_state,)),
     ),
     macs=macs,
     updates=((1, 4),),

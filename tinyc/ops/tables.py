@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out
+from tinyc.kernels import Call, Const, In, Kernel, Out, offered
 from tinyc.numerics import Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ops.base import Site, Type
 
@@ -48,7 +48,7 @@ def lower_table(site: Site, p: Table) -> Call:
     return Call((Const(p.lut, "[256] by the input's unsigned byte", "lut"), In(0), Out(), site.x(0).elements))
 
 
-TABLE_KERNEL = Kernel("tc_lut_s8", lower_table, when=(is_byte_to_byte,), inplace=(0,))
+TABLE_KERNEL = Kernel("tc_lut_s8", offered(lower_table), when=(is_byte_to_byte,), inplace=(0,))
 
 
 def same_type(attrs: object, x: Value) -> list[Type]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
 from tinyc.ops.base import Observed, Op, SameAs, Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 
@@ -143,5 +143,5 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_transpose", lower_transpose, when=(few_loops,), cost=cost, row_forms=row_forms),),
+    kernels=(Kernel("tc_transpose", offered(lower_transpose, cost=cost, row_forms=row_forms), when=(few_loops,)),),
 )

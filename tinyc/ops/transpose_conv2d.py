@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
 from tinyc.ops.base import Act, Bias, Observed, Op, Pair, Site, Type
 from tinyc.ops.wide import WideParams, is_s16, scaling_fields, wide_params
 from tinyc.ops.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
@@ -143,8 +143,8 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_transpose_conv2d_s8", lower, when=(is_s8,), cost=cost, row_forms=row_forms),
-        Kernel("tc_transpose_conv2d_s16", lower, when=(is_s16,)),
+        Kernel("tc_transpose_conv2d_s8", offered(lower, cost=cost, row_forms=row_forms), when=(is_s8,)),
+        Kernel("tc_transpose_conv2d_s16", offered(lower), when=(is_s16,)),
     ),
     macs=macs,
 )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.numerics import Numerics, Rounding, quantize_multipliers, requantize
 from tinyc.ops.base import Padding, Pair, Site
 from tinyc.ops.windows import ConvParams
@@ -207,10 +207,10 @@ def cost(site: Site, p: WideParams) -> Cost:
 
 
 IMAGE_KERNELS = (
-    Kernel("tc_conv2d_s16", lower_image, when=(is_s16,), cost=cost),
-    Kernel("tc_conv2d_s8_w16", lower_image, when=(has_wide_weights,)),
+    Kernel("tc_conv2d_s16", offered(lower_image, cost=cost), when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_image), when=(has_wide_weights,)),
 )
 MATRIX_KERNELS = (
-    Kernel("tc_conv2d_s16", lower_matrix, when=(is_s16,), cost=cost),
-    Kernel("tc_conv2d_s8_w16", lower_matrix, when=(has_wide_weights,)),
+    Kernel("tc_conv2d_s16", offered(lower_matrix, cost=cost), when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_matrix), when=(has_wide_weights,)),
 )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Rows, Struct
+from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered
 from tinyc.limits import check_shape
 from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
 from tinyc.ops.base import Act, Padding, Pair, Site, Type
 
 Int64s = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 class Sliding(Protocol):
@@ -110,6 +111,14 @@ class ConvParams:
     y_min: int
     y_max: int
     rounding: Rounding
+    _found: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def once(self, work_out: Callable[[ConvParams], T]) -> T:
+        """work_out(self): for the first kernel of the layer that asks; all others get what it found."""
+        if work_out not in self._found:
+            self._found[work_out] = work_out(self)
+        found: T = self._found[work_out]
+        return found
 
     def finish(self, acc: Array) -> Array:
         """int8 outputs of accumulators whose last axis is the output channel."""
@@ -342,7 +351,7 @@ def lower_pool_s16(site: Site, p: PoolParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_pool2d_s16_t", fields))
 
 
-POOL_S16 = Kernel("tc_pool2d_s16", lower_pool_s16, when=(pool_is_s16,))
+POOL_S16 = Kernel("tc_pool2d_s16", offered(lower_pool_s16), when=(pool_is_s16,))
 
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:

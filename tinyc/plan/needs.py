@@ -55,7 +55,7 @@ class Needs:
         if node not in self._task:
             return True
         task = self._task[node]
-        scratch = round_up(choice.scratch_bytes, self._problem.align)
+        scratch = round_up(choice.offer.scratch_bytes, self._problem.align)
         apart = self._before[node][0] + self._costs.made[task] + scratch
         return apart <= limit or self.of(node, choice) <= limit
 

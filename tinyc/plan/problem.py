@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Shape
-from tinyc.kernels import Call, In, Kernel, Rows
+from tinyc.kernels import Call, In, Kernel, Offer, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Cut, Moves, Part, moves_of
 from tinyc.plan.states import lasting, views_of
@@ -32,13 +32,9 @@ class Choice(Protocol):
     """What the planner reads of a kernel choice (`select` makes them)."""
 
     @property
-    def site(self) -> Any: ...
-    @property
-    def params(self) -> Any: ...
-    @property
     def kernel(self) -> Kernel: ...
     @property
-    def scratch_bytes(self) -> int: ...
+    def offer(self) -> Offer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,7 @@ def task_of(graph: Graph, node: Node, choice: Choice, moves: Moves, slide: bool,
     parts |= {cuts[name].of for name in node.inputs if name in cuts}
     arena = [name for name in tensors if name and name not in graph.consts and name not in kept]
     own = kept.isdisjoint((*tensors, *node.outputs))  # reads and writes nothing but buffers of this plan
-    call = choice.kernel.lower(choice.site, choice.params) if slide and own else None
+    call = choice.offer.call() if slide and own else None
     rows = (call.flow or call.rows) if call is not None else None
     row_input = _row_input(graph, node, call, rows, moves.views)
     row_input = "" if row_input in parts or not cuts.keys().isdisjoint(node.inputs) else row_input
@@ -222,7 +218,7 @@ def task_of(graph: Graph, node: Node, choice: Choice, moves: Moves, slide: bool,
         reads=tuple(dict.fromkeys(arena)),
         writes=tuple(name for name in node.outputs if name not in kept),
         inplace=tuple(name for name in inplace if name not in parts and not _shares(name, arena, moves)),
-        scratch_bytes=choice.scratch_bytes,
+        scratch_bytes=choice.offer.scratch_bytes,
         rows=rows if row_input else None,
         row_input=row_input,
         forward=call is not None and call.flow is not None,

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node, Shape
-from tinyc.kernels import Call, Cost, In, RowForm, Rows
+from tinyc.kernels import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.ops import all_ops
 from tinyc.ops.base import Site
-from tinyc.select import Choice, estimate
+from tinyc.select import Choice, cost_of
 from tinyc.stream.problem import Form, Layer, Problem, Tensor, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
@@ -197,14 +197,13 @@ def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
 
 def row_forms(choice: Choice) -> Iterator[RowForm]:
     """Every way in which the chosen kernel makes the rows of its node one at a time."""
-    kernel, site, params = choice.kernel, choice.site, choice.params
-    if kernel.row_forms is not None:
-        yield from kernel.row_forms(site, params)
+    site, offer = choice.site, choice.offer
+    yield from offer.row_forms()
     if height_of(site.y().shape) == 1 and all(height_of(site.x(i).shape) == 1 for i in _moving(site)):
         return
-    call = kernel.lower(site, params)
+    call = offer.call()
     if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
-        special = kernel.specialize(site, params) if kernel.specialize else None
+        special = offer.special() if offer.special else None
         inplace = (0,) if call.rows.buffered else ()
         yield RowForm(call, choice.scratch_bytes, choice.cost, special, inplace)
     elif all_ops()[site.node.op].rowwise(site):
@@ -226,15 +225,17 @@ def _walks_image(site: Site, call: Call) -> bool:
 
 def _one_row(choice: Choice) -> Iterator[RowForm]:
     """The kernel on an image of one row, where it takes that."""
-    kernel, params = choice.kernel, choice.params
+    kernel = choice.kernel
     height = height_of(choice.site.y().shape)
     site = one_row_site(choice.site)
     if site is None or not all(test(site) for test in kernel.when):
         return
-    call, scratch = kernel.lower(site, params), kernel.scratch(site, params)
+    offer = kernel.offer(site, choice.params)
+    if isinstance(offer, Refused):
+        return
+    call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(kernel, offer, site)
     if call.rows is not None and (call.rows.in_h, call.rows.out_h, call.rows.k_h) != (1, 1, 1):
         return
-    cost = kernel.cost(site, params) if kernel.cost else estimate(all_ops()[site.node.op], kernel, site, scratch)
     x, y = site.x(_moving(site)[0]), site.y()
     flow = call.flow
     buffered = flow is not None and flow.buffered and flow.in_row_bytes == flow.out_row_bytes
@@ -242,7 +243,7 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
         call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
         cost=Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
-        special=kernel.specialize(site, params) if kernel.specialize else None,
+        special=offer.special() if offer.special else None,
         inplace=(0,) if buffered else kernel.inplace,
         direct=call.rows is None,
     )

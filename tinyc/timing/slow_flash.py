@@ -7,38 +7,28 @@ instructions holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from tinyc.board_parts import FlashTiming
-from tinyc.kernels import Cost, Fetches, Kernel, RowForm
-
-if TYPE_CHECKING:
-    from tinyc.ops.base import Site
+from tinyc.kernels import Cost, Fetches, Kernel, Offer, Once, RowForm
 
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
 _BYTES_PER_CYCLE = 3  # of code that a core runs while the next word is fetched ahead
 
 
-def slowed(kernel: Kernel, timing: FlashTiming) -> Kernel:
-    """The kernel with what it waits for the board's flash in its costs, those of its row forms included."""
-    cost, forms = kernel.cost, kernel.row_forms
-    if cost is None:
-        return kernel
+def slowed(kernel: Kernel, offer: Offer, timing: FlashTiming) -> Offer:
+    """The offer with what the kernel waits for the board's flash in its costs, those of its row forms included."""
+    whole = offer.cost
+    if whole is None:
+        return offer
 
-    def with_waits(site: Site, params: Any, base: Callable[[Site, Any], Cost] = cost) -> Cost:
-        plain = base(site, params)
-        return _waiting(plain, _fetches(kernel, plain, plain), timing)
+    def waiting(cost: Cost) -> Cost:
+        return replace(cost, cycles=cost.cycles + waits(_fetches(kernel, cost, whole), timing))
 
-    def forms_with_waits(site: Site, params: Any) -> tuple[RowForm, ...]:
-        whole = cost(site, params)
-        found = forms(site, params) if forms is not None else ()
-        return tuple(
-            replace(form, cost=_waiting(form.cost, _fetches(kernel, form.cost, whole), timing)) for form in found
-        )
+    def forms() -> tuple[RowForm, ...]:
+        return tuple(replace(form, cost=waiting(form.cost)) for form in offer.row_forms())
 
-    return replace(kernel, cost=with_waits, row_forms=forms_with_waits if forms is not None else None)
+    return replace(offer, cost=waiting(whole), row_forms=Once(forms))
 
 
 def waits(fetches: Fetches, timing: FlashTiming) -> int:
@@ -50,15 +40,11 @@ def waits(fetches: Fetches, timing: FlashTiming) -> int:
     return (fetches.data_bytes * timing.wait_states + code * next_wait) // timing.word_bytes
 
 
-def _waiting(cost: Cost, fetches: Fetches, timing: FlashTiming) -> Cost:
-    return replace(cost, cycles=cost.cycles + waits(fetches, timing))
-
-
 def _fetches(kernel: Kernel, cost: Cost, whole: Cost) -> Fetches:
     """What the cost says. Else constants are read as for the whole layer, or once; a function written for a layer is
     straight code, any other a short loop."""
     if cost.fetches is not None:
         return cost.fetches
     data = whole.fetches.data_bytes if whole.fetches is not None else cost.flash_bytes
-    straight = kernel.specialize is not None
+    straight = kernel.written
     return Fetches(data, ((_INSTRUCTION_BYTES * cost.instructions, 1),) if straight else ())

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from tinyc.codegen.depthwise.plane_layer import Layer, row_words
 from tinyc.codegen.depthwise.planes import function_text
 from tinyc.codegen.finish import FOURS, Finish, Way
-from tinyc.codegen.stream import Fit, Matrix, raised, wide
+from tinyc.codegen.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
 from tinyc.codegen.thumb import Work, inner_loop_bytes
-from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special
+from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_asm"
 
@@ -47,13 +47,17 @@ class Plan:
 Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
 
 
-def plan(site: Site, p: ConvParams, choices: Choices) -> Plan:
-    """The function that takes the least time. ValueError where `_takes` would have said no."""
-    matrix = _matrix(p)
-    finish = fit_of(site)(matrix)
+def plan(site: Site, p: ConvParams, choices: Choices) -> Plan | None:
+    """The function that takes the least time; None where none fits or no requantization is proved."""
+    if not takes(site):
+        return None
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(fit_of(site))
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.way)) if _fits(layer)}
+    if not written:
+        return None
     best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
     return Plan(best, finish, matrix, *written[best])
 
@@ -66,10 +70,6 @@ def _written(layer: Layer) -> tuple[str, Work]:
 def fit_of(site: Site) -> Fit:
     """How weights lie in registers: int8 ones with a scale of their own for each channel, int4 ones on top."""
     return raised if site.x(1).dtype == "s4" else wide
-
-
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(-1, p.w.shape[2]).T)
 
 
 def fast(layer: Layer) -> Iterator[Layer]:
@@ -177,50 +177,15 @@ def _fits(layer: Layer) -> bool:
     )
 
 
-def _takes(site: Site, choices: Choices) -> bool:
+def takes(site: Site) -> bool:
+    """constant weights, 4 channels or more, one output per input channel, no dilation"""
     if not site.is_const(1) or site.x(1).shape[2] != site.x(0).shape[3] or site.attrs.dilation != (1, 1):
         return False
-    if site.x(1).shape[2] < _LEAST_CHANNELS:
-        return False
-    p = conv_params(site, 2)
-    finish = fit_of(site)(_matrix(p))
-    return finish is not None and any(_fits(layer) for layer in choices(_layer(site, p, finish.way)))
+    return site.x(1).shape[2] >= _LEAST_CHANNELS
 
 
-def takes_image(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
-    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
-    return _takes(site, fast)
-
-
-def takes_lean(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
-    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
-    return _takes(site, lean)
-
-
-def takes_banded(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
-    most 240 places, less padding than taps, and a requantization that is proved for int16 weights"""
-    return _takes(site, banded)
-
-
-def takes_paired(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, stride 1 or 2 along rows (or columns) of at
-    most 240 places, less padding than taps, planes of two channels in 2 KiB, and a requantization that is proved for
-    int16 weights"""
-    return _takes(site, paired)
-
-
-def takes_rows(site: Site) -> bool:
-    """4 channels or more, one output per input channel, no dilation, column stride 1 or 2, at most 240 columns,
-    less padding than taps, and a requantization that is proved for int16 weights"""
-    return _takes(site, by_rows)
-
-
-def specialize(site: Site, p: ConvParams, choices: Choices) -> Special:
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
-    work = plan(site, p, choices)
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
     kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
@@ -229,9 +194,8 @@ def specialize(site: Site, p: ConvParams, choices: Choices) -> Special:
     return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
 
 
-def lower(site: Site, p: ConvParams, choices: Choices) -> Call:
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, or for an output row."""
-    work = plan(site, p, choices)
     words = Const(_stream(work, p.x_zero), "stream of tc_depthwise_planes.h", "stream")
     rows = None
     if work.layer.by_rows:
@@ -267,9 +231,8 @@ def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray((padded.reshape(len(words), -1, 4) >> (4 * np.arange(4))).sum(axis=2))
 
 
-def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
-    work = plan(site, p, choices)
     calls = site.y().shape[1] if work.layer.by_rows else 1
     words = 1 + work.layer.channels * work.layer.channel_words
     code = 4 * work.text.count("\\n")
@@ -278,28 +241,20 @@ def cost(site: Site, p: ConvParams, choices: Choices) -> Cost:
     return Cost(whole.instructions, 4 * words + code, work.layer.scratch_bytes, whole.cycles, fetches)
 
 
-def scratch(site: Site, p: ConvParams, choices: Choices) -> int:
-    """Bytes of the planes."""
-    return plan(site, p, choices).layer.scratch_bytes
-
-
+_ASKS = (
+    "stride 1 or 2 along rows (or columns) of at most 240 places, less padding than taps, planes that fit, and "
+    "a requantization that is proved"
+)
 KERNELS = tuple(
     Kernel(
         f"{NAME}{suffix}",
-        partial(lower, choices=choices),
+        planned(partial(plan, choices=choices), _ASKS, call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
         when=(is_s8, takes),
-        scratch=partial(scratch, choices=choices),
+        asks=_ASKS,
         inplace=() if choices is by_rows else (0,),
         shrinks=choices is not by_rows,
-        specialize=partial(specialize, choices=choices),
-        cost=partial(cost, choices=choices),
+        written=True,
     )
-    for suffix, choices, takes in (
-        ("", fast, takes_image),
-        ("_lean", lean, takes_lean),
-        ("_rows", by_rows, takes_rows),
-        ("_bands", banded, takes_banded),
-        ("_pairs", paired, takes_paired),
-    )
+    for suffix, choices in (("", fast), ("_lean", lean), ("_rows", by_rows), ("_bands", banded), ("_pairs", paired))
 )

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.finish import GROUP, Finish, Way
-from tinyc.codegen.stream import Matrix, wide
+from tinyc.codegen.stream import PROVED, Matrix, depthwise_matrix_of, wide
 from tinyc.codegen.thumb import Asm, Work, inner_loop_bytes, naked_function
-from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Special
+from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
 
@@ -280,10 +280,6 @@ class Plan:
     executed: Work
 
 
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(-1, p.w.shape[2]).T)
-
-
 def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
     k_h, k_w, out_c = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
@@ -303,13 +299,18 @@ def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
     )
 
 
-def plan(site: Site, p: ConvParams) -> Plan:
-    """The function that runs the layer. ValueError where `takes` would have said no."""
-    matrix = _matrix(p)
-    finish = wide(matrix)
+def plan(site: Site, p: ConvParams) -> Plan | None:
+    """The function that runs the layer; None where no requantization is proved or offsets do not reach."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     layer = _layer(site, p, finish.way)
+    first, last = layer.edges
+    edges = -(-layer.out_w // 2) - (last - first)
+    reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
+    if edges > _MOST_EDGES or reach > _REACH or layer.out_c + 3 > _REACH:
+        return None
     writer = _Writer(layer)
     writer.write()
     return Plan(layer, finish, matrix, _text(layer, writer.asm), writer.executed)
@@ -347,18 +348,16 @@ static void @({", ".join(_PARAMETERS)})
 _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stride", "dilation", "pad_left", "x_zero"),)
 
 
-def specialize(site: Site, p: ConvParams) -> Special:
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
-    work = plan(site, p)
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
     name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_depthwise_direct.h",))
 
 
-def lower(site: Site, p: ConvParams) -> Call:
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
     """A call for each output row."""
-    work = plan(site, p)
     words = Const(_stream(work), "stream of tc_depthwise_direct.h", "stream")
     return Call((words, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero))
 
@@ -378,9 +377,8 @@ def _stream(work: Plan) -> npt.NDArray[np.int32]:
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
-    work = plan(site, p)
     whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
     words = work.layer.groups * work.layer.group_words
     code = 4 * work.text.count("\\n")
@@ -391,35 +389,25 @@ def cost(site: Site, p: ConvParams) -> Cost:
 
 
 def takes(site: Site) -> bool:
-    """4 output channels or more, as many as input channels or twice or four times as many (any multiple of 4 of one
-    input channel), rows of 2 places or more of which few windows leave them, at most 100 taps, and a requantization
-    that is proved for int16 weights"""
+    """constant weights, 4 output channels or more, as many as input channels or twice or four times as many (any
+    multiple of 4 of one input channel), rows of 2 places or more, at most 100 taps"""
     if not site.is_const(1):
         return False
     k_h, k_w, out_c = site.x(1).shape
     in_c = site.x(0).shape[3]
     times = out_c // in_c
     known = times in (1, 2, GROUP) or (in_c == 1 and times % GROUP == 0)
-    if out_c < GROUP or not known or k_h * k_w > _MOST_TAPS or site.y().shape[2] < 2:
-        return False
-    p = conv_params(site, 2)
-    finish = wide(_matrix(p))
-    if finish is None:
-        return False
-    layer = _layer(site, p, finish.way)
-    first, last = layer.edges
-    edges = -(-layer.out_w // 2) - (last - first)
-    reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * in_c
-    return edges <= _MOST_EDGES and reach <= _REACH and out_c + 3 <= _REACH
+    return out_c >= GROUP and known and k_h * k_w <= _MOST_TAPS and site.y().shape[2] >= 2
 
 
+_ASKS = f"rows that few windows leave, and {PROVED[wide]}"
 KERNELS = (
     Kernel(
         NAME,
-        lower,
+        planned(plan, _ASKS, call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
         when=(is_s8, takes),
-        specialize=specialize,
-        cost=cost,
+        asks=_ASKS,
+        written=True,
     ),
 )

@@ -17,14 +17,14 @@ from tinyc.codegen.fast.bilinear import F4, ROW, THIN
 from tinyc.codegen.fast.products import products_function
 from tinyc.codegen.fast.text import array, either, initializer, named, products_twin
 from tinyc.codegen.fast.thin_code import MOST_CHANNELS, TWOS, ThinTiles, columns_function, factors_function
-from tinyc.codegen.fast.winograd import as_words, constants_of, proved_finish, start_values, weight_factors
+from tinyc.codegen.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
 from tinyc.codegen.finish import GROUP, Finish
 from tinyc.codegen.requantize import Int64s
-from tinyc.codegen.stream import Matrix
+from tinyc.codegen.stream import Matrix, matrix_of
 from tinyc.codegen.thumb import Work
-from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special
+from tinyc.kernels import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, conv_params, is_s8_or_w4
+from tinyc.ops.windows import ConvParams, is_s8_or_w4
 
 _NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel
 _WIDE = 2 * F4.m  # output columns of two tiles
@@ -47,12 +47,12 @@ class Plan:
     products: Work
 
 
-def plan(p: ConvParams) -> Plan:
-    """The functions that run the layer. ValueError where `takes` would have said no."""
-    matrix = Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-    found = proved_finish(matrix, _NESTED)
+def plan(site: Site, p: ConvParams) -> Plan | None:
+    """The functions that run the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    found = matrix.once(proved_finish, _NESTED)
     if found is None:
-        raise ValueError("no requantization is proved")
+        return None
     finish, divided = found
     tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.way, divided, inline=True)
     return Plan(tiles, finish, matrix, *_functions(tiles))
@@ -151,16 +151,14 @@ def _stream(work: Plan, factors: Int64s, pair: tuple[int, int], alone: int) -> n
 # ---- the kernel ----
 
 
-def specialize(site: Site, p: ConvParams) -> Special:
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
-    work = plan(p)
     text = _layer_text(site, p, work)
     return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))
 
 
-def lower(site: Site, p: ConvParams) -> Call:
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, which goes through it from left to right in strips of full height."""
-    work = plan(p)
     first, second = _streams(p, work)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
     args = (
@@ -173,16 +171,14 @@ def lower(site: Site, p: ConvParams) -> Call:
     return Call(args)
 
 
-def scratch(site: Site, p: ConvParams) -> int:
-    """Strip and words of a pair of rows, factors of two output rows, outputs where tiles leave the image."""
-    tiles = plan(p).tiles
+def scratch(tiles: ThinTiles, site: Site) -> int:
+    """Bytes of strip and words of a pair of rows, factors of two output rows, outputs where tiles leave the image."""
     words = tiles.strip_words + tiles.fresh_words + 2 * tiles.factor_words
     return 4 * words + (_WIDE * tiles.out_c if site.y().shape[2] % _WIDE else 0)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
-    work = plan(p)
     _, out_h, out_w, _ = site.y().shape
     across, pairs = -(-out_w // _WIDE), 1 - (-out_h // 2)
     around, column = work.columns
@@ -192,31 +188,28 @@ def cost(site: Site, p: ConvParams) -> Cost:
     code = 4 * work.text.partition("#else")[0].count("\\n")
     flash = 2 * data + code
     fetches = Fetches.around(across * out_h * data, code, whole.instructions)
-    return Cost(whole.instructions, flash, scratch(site, p), whole.cycles, fetches)
+    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)
 
 
 def takes(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, up to 4 input channels, output channels in fours up to 584, and
-    factors of products that are proved to fit"""
+    """3x3 weights, stride 1, no dilation, one group, up to 4 input channels, output channels in fours up to 584"""
     if not site.is_const(1):
         return False
     a, (out_c, k_h, k_w, in_c) = site.attrs, site.x(1).shape
     square = (k_h, k_w) == (3, 3) and a.stride == (1, 1) and a.dilation == (1, 1)
-    if not square or a.groups != 1 or out_c % GROUP or in_c > MOST_CHANNELS or (_WIDE - 1) * out_c + 3 > _STORE_REACH:
+    if not square or a.groups != 1 or out_c % GROUP or in_c > MOST_CHANNELS:
         return False
-    p = conv_params(site, 0)
-    return proved_finish(Matrix.of(p, p.w.reshape(out_c, -1)), _NESTED) is not None
+    return bool((_WIDE - 1) * out_c + 3 <= _STORE_REACH)
 
 
 _NAME = "tc_conv2d_3x3_s8_thin_asm"
 KERNELS = (
     Kernel(
         _NAME,
-        lower,
+        planned(plan, ASKS[False], call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
         when=(is_s8_or_w4, takes),
-        scratch=scratch,
-        specialize=specialize,
-        cost=cost,
+        asks=ASKS[False],
+        written=True,
     ),
 )

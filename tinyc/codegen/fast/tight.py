@@ -12,12 +12,12 @@ from functools import lru_cache, partial
 
 from tinyc.codegen.fast import winograd
 from tinyc.codegen.fast.bilinear import F2, Form
-from tinyc.codegen.fast.text import layer_text, named, parts_of
+from tinyc.codegen.fast.text import layer_text, parts_of
 from tinyc.codegen.fast.tiles import Tiles
 from tinyc.codegen.fast.transforms import horizontal_function, vertical_function
 from tinyc.codegen.finish import GROUP
 from tinyc.codegen.thumb import Work
-from tinyc.kernels import Call, Cost, Kernel, Special
+from tinyc.kernels import Call, Cost, Kernel, Special, planned
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, is_s8
 
@@ -31,9 +31,11 @@ def _inline(form: Form, in_c: int) -> bool:
     return in_c <= winograd.INLINE_CHANNELS[form.name]
 
 
-def plan(site: Site, p: ConvParams, form: Form) -> winograd.Plan:
+def plan(site: Site, p: ConvParams, form: Form) -> winograd.Plan | None:
     """As `winograd.plan`, with the functions of the inputs of four channels."""
     work = winograd.plan(site, p, form, _inline(form, p.w.shape[3]))
+    if work is None:
+        return None
     parts, vertical, horizontal = _inputs(work.tiles, tuple(work.order))
     text = layer_text(site, p, work.tiles, winograd.products_text(work.tiles), work.order, "tc_tight_run")
     text = text.replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
@@ -51,65 +53,57 @@ def _inputs(
     return parts_of(tiles, vertical, horizontal, list(order), _STEPS), (around, column), horizontal_count
 
 
-def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+def special(work: winograd.Plan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
-    work = plan(site, p, form)
-    special = named(f"{NAMES[form.name]}_i{work.tiles.in_c}_o{work.tiles.out_c}", work.text, work.parts)
-    return replace(special, includes=("tc_tight.h",))
+    return replace(winograd.special(work, NAMES[work.tiles.form.name]), includes=("tc_tight.h",))
 
 
-def lower(site: Site, p: ConvParams, form: Form) -> Call:
+def call(work: winograd.Plan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image. Right of its outputs, what a pair of tiles has read is read again by the next."""
-    call = winograd.lower(site, p, form, _inline(form, p.w.shape[3]))
-    assert call.flow is not None
-    assert call.flow.across is not None
-    across = call.flow.across
-    return replace(call, flow=replace(call.flow, across=replace(across, ahead=across.columns)))
+    whole = winograd.call(work, site, p)
+    assert whole.flow is not None
+    assert whole.flow.across is not None
+    across = whole.flow.across
+    return replace(whole, flow=replace(whole.flow, across=replace(across, ahead=across.columns)))
 
 
-def scratch(site: Site, p: ConvParams, form: Form) -> int:
-    """Factors, columns that are kept, and a pair of tiles where tiles leave the image."""
-    tiles = winograd.plan(site, p, form, _inline(form, p.w.shape[3])).tiles
-    kept: int = form.n * p.attrs.pad.left * tiles.in_c
-    return winograd.scratch(site, p, form, tiles.inline) - 4 * tiles.strip_words + kept
+def scratch(tiles: Tiles, site: Site, p: ConvParams) -> int:
+    """Bytes of factors, columns that are kept, and a pair of tiles where tiles leave the image."""
+    kept: int = tiles.form.n * p.attrs.pad.left * tiles.in_c
+    return winograd.scratch(tiles, site) - 4 * tiles.strip_words + kept
 
 
-def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+def cost(work: winograd.Plan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
-    work = plan(site, p, form)
-    whole = winograd.cost(site, p, form, work.tiles.inline)
+    tiles, plain = work.tiles, winograd.plan(site, p, work.tiles.form, work.tiles.inline)
+    assert plain is not None
+    whole = winograd.cost(plain, site, p)
     _, out_h, out_w, _ = site.y().shape
-    pairs = -(-out_h // form.m) * -(-out_w // (2 * form.across.m))
+    pairs = -(-out_h // tiles.form.m) * -(-out_w // (2 * tiles.form.across.m))
     around, column = work.vertical
-    quads = work.tiles.quads * (around + work.tiles.columns * column + work.horizontal + _CALL_COST)
+    quads = tiles.quads * (around + tiles.columns * column + work.horizontal + _CALL_COST)
     total = pairs * (quads + work.products + winograd.PAIR_COST)
-    return replace(whole, instructions=total.instructions, cycles=total.cycles, scratch_bytes=scratch(site, p, form))
-
-
-def _takes(site: Site, form: Form) -> bool:
-    products = form.products * form.across.products
-    in_c = site.x(1).shape[3]
-    if in_c % GROUP or products * in_c // GROUP > _MOST or site.attrs.pad.left > _MOST_PADDING:
-        return False
-    return winograd.TAKES[form.name](site)
+    scratch_bytes = scratch(tiles, site, p)
+    return replace(whole, instructions=total.instructions, cycles=total.cycles, scratch_bytes=scratch_bytes)
 
 
 def takes_f2(site: Site) -> bool:
     """input channels in fours up to 64, at most 2 columns of padding on the left, 3x3 weights, stride 1, no dilation,
-    one group, output channels in fours up to 1364, and factors of products that are proved to fit"""
-    return _takes(site, F2)
+    one group, output channels in fours up to 1364"""
+    in_c = site.x(1).shape[3]
+    if in_c % GROUP or F2.products * F2.across.products * in_c // GROUP > _MOST or site.attrs.pad.left > _MOST_PADDING:
+        return False
+    return winograd.takes_f2(site)
 
 
 NAMES = {"f2": "tc_conv2d_3x3_s8_tight2_asm"}
-KERNELS = tuple(
+KERNELS = (
     Kernel(
-        NAMES[form.name],
-        partial(lower, form=form),
+        NAMES["f2"],
+        planned(partial(plan, form=F2), winograd.ASKS[False], call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
-        when=(is_s8, takes),
-        scratch=partial(scratch, form=form),
-        specialize=partial(specialize, form=form),
-        cost=partial(cost, form=form),
-    )
-    for form, takes in ((F2, takes_f2),)
+        when=(is_s8, takes_f2),
+        asks=winograd.ASKS[False],
+        written=True,
+    ),
 )

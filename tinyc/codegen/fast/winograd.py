@@ -9,7 +9,7 @@ weights do but for 4x4 outputs, two channels may lie over each other: half of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +22,19 @@ from tinyc.codegen.fast.tiles import Tiles
 from tinyc.codegen.fast.transforms import horizontal_function, vertical_function
 from tinyc.codegen.finish import GROUP, Finish, Way, finish_drops, finish_packed, finish_wide
 from tinyc.codegen.requantize import Int64s, Steps
-from tinyc.codegen.stream import Matrix
+from tinyc.codegen.stream import Matrix, matrix_of
 from tinyc.codegen.thumb import Work
 from tinyc.ir.graph import Array
-from tinyc.kernels import Across, Call, Condition, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special
+from tinyc.kernels import Across, Call, Condition, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8_or_w4, row_geometry
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
 INLINE_CHANNELS = {"f2": 16, "s2": 32, "s24": 32, "f4": 32}  # of input, most for the longer code of `product_code.py`
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """How a conv2d is made: its functions' text, the instructions of each call, the proof, the factors of weights.
 
@@ -52,13 +52,23 @@ class Plan:
     horizontal: Work
     products: Work
 
+    @cached_property
+    def stream(self) -> npt.NDArray[np.int32]:
+        """The words of `_stream`."""
+        return _stream(self)
 
-def plan(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Plan:
-    """The functions that run the layer. ValueError where `_takes` would have said no."""
-    matrix = _matrix(p)
-    found = proved_finish(matrix, form, packed)
+    @cached_property
+    def constants(self) -> npt.NDArray[np.int32]:
+        """The words of `constants_of`."""
+        return constants_of(self.tiles, self.finish)
+
+
+def plan(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Plan | None:
+    """The functions that run the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    found = matrix.once(proved_finish, form, packed)
     if found is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     finish, divided = found
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way, divided, inline)
     fast, parts, counts, order = _functions(tiles)
@@ -85,10 +95,6 @@ def _functions(tiles: Tiles) -> tuple[str, tuple[Special, Special], _Counts, lis
     return products, parts, ((around, column), horizontal_count, products_count), order
 
 
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-
-
 def weight_factors(w: Array, form: Form) -> Int64s:
     """The weights' side of every product, int64[O, P, P, C]; w [O, 3, 3, C]."""
     rows, columns = (np.array(one.weights, np.int64) for one in (form, form.across))
@@ -96,7 +102,6 @@ def weight_factors(w: Array, form: Form) -> Int64s:
     return factors
 
 
-@lru_cache(maxsize=512)
 def proved_finish(matrix: Matrix, form: Form, packed: bool = False) -> tuple[Finish, bool] | None:
     """The proved way from sums to int8, for sums raised least; and whether sums must be divided by the form's odd
     factor before. The multiplier divides them where that multiple of the accumulators fits. None if there is no way.
@@ -206,21 +211,19 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
 # ---- the kernel ----
 
 
-def specialize(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Special:
+def special(work: Plan, family: str) -> Special:
     """The functions of the layer."""
-    work = plan(site, p, form, inline, packed)
-    stem = f"{kernel_name(form, inline, packed)}_i{work.tiles.in_c}_o{work.tiles.out_c}"
-    return named(stem, work.text, work.parts)
+    return named(f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}", work.text, work.parts)
 
 
-def lower(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Call:
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image; output rows follow the input rows that they need."""
-    work = plan(site, p, form, inline, packed)
+    form = work.tiles.form
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
     args = (
-        Const(_stream(work), "stream of tc_tiles.h", "stream"),
-        Const(constants_of(work.tiles, work.finish), "constants of tc_tiles.h", "constants"),
+        Const(work.stream, "stream of tc_tiles.h", "stream"),
+        Const(work.constants, "constants of tc_tiles.h", "constants"),
         Const(row, "[in_w][in_c] of x_zero", "pad"),
         *(In(0), Out(), Scratch()),
     )
@@ -229,17 +232,17 @@ def lower(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = Fa
     return Call(args, flow=replace(rows, pad=None, out_rows=form.m, across=across))
 
 
-def scratch(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> int:
-    """Strip, factors, and a pair of tiles where tiles leave the image."""
-    tiles = plan(site, p, form, inline, packed).tiles
+def scratch(tiles: Tiles, site: Site) -> int:
+    """Bytes of strip, factors, and a pair of tiles where tiles leave the image."""
+    form = tiles.form
     _, out_h, out_w, out_c = site.y().shape
     ragged = out_h % form.m or out_w % (2 * form.across.m)
     return 4 * (tiles.strip_words + tiles.factor_words) + (2 * form.m * form.across.m * out_c if ragged else 0)
 
 
-def cost(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Cost:
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
-    work = plan(site, p, form, inline, packed)
+    form = work.tiles.form
     _, out_h, out_w, _ = site.y().shape
     down, across = -(-out_h // form.m), -(-out_w // (2 * form.across.m))
     around, column = work.vertical
@@ -247,16 +250,16 @@ def cost(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = Fal
     per_pair = work.horizontal + work.products + around + fresh * column + PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
     code = sum(text.count("\\n") for text in (work.text, *(part.text for part in work.parts)))
-    flash = _stream(work).nbytes + constants_of(work.tiles, work.finish).nbytes + 4 * code
+    flash = work.stream.nbytes + work.constants.nbytes + 4 * code
     whole = down * per_row
     fetches = _fetches(work, down * across, whole.instructions)
-    return Cost(whole.instructions, flash, scratch(site, p, form, inline, packed), whole.cycles, fetches)
+    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)
 
 
 def _fetches(work: Plan, pairs: int, executed: int) -> Fetches:
     """Each pair of tiles takes all weights, and all code but for the subroutine of a product, a loop of its steps."""
     tiles = work.tiles
-    data = pairs * (_stream(work).nbytes + constants_of(work.tiles, work.finish).nbytes)
+    data = pairs * (work.stream.nbytes + work.constants.nbytes)
     steps = 0 if tiles.inline else tiles.products * tiles.steps * tiles.groups * pairs
     products = tiles.products * tiles.groups * pairs
     each = step_instructions(tiles)
@@ -264,50 +267,33 @@ def _fetches(work: Plan, pairs: int, executed: int) -> Fetches:
     return Fetches(data, ((4 * (executed - steps * each), 1), looped))
 
 
-def _takes(site: Site, form: Form, packed: bool = False) -> bool:
+def takes(site: Site, form: Form) -> bool:
+    """Whether the form serves a layer of this shape."""
     if not site.is_const(1):
         return False
     a, (out_c, k_h, k_w, _) = site.attrs, site.x(1).shape
     square = (k_h, k_w) == (3, 3) and a.stride == (form.stride, form.stride) and a.dilation == (1, 1)
-    if not square or a.groups != 1 or out_c % GROUP or (2 * form.across.m - 1) * out_c + 3 > _STORE_REACH:
-        return False
-    return proved_finish(_matrix(conv_params(site, 0)), form, packed) is not None
+    return bool(square and a.groups == 1 and out_c % GROUP == 0 and (2 * form.across.m - 1) * out_c + 3 <= _STORE_REACH)
 
 
 def takes_f2(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 1364, and factors of
-    products that are proved to fit"""
-    return _takes(site, F2)
+    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 1364"""
+    return takes(site, F2)
 
 
 def takes_f4(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 584, and factors of
-    products that are proved to fit"""
-    return _takes(site, F4)
+    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 584"""
+    return takes(site, F4)
 
 
 def takes_s2(site: Site) -> bool:
-    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 1364, and factors of
-    products that are proved to fit"""
-    return _takes(site, S2)
+    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 1364"""
+    return takes(site, S2)
 
 
 def takes_s24(site: Site) -> bool:
-    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 584, and factors of
-    products that are proved to fit"""
-    return _takes(site, S24)
-
-
-def takes_f2_packed(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 1364, and factors of
-    products that are proved to fit, those of the weights in int8"""
-    return _takes(site, F2, packed=True)
-
-
-def takes_s2_packed(site: Site) -> bool:
-    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 1364, and factors of
-    products that are proved to fit, those of the weights in int8"""
-    return _takes(site, S2, packed=True)
+    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 584"""
+    return takes(site, S24)
 
 
 PAIR_COST = Work(70, 110)  # instructions of the loop over pairs of tiles, around its calls
@@ -318,9 +304,6 @@ NAMES = {
     "s2": "tc_conv2d_3x3s2_s8_tiles2_asm",
     "s24": "tc_conv2d_3x3s2_s8_tiles24_asm",
 }
-
-
-TAKES = {"f2": takes_f2}
 
 
 def kernel_name(form: Form, inline: bool, packed: bool = False) -> str:
@@ -336,23 +319,39 @@ def _inline(takes: Condition, most: int) -> Condition:
     return takes_inline
 
 
-KERNELS = tuple(
-    Kernel(
-        kernel_name(form, inline, packed),
-        partial(lower, form=form, inline=inline, packed=packed),
+ASKS = {
+    False: "factors of products that are proved to fit",
+    True: "factors of products that are proved to fit, those of the weights in int8",
+}
+
+
+def _kernel(form: Form, packed: bool, takes: Condition, inline: bool) -> Kernel:
+    name = kernel_name(form, inline, packed)
+    return Kernel(
+        name,
+        planned(
+            partial(plan, form=form, inline=inline, packed=packed),
+            ASKS[packed],
+            call=call,
+            cost=cost,
+            special=lambda work, site, p: special(work, name),
+        ),
         isa=frozenset({"dsp"}),
         when=(is_s8_or_w4, _inline(takes, INLINE_CHANNELS[form.name]) if inline else takes),
-        scratch=partial(scratch, form=form, inline=inline, packed=packed),
-        specialize=partial(specialize, form=form, inline=inline, packed=packed),
-        cost=partial(cost, form=form, inline=inline, packed=packed),
+        asks=ASKS[packed],
+        written=True,
     )
+
+
+KERNELS = tuple(
+    _kernel(form, packed, takes, inline)
     for form, packed, takes in (
         (F4, False, takes_f4),
         (F2, False, takes_f2),
         (S24, False, takes_s24),
         (S2, False, takes_s2),
-        (F2, True, takes_f2_packed),
-        (S2, True, takes_s2_packed),
+        (F2, True, takes_f2),
+        (S2, True, takes_s2),
     )
     for inline in (False, True)
 )

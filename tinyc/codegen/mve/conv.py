@@ -16,15 +16,15 @@ import numpy as np
 from tinyc.codegen.block import Block, block_function, block_twin
 from tinyc.codegen.mve.columns import Columns, columns_function, columns_twin
 from tinyc.codegen.mve.dot import LANES, Dot
-from tinyc.codegen.mve.finish import LaneFinish, lanes
+from tinyc.codegen.mve.finish import PROVED, LaneFinish, lanes
 from tinyc.codegen.mve.pixels import PARAMETERS, alone_function, can_read, pixels_function
-from tinyc.codegen.stream import Matrix
+from tinyc.codegen.stream import Matrix, matrix_of
 from tinyc.codegen.thumb import Work
 from tinyc.codegen.weighted.conv import POINT, row_pieces, walk
 from tinyc.codegen.weighted.layer import Piece
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, RowForm, Rows, Scratch, Special
+from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, RowForm, Rows, Scratch, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, Window, is_s8
 
 CONV = "tc_conv2d_s8_mve"
 FULLY_CONNECTED = "tc_fully_connected_s8_mve"
@@ -107,13 +107,11 @@ class Written:
         return 4 * self.text.count("\\n")
 
 
-def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[Plan, Written]:
-    """The function that runs the layer in the least time, with by_rows one output row per call. ValueError where
-    `takes` would have said no."""
+def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[Plan, Written] | None:
+    """The function that runs the layer in the least time, with by_rows one output row per call; None where no
+    requantization is proved."""
     found = [(one, _written(one)) for one in _plans(site, p, by_rows)]
-    if not found:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    return min(found, key=lambda one: _whole(*one).time // 2 + one[1].code_bytes)
+    return min(found, key=lambda one: _whole(*one).time // 2 + one[1].code_bytes, default=None)
 
 
 def _whole(work: Plan, written: Written) -> Work:
@@ -122,14 +120,10 @@ def _whole(work: Plan, written: Written) -> Work:
     return Work(all_calls.instructions // work.together, all_calls.cycles // work.together)
 
 
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-
-
 def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[Plan]:
     """Read where they lie or gathered; channels in eights or in fours."""
-    matrix = _matrix(p)
-    finish = lanes(matrix)
+    matrix = matrix_of(p)
+    finish = matrix.once(lanes)
     if finish is None:
         return
     out_c, in_c = p.w.shape[0], p.w.shape[-1]
@@ -291,18 +285,16 @@ def _together_function(
 # ---- the kernel ----
 
 
-def specialize(site: Site, p: ConvParams, family: str, by_rows: bool = False) -> Special:
+def special(work: Plan, written: Written, family: str) -> Special:
     """The functions of the layer."""
-    work, written = plan(site, p, by_rows)
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     taps = work.columns.run if work.columns else work.dot.row_taps
     name = f"{family}_k{work.k_h}x{taps}_o{work.dot.out_c}_{digest}"
     return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_stream.h", "tc_rows.h"))
 
 
-def lower(site: Site, p: ConvParams, by_rows: bool = False) -> Call:
+def call(work: Plan, p: ConvParams) -> Call:
     """A row call with the stream, or with all pixels in one row."""
-    work, _ = plan(site, p, by_rows)
     words = Const(work.dot.stream(work.matrix, work.finish), "stream of tc_mve.h", "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.together > 1:
@@ -317,35 +309,31 @@ def lower(site: Site, p: ConvParams, by_rows: bool = False) -> Call:
     return Call(args, None, work.rows, flow)
 
 
-def cost(site: Site, p: ConvParams, by_rows: bool = False) -> Cost:
+def cost(work: Plan, written: Written) -> Cost:
     """Exact but for the loop over rows; cycles are an upper bound for a Cortex-M55."""
-    work, written = plan(site, p, by_rows)
     total = _whole(work, written)
     flash = work.dot.group_bytes * work.dot.groups + written.code_bytes
     return Cost(total.instructions, flash, work.scratch_bytes, total.cycles)
 
 
-def scratch(site: Site, p: ConvParams) -> int:
-    """Bytes of gathered windows and of the largest block."""
-    return plan(site, p)[0].scratch_bytes
-
-
 def row_forms(site: Site, p: ConvParams, family: str) -> tuple[RowForm, ...]:
     """One output row per call."""
-    work, _ = plan(site, p, by_rows=True)
+    found = plan(site, p, by_rows=True)
+    if found is None:
+        return ()
+    work, written = found
     return (
         RowForm(
-            call=replace(lower(site, p, by_rows=True), flow=None),
+            call=replace(call(work, p), flow=None),
             scratch_bytes=work.scratch_bytes,
-            cost=cost(site, p, by_rows=True),
-            special=specialize(site, p, family, by_rows=True),
+            cost=cost(work, written),
+            special=special(work, written, family),
         ),
     )
 
 
 def takes(site: Site) -> bool:
-    """constant weights, one group, no dilation along rows, at most 4088 output channels and 32 kernel rows, and a
-    requantization that is proved for vectors"""
+    """constant weights, one group, no dilation along rows, at most 4088 output channels and 32 kernel rows"""
     if not site.is_const(1) or int(getattr(site.attrs, "groups", 1)) != 1:
         return False
     shape = site.x(1).shape
@@ -355,22 +343,25 @@ def takes(site: Site) -> bool:
         if dilated or k_h > _ROW_LIMIT or k_w * in_c >= _TAP_LIMIT:
             return False
     taps = site.x(1).elements // shape[0]
-    if shape[0] > _CHANNEL_LIMIT or taps >= _TAP_LIMIT:
-        return False
-    return lanes(_matrix(conv_params(site, 0))) is not None
+    return shape[0] <= _CHANNEL_LIMIT and taps < _TAP_LIMIT
 
 
 def _kernel(name: str) -> Kernel:
-    return Kernel(
+    plain = Kernel(
         name,
-        lower,
+        planned(
+            plan,
+            PROVED,
+            call=lambda found, site, p: call(found[0], p),
+            cost=lambda found, site, p: cost(*found),
+            special=lambda found, site, p: special(*found, name),
+        ),
         isa=_MVE,
         when=(is_s8, takes),
-        scratch=scratch,
-        specialize=partial(specialize, family=name),
-        cost=cost,
-        row_forms=partial(row_forms, family=name),
+        asks=PROVED,
+        written=True,
     )
+    return plain.with_row_forms(partial(row_forms, family=name))
 
 
 CONV_KERNELS = (_kernel(CONV),)

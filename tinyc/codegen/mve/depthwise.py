@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.mve.dot import STEP
-from tinyc.codegen.mve.finish import LaneFinish, LaneWay, lanes
+from tinyc.codegen.mve.finish import PROVED, LaneFinish, LaneWay, lanes
 from tinyc.codegen.mve.planes import HEADER, LEAD, LINES, Lines, Tile
 from tinyc.codegen.mve.walk import By, Walk, write
-from tinyc.codegen.stream import Matrix
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special
+from tinyc.codegen.stream import Matrix, depthwise_matrix_of
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Scratch, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_mve"
 _OFFSET_LIMIT = 1 << 16  # of outputs of a block
@@ -45,19 +45,17 @@ class Plan:
     matrix: Matrix
 
 
-def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> Plan:
-    """The walk of the least time. ValueError where `_takes` would have said no."""
-    matrix = _matrix(p)
-    finish = lanes(matrix)
+def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> Plan | None:
+    """The walk of the least time; None where there is none or no requantization is proved."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(lanes)
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     found = [walk for walk in _walks(site, p, finish.way) if walk.by in ways]
+    if not found:
+        return None
     best = min(found, key=lambda walk: write(walk).work.time + write(walk).code_bytes)
     return Plan(best, finish, matrix)
-
-
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(-1, p.w.shape[2]).T)
 
 
 def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[Walk]:
@@ -170,32 +168,15 @@ class _Shape:
         return Walk(by, kinds, tiles, channels, in_line, lines * stride.h, top, self.in_h, out_line * lines, groups)
 
 
-def takes_columns(site: Site) -> bool:
-    """one output per input channel, no dilation, stride 1; at most 16 columns with an output of the same size and
-    kernels of at most 4x4, or a single column without padding and kernels of at most 16 rows; at most 4096 rows and
-    channels, and a requantization that is proved for vectors"""
-    return _takes(site, _COLUMNS)
-
-
-def takes_rows(site: Site) -> bool:
-    """one output per input channel, no dilation, kernels of at most 4x4, at most 4096 rows, columns and channels,
-    and a requantization that is proved for vectors"""
-    return _takes(site, _BY_ROWS)
-
-
-def _takes(site: Site, ways: frozenset[By]) -> bool:
+def takes(site: Site) -> bool:
+    """constant weights, one output per input channel, no dilation, at most 4096 rows, columns and channels"""
     if not site.is_const(1) or site.x(1).shape[2] != site.x(0).shape[3] or site.attrs.dilation != (1, 1):
         return False
-    if max(site.x(0).shape) > _MOST:
-        return False
-    p = conv_params(site, 2)
-    finish = lanes(_matrix(p))
-    return finish is not None and any(walk.by in ways for walk in _walks(site, p, finish.way))
+    return max(site.x(0).shape) <= _MOST
 
 
-def specialize(site: Site, p: ConvParams, ways: frozenset[By]) -> Special:
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
-    work = plan(site, p, ways)
     written = write(work.walk)
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     _, in_h, in_w, channels = site.x(0).shape
@@ -203,9 +184,8 @@ def specialize(site: Site, p: ConvParams, ways: frozenset[By]) -> Special:
     return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
 
 
-def lower(site: Site, p: ConvParams, ways: frozenset[By]) -> Call:
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image."""
-    work = plan(site, p, ways)
     words = Const(_stream(work, p), "stream of tc_mve.h", "stream")
     if work.walk.by is not By.ROWS:
         return Call((words, In(0), Out(), Scratch()))
@@ -241,30 +221,30 @@ def _stream(work: Plan, p: ConvParams) -> npt.NDArray[np.int32]:
     return np.concatenate([header, np.concatenate([weights.view(np.int32), words], axis=1).ravel()])
 
 
-def cost(site: Site, p: ConvParams, ways: frozenset[By]) -> Cost:
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the loops around the functions; cycles are an upper bound for a Cortex-M55."""
-    work = plan(site, p, ways)
     written = write(work.walk)
     flash = HEADER + 4 * work.walk.channels * work.walk.tiles[0].record_words + written.code_bytes
     return Cost(written.work.instructions, flash, work.walk.scratch_bytes, written.work.cycles)
 
 
-def scratch(site: Site, p: ConvParams, ways: frozenset[By]) -> int:
-    """Bytes of interleaved lines."""
-    return plan(site, p, ways).walk.scratch_bytes
-
-
+_BY_COLUMNS = (
+    "stride 1; at most 16 columns with an output of the same size and kernels of at most 4x4, or a single column "
+    f"without padding and kernels of at most 16 rows; and {PROVED}"
+)
 KERNELS = tuple(
     Kernel(
         f"{NAME}{suffix}",
-        partial(lower, ways=ways),
+        planned(partial(plan, ways=ways), asks, call=call, cost=cost, special=special),
         isa=frozenset({"mve"}),
         when=(is_s8, takes),
-        scratch=partial(scratch, ways=ways),
+        asks=asks,
         inplace=(0,) if ways is not _BY_ROWS else (),
         shrinks=ways is not _BY_ROWS,
-        specialize=partial(specialize, ways=ways),
-        cost=partial(cost, ways=ways),
+        written=True,
     )
-    for suffix, ways, takes in (("_columns", _COLUMNS, takes_columns), ("", _BY_ROWS, takes_rows))
+    for suffix, ways, asks in (
+        ("_columns", _COLUMNS, _BY_COLUMNS),
+        ("", _BY_ROWS, f"kernels of at most 4x4, and {PROVED}"),
+    )
 )

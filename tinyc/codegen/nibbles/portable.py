@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, row_geometry, window_fields
 
@@ -77,8 +77,12 @@ def cost(site: Site, p: ConvParams) -> Cost:
     return Cost(executed, -(-p.w.size // 2) + 9 * len(p.bias) + _CODE_BYTES, 0)
 
 
-CONV2D = (Kernel("tc_conv2d_s8_w4", lower_conv2d, when=(is_s8_w4,), includes=("tc_nibbles.h",), cost=cost),)
+CONV2D = (Kernel("tc_conv2d_s8_w4", offered(lower_conv2d, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),)
 DEPTHWISE = (
-    Kernel("tc_depthwise_conv2d_s8_w4", lower_depthwise, when=(is_s8_w4,), includes=("tc_nibbles.h",), cost=cost),
+    Kernel(
+        "tc_depthwise_conv2d_s8_w4", offered(lower_depthwise, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)
+    ),
 )
-DENSE = (Kernel("tc_fully_connected_s8_w4", lower_dense, when=(is_s8_w4,), includes=("tc_nibbles.h",), cost=cost),)
+DENSE = (
+    Kernel("tc_fully_connected_s8_w4", offered(lower_dense, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),
+)

@@ -10,7 +10,7 @@ from tinyc.codegen.scalar import conv as scalar
 from tinyc.codegen.scalar import dense as scalar_dense
 from tinyc.codegen.scalar import depthwise as scalar_depthwise
 from tinyc.codegen.scalar.conv import by_lanes, greatest_sum, scale_fields
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import pad_taps
 from tinyc.ops.windows import ConvParams, conv_params
@@ -110,29 +110,24 @@ def dense_cost(site: Site, p: ConvParams) -> Cost:
 CONV2D = (
     Kernel(
         "tc_conv2d_s8_w4_scalar",
-        lower_conv2d,
+        offered(lower_conv2d, scratch=conv2d_scratch, cost=conv2d_cost),
         when=(is_s8_w4, takes_conv2d),
-        scratch=conv2d_scratch,
         includes=("tc_scalar.h", "tc_conv2d_s8_scalar.h"),
-        cost=conv2d_cost,
     ),
 )
 DEPTHWISE = (
     Kernel(
         "tc_depthwise_conv2d_3x3_s8_w4_scalar",
-        lower_depthwise,
+        offered(lower_depthwise, scratch=scalar_depthwise.scratch, cost=depthwise_cost),
         when=(is_s8_w4, scalar_depthwise.takes),
-        scratch=scalar_depthwise.scratch,
         includes=("tc_scalar.h", "tc_depthwise_conv2d_3x3_s8_scalar.h"),
-        cost=depthwise_cost,
     ),
 )
 DENSE = (
     Kernel(
         "tc_fully_connected_s8_w4_scalar",
-        lower_dense,
+        offered(lower_dense, cost=dense_cost),
         when=(is_s8_w4, scalar_dense.takes),
         includes=("tc_scalar.h",),
-        cost=dense_cost,
     ),
 )

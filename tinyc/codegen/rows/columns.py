@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from tinyc.codegen.depthwise.columns import Column, add_function, finish_function, order, pixel_function
 from tinyc.codegen.finish import Finish
-from tinyc.codegen.stream import Matrix, wide
+from tinyc.codegen.stream import PROVED, Matrix, depthwise_matrix_of, wide
 from tinyc.codegen.thumb import Work
-from tinyc.kernels import Accumulator, Call, Const, Cost, In, Kernel, Out, RowForm, RowIndex, Rows, Special
+from tinyc.kernels import Accumulator, Call, Const, Cost, In, Kernel, Out, RowForm, RowIndex, Rows, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_bytes, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_bytes, row_geometry
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
 _CALL = Work(20, 30)  # around a call
@@ -24,9 +24,12 @@ _INCLUDES = ("tc_depthwise_columns.h",)
 
 
 def takes(site: Site) -> bool:
-    """windows of one column, one output per input channel, no dilation, no padding of columns, and a requantization
-    that is proved for int16 weights"""
-    return bool(site.is_const(1)) and bool(row_forms(site, conv_params(site, 2)))
+    """windows of one column, constant weights, one output per input channel, no dilation, no padding of columns"""
+    if not site.is_const(1):
+        return False
+    _, k_w, channels = site.x(1).shape
+    pad = site.attrs.pad
+    return bool(channels == site.x(0).shape[3] and k_w == site.attrs.dilation.h == 1 and not (pad.left or pad.right))
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -36,8 +39,8 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     one_each = channels == site.x(0).shape[3] and k_w == 1
     if not one_each or window.dilation.h != 1 or window.pad.left or window.pad.right:
         return ()
-    matrix = Matrix.of(p, p.w.reshape(-1, channels).T)
-    finish = wide(matrix)
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
     if finish is None or not Column(k_h, channels, finish.way).fits:
         return ()
     layer = _Layer(Column(k_h, channels, finish.way), finish, matrix)
@@ -228,18 +231,27 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void
     return text, adding, ending
 
 
-def _specialize(site: Site, p: ConvParams) -> Special:
-    special = row_forms(site, p)[0].special
-    assert special is not None
-    return special
+def _special_of(form: RowForm) -> Special:
+    assert form.special is not None
+    return form.special
+
+
+def _pixels_form(site: Site, p: ConvParams) -> RowForm | None:
+    return next(iter(row_forms(site, p)), None)
 
 
 # A whole layer, a row per call.
 KERNEL = Kernel(
     NAME,
-    lambda site, p: row_forms(site, p)[0].call,
+    planned(
+        _pixels_form,
+        PROVED[wide],
+        call=lambda form, site, p: form.call,
+        cost=lambda form, site, p: form.cost,
+        special=lambda form, site, p: _special_of(form),
+    ),
     isa=frozenset({"dsp"}),
     when=(is_s8, takes),
-    specialize=_specialize,
-    cost=lambda site, p: row_forms(site, p)[0].cost,
+    asks=PROVED[wide],
+    written=True,
 )

@@ -29,6 +29,7 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
     1x1 weights of stride 1 read their pixels before they write the outputs, so such a row may be made in place.
     """
     work = conv.plan(site, p, fit, by_rows=True, fpu=fpu)
+    assert work is not None  # or there is no offer to add this to
     pointwise = p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
     pairs = _pairs_form(work, family, in_place)
@@ -124,7 +125,7 @@ def _twin(name: str) -> str:
 
 
 def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:
-    return replace(kernel, row_forms=partial(row_forms, fit=fit, family=kernel.name, fpu=fpu))
+    return kernel.with_row_forms(partial(row_forms, fit=fit, family=kernel.name, fpu=fpu))
 
 
 KERNELS = tuple(_with_rows(kernel, fit, False) for kernel, fit in zip(conv.KERNELS, (wide, packed), strict=True))

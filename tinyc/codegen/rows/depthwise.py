@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +14,7 @@ from tinyc.codegen.finish import Finish
 from tinyc.codegen.rows import columns as rows_columns
 from tinyc.codegen.rows.plane_layer import RowLayer
 from tinyc.codegen.rows.planes import row_function
-from tinyc.codegen.stream import Matrix, wide
+from tinyc.codegen.stream import Matrix, depthwise_matrix_of, wide
 from tinyc.codegen.thumb import Work
 from tinyc.kernels import Call, Const, Cost, In, Out, RowForm, Scratch, Special
 from tinyc.ops.base import Site
@@ -40,15 +39,16 @@ def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:
 
 def planes_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Planes of all kernel rows, for any kernel size."""
-    if not depthwise.takes_rows(site):
+    work = depthwise.plan(site, p, depthwise.by_rows)
+    if work is None:
         return ()
-    choices = depthwise.by_rows
+    cost = depthwise.cost(work, site, p)
     return (
         RowForm(
-            call=depthwise.lower(site, p, choices),
-            scratch_bytes=depthwise.scratch(site, p, choices),
-            cost=depthwise.cost(site, p, choices),
-            special=depthwise.specialize(site, p, choices),
+            call=depthwise.call(work, site, p),
+            scratch_bytes=cost.scratch_bytes,
+            cost=cost,
+            special=depthwise.special(work, site, p),
             inplace=_in_place(site, p),
         ),
     )
@@ -64,8 +64,8 @@ def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
 
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Kernel rows over each other, for 3x3 and less."""
-    matrix = Matrix.of(p, p.w.reshape(-1, p.w.shape[2]).T)
-    finish = wide(matrix)
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
     if finish is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
         return ()
     layer = layer_of(site, p, finish)
@@ -145,4 +145,4 @@ static void @({", ".join(layer.parameters)})
     return text, executed
 
 
-KERNELS = (*(replace(kernel, row_forms=row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)
+KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyc.codegen.finish import Finish
 from tinyc.codegen.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.codegen.rows.tiles import move_function
-from tinyc.codegen.stream import Matrix, stream, wide
+from tinyc.codegen.stream import Matrix, matrix_of, stream, wide
 from tinyc.codegen.thumb import Work
 from tinyc.kernels import Call, Const, Cost, In, Out, RowForm, Special
 from tinyc.ops.base import Site
@@ -50,8 +50,8 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     a, (out_c, k_h, k_w, in_c) = p.attrs, p.w.shape
     if a.groups != 1 or a.dilation != (1, 1) or (k_h, k_w) == (1, 1):
         return ()
-    matrix = Matrix.of(p, p.w.reshape(out_c, -1))
-    finish = wide(matrix)
+    matrix = matrix_of(p)
+    finish = matrix.once(wide)
     if finish is None:
         return ()
     direct = Direct(k_h, k_w, in_c, out_c, finish.way)

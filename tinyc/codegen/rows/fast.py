@@ -21,7 +21,7 @@ from tinyc.codegen.rows.fast_text import Row, functions
 from tinyc.codegen.rows.proof import factors_of, has_third, proof, unit_of
 from tinyc.codegen.rows.tiles import RowTiles
 from tinyc.codegen.rows.twice import twice
-from tinyc.codegen.stream import Matrix
+from tinyc.codegen.stream import Matrix, matrix_of
 from tinyc.kernels import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, row_geometry
@@ -51,8 +51,8 @@ def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
 
 
 def _forms(site: Site, p: ConvParams, vertical: Form, form: Form, together: int) -> list[RowForm]:
-    matrix = Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-    proved = proof(matrix, vertical, form)
+    matrix = matrix_of(p)
+    proved = matrix.once(proof, vertical, form)
     if proved is None or site.y().shape[1] < vertical.m:
         return []
     finish, third = proved

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from tinyc.codegen.fast.bilinear import Form
@@ -33,7 +31,6 @@ def factors_of(w: Array, vertical: Form, form: Form) -> Int64s:
     return found
 
 
-@lru_cache(maxsize=512)
 def proof(matrix: Matrix, vertical: Form, form: Form) -> tuple[Finish, bool] | None:
     """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 3 before. The
     multiplier divides them where three times the accumulators fit. None if there is no way."""

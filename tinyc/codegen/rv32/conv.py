@@ -8,11 +8,26 @@ import numpy.typing as npt
 from tinyc.codegen.finish import Finish, finish_wide
 from tinyc.codegen.nibbles.portable import is_s8_w4
 from tinyc.codegen.scalar.conv import band_forms, by_lanes, groups_of, segment_of
-from tinyc.codegen.stream import Matrix, remembered
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Scratch, Struct, buffered_flow
+from tinyc.codegen.stream import Matrix, matrix_of
+from tinyc.kernels import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    Rows,
+    Scratch,
+    Struct,
+    buffered_flow,
+    offered,
+    only_if,
+)
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import Fields
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 
 ISA = frozenset({"rv32m"})
 _LANES = 8  # channels beside each other
@@ -23,7 +38,6 @@ _CODE_BYTES, _DENSE_BYTES = 1900, 600  # of a kernel, shared by the layers
 ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
 
 
-@remembered
 def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
     """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if no way is proved."""
     found: tuple[Finish, int] | None = None
@@ -49,7 +63,7 @@ def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
 
 def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
     """Fields of the tc_rv32_out_t called `out`. ValueError where `scaled_finish` finds none."""
-    found = scaled_finish(matrix)
+    found = matrix.once(scaled_finish)
     if found is None:
         raise ValueError("no requantization is proved")
     finish, scale = found
@@ -65,10 +79,6 @@ def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
     return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4)))
 
 
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
-
-
 def nibble_words(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
     """[O, K] of -8 .. 7 -> [ceil(O / 8)][K]: a word for a tap of eight channels, the last one's weight on top, the
     others plus 8 below."""
@@ -78,21 +88,18 @@ def nibble_words(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
     return np.asarray(words, np.int32)
 
 
-def _takes(site: Site) -> bool:
-    return site.is_const(1) and int(site.attrs.groups) == 1 and scaled_finish(_matrix(conv_params(site, 0))) is not None
-
-
 def takes(site: Site) -> bool:
-    """constant weights, one group, and a requantization that is proved"""
-    return _takes(site)
+    """constant weights, one group"""
+    return site.is_const(1) and int(site.attrs.groups) == 1
 
 
-def takes_int4(site: Site) -> bool:
-    """constant weights, one group, a requantization that is proved, and sums of int4 weights within 2^20"""
-    if not _takes(site):
-        return False
-    taps = _taps(conv_params(site, 0))
-    return 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0)) < _SUM_LIMIT
+def _is_proved(site: Site, p: ConvParams) -> bool:
+    return matrix_of(p).once(scaled_finish) is not None
+
+
+def _fits_int4(site: Site, p: ConvParams) -> bool:
+    sums = np.abs(_taps(p).astype(np.int64)).sum(axis=1)
+    return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and _is_proved(site, p)
 
 
 def _geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
@@ -116,7 +123,7 @@ def lower(site: Site, p: ConvParams) -> Call:
     geometry, rows, flow = _geometry(site, p)
     fields = {
         "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
-        **out_fields(_matrix(p), p.bias),
+        **out_fields(matrix_of(p), p.bias),
         **geometry,
         "taps": taps.shape[1],
         "segment": _segment(taps),
@@ -136,7 +143,7 @@ def lower_int4(site: Site, p: ConvParams) -> Call:
     geometry, rows, flow = _geometry(site, p)
     fields = {
         "w": Const(nibble_words(taps), "[out_c / 8][k_h][k_w][in_c] of eight channels, int4", "w"),
-        **out_fields(_matrix(p), p.bias),
+        **out_fields(matrix_of(p), p.bias),
         **geometry,
         "taps": taps.shape[1],
     }
@@ -163,26 +170,31 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_rv32")
 
 
+PROVED = "a requantization that is proved"
+_INT4 = f"{PROVED}, and sums of int4 weights within 2^20"
 CONV2D = (
     Kernel(
         "tc_conv2d_s8_rv32",
-        lower,
-        ISA,
-        (is_s8, takes),
-        scratch,
+        only_if(_is_proved, PROVED, offered(lower, scratch=scratch, cost=cost, row_forms=row_forms)),
+        isa=ISA,
+        when=(is_s8, takes),
+        asks=PROVED,
         includes=("tc_rv32.h",),
-        cost=cost,
-        row_forms=row_forms,
     ),
     Kernel(
-        "tc_conv2d_s8_w4_rv32", lower_int4, ISA, (is_s8_w4, takes_int4), scratch, includes=("tc_rv32.h",), cost=cost
+        "tc_conv2d_s8_w4_rv32",
+        only_if(_fits_int4, _INT4, offered(lower_int4, scratch=scratch, cost=cost)),
+        isa=ISA,
+        when=(is_s8_w4, takes),
+        asks=_INT4,
+        includes=("tc_rv32.h",),
     ),
 )
 
 
 def takes_dense(site: Site) -> bool:
-    """constant weights, and a requantization that is proved"""
-    return site.is_const(1) and scaled_finish(_matrix(conv_params(site, 0))) is not None
+    """constant weights"""
+    return site.is_const(1)
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
@@ -193,7 +205,7 @@ def lower_dense(site: Site, p: ConvParams) -> Call:
         weights = Const(nibble_words(p.w), "[out_c / 8][in_c] of eight outputs, int4", "w")
         ctype = "tc_fully_connected_s8_w4_rv32_t"
     sizes = {"batch": site.y().elements // out_c, "in_c": in_c}
-    fields = {"w": weights, **out_fields(_matrix(p), p.bias), **sizes}
+    fields = {"w": weights, **out_fields(matrix_of(p), p.bias), **sizes}
     return Call((Params(), In(0), Out()), Struct(ctype, fields))
 
 
@@ -210,18 +222,18 @@ _DENSE_INCLUDES = ("tc_rv32.h", "tc_rv32_dense.h")
 DENSE = (
     Kernel(
         "tc_fully_connected_s8_rv32",
-        lower_dense,
-        ISA,
-        (is_s8, takes_dense),
+        only_if(_is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
+        isa=ISA,
+        when=(is_s8, takes_dense),
+        asks=PROVED,
         includes=_DENSE_INCLUDES,
-        cost=dense_cost,
     ),
     Kernel(
         "tc_fully_connected_s8_w4_rv32",
-        lower_dense,
-        ISA,
-        (is_s8_w4, takes_dense),
+        only_if(_is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
+        isa=ISA,
+        when=(is_s8_w4, takes_dense),
+        asks=PROVED,
         includes=_DENSE_INCLUDES,
-        cost=dense_cost,
     ),
 )

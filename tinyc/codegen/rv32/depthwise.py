@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.nibbles.portable import is_s8_w4, pack_nibbles
-from tinyc.codegen.rv32.conv import ARMV7M_SHARE, ISA, channel_constants, scaled_finish
-from tinyc.codegen.stream import Matrix
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, RowForm, Special
+from tinyc.codegen.rv32.conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, scaled_finish
+from tinyc.codegen.stream import depthwise_matrix_of
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, RowForm, Special, offered, only_if
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 _UNROLLED = 8  # pixels of a row without a loop
 _CODE_BYTES = 110  # of a pixel
@@ -61,18 +61,19 @@ def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
 
 def takes(site: Site) -> bool:
     """constant 3x3 weights, one output per input channel, horizontal stride 1 or 2, no dilation, left padding of at
-    most 3 - stride, and a requantization that is proved"""
+    most 3 - stride"""
     if not site.is_const(1) or site.x(1).shape[:2] != (3, 3) or site.x(1).shape[2] != site.x(0).shape[3]:
         return False
     a = site.attrs
-    if a.stride.w not in (1, 2) or tuple(a.dilation) != (1, 1) or a.pad.left > 3 - a.stride.w:
-        return False
-    p = conv_params(site, 2)
-    return scaled_finish(Matrix.of(p, _taps(p))) is not None
+    return a.stride.w in (1, 2) and tuple(a.dilation) == (1, 1) and a.pad.left <= 3 - a.stride.w
+
+
+def _is_proved(site: Site, p: ConvParams) -> bool:
+    return depthwise_matrix_of(p).once(scaled_finish) is not None
 
 
 def _layer(site: Site, p: ConvParams) -> Layer:
-    found = scaled_finish(Matrix.of(p, _taps(p)))
+    found = depthwise_matrix_of(p).once(scaled_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, scale = found
@@ -192,7 +193,7 @@ def lower(site: Site, p: ConvParams) -> Call:
     if site.x(1).dtype == "s4":
         even = np.pad(_taps(p), ((0, 0), (0, 1)))
         weights = Const(pack_nibbles(even).view(np.int8), "[out_c][5], two int4 in a byte, low half first", "w")
-    found = scaled_finish(Matrix.of(p, _taps(p)))
+    found = depthwise_matrix_of(p).once(scaled_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     channels = channel_constants(found[0], p.bias)
@@ -217,6 +218,20 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 _S8, _W4 = "tc_depthwise_conv2d_3x3_s8_rv32", "tc_depthwise_conv2d_3x3_s8_w4_rv32"
 KERNELS = (
-    Kernel(_S8, lower, ISA, (is_s8, takes), specialize=specialize, cost=cost, row_forms=row_forms),
-    Kernel(_W4, lower, ISA, (is_s8_w4, takes), specialize=specialize, cost=cost, row_forms=row_forms),
+    Kernel(
+        _S8,
+        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize, row_forms=row_forms)),
+        isa=ISA,
+        when=(is_s8, takes),
+        asks=PROVED,
+        written=True,
+    ),
+    Kernel(
+        _W4,
+        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize, row_forms=row_forms)),
+        isa=ISA,
+        when=(is_s8_w4, takes),
+        asks=PROVED,
+        written=True,
+    ),
 )

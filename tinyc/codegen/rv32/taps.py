@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.nibbles.portable import is_s8_w4, pack_nibbles
-from tinyc.codegen.rv32.conv import ARMV7M_SHARE, ISA, channel_constants, scaled_finish
-from tinyc.codegen.stream import Matrix
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
+from tinyc.codegen.rv32.conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, scaled_finish
+from tinyc.codegen.stream import depthwise_matrix_of
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special, offered, only_if
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 _MOST_TAPS = 32  # code has all of them
 _TAP_BYTES, _CODE_BYTES = 18, 300
@@ -25,12 +25,13 @@ def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
 
 
 def takes(site: Site) -> bool:
-    """constant weights, at most 32 taps, one output per input channel, and a requantization that is proved"""
+    """constant weights, at most 32 taps, one output per input channel"""
     k_h, k_w, out_c = site.x(1).shape
-    if not site.is_const(1) or out_c != site.x(0).shape[3] or k_h * k_w > _MOST_TAPS:
-        return False
-    p = conv_params(site, 2)
-    return scaled_finish(Matrix.of(p, _taps(p))) is not None
+    return site.is_const(1) and out_c == site.x(0).shape[3] and k_h * k_w <= _MOST_TAPS
+
+
+def _is_proved(site: Site, p: ConvParams) -> bool:
+    return depthwise_matrix_of(p).once(scaled_finish) is not None
 
 
 def specialize(site: Site, p: ConvParams) -> Special:
@@ -45,7 +46,7 @@ def specialize(site: Site, p: ConvParams) -> Special:
 
 def _text(site: Site, p: ConvParams) -> str:
     """C text of the function `@`."""
-    found = scaled_finish(Matrix.of(p, _taps(p)))
+    found = depthwise_matrix_of(p).once(scaled_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, scale = found
@@ -91,7 +92,7 @@ def _sum(count: int, int4: bool) -> Iterator[str]:
 
 def lower(site: Site, p: ConvParams) -> Call:
     """One output row from k_h input rows."""
-    found = scaled_finish(Matrix.of(p, _taps(p)))
+    found = depthwise_matrix_of(p).once(scaled_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     weights = Const(_weights(site, p), "[out_c][k_h][k_w]", "w")
@@ -116,6 +117,20 @@ def cost(site: Site, p: ConvParams) -> Cost:
 
 
 KERNELS = (
-    Kernel("tc_depthwise_conv2d_s8_rv32", lower, ISA, (is_s8, takes), specialize=specialize, cost=cost),
-    Kernel("tc_depthwise_conv2d_s8_w4_rv32", lower, ISA, (is_s8_w4, takes), specialize=specialize, cost=cost),
+    Kernel(
+        "tc_depthwise_conv2d_s8_rv32",
+        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize)),
+        isa=ISA,
+        when=(is_s8, takes),
+        asks=PROVED,
+        written=True,
+    ),
+    Kernel(
+        "tc_depthwise_conv2d_s8_w4_rv32",
+        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize)),
+        isa=ISA,
+        when=(is_s8_w4, takes),
+        asks=PROVED,
+        written=True,
+    ),
 )

@@ -8,7 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Scratch, Struct, buffered_flow
+from tinyc.kernels import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    Rows,
+    Scratch,
+    Struct,
+    buffered_flow,
+    offered,
+)
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import Fields, out_fields
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
@@ -160,11 +174,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
 KERNELS = (
     Kernel(
         "tc_conv2d_s8_scalar",
-        lower,
+        offered(lower, scratch=scratch, cost=cost, row_forms=row_forms),
         when=(is_s8, small_sums),
-        scratch=scratch,
         includes=("tc_scalar.h",),
-        cost=cost,
-        row_forms=row_forms,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.codegen.scalar.conv import by_lanes, scale_fields, small_sums_of
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.ops.base import Site
 from tinyc.ops.dsp import pad_taps
 from tinyc.ops.windows import ConvParams, is_s8
@@ -52,10 +52,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
 KERNELS = (
     Kernel(
         "tc_fully_connected_s8_scalar",
-        lower,
+        offered(lower, scratch=scratch, cost=cost),
         when=(is_s8, takes),
-        scratch=scratch,
         includes=("tc_scalar.h",),
-        cost=cost,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.codegen.scalar.conv import scale_fields, small_sums_of
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Scratch, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
@@ -69,11 +69,8 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 KERNELS = (
     Kernel(
         "tc_depthwise_conv2d_3x3_s8_scalar",
-        lower,
+        offered(lower, scratch=scratch, cost=cost, row_forms=row_forms),
         when=(is_s8, takes),
-        scratch=scratch,
         includes=("tc_scalar.h",),
-        cost=cost,
-        row_forms=row_forms,
     ),
 )

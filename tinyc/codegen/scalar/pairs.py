@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tinyc.codegen.requantize import Int64s
 from tinyc.codegen.scalar.conv import scale_fields, small_sums_of
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, is_s8
 
@@ -183,17 +183,14 @@ def held_cost(site: Site, p: ConvParams) -> Cost:
 KERNELS = (
     Kernel(
         "tc_fully_connected_s8_pairs",
-        lower,
+        offered(lower, scratch=scratch, cost=cost),
         when=(is_s8, takes),
-        scratch=scratch,
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
-        cost=cost,
     ),
     Kernel(
         "tc_fully_connected_s8_pairs_held",
-        lower_held,
+        offered(lower_held, cost=held_cost),
         when=(is_s8, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
-        cost=held_cost,
     ),
 )

@@ -249,9 +249,9 @@ _F4, _F2 = tiles.KERNELS
 (_S2,) = strided.KERNELS
 _PIXELS, *_OTHERS = rv32_conv.CONV2D
 KERNELS = (
-    replace(_PIXELS, row_forms=rv32_forms),
+    _PIXELS.with_row_forms(rv32_forms),
     *_OTHERS,
     _F4,
-    replace(_F2, row_forms=row_forms),
-    replace(_S2, row_forms=strided_forms),
+    _F2.with_row_forms(row_forms),
+    _S2.with_row_forms(strided_forms),
 )

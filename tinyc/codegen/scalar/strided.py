@@ -15,7 +15,7 @@ from tinyc.codegen.fast.bilinear import S2
 from tinyc.codegen.scalar.conv import scale_fields, small_sums
 from tinyc.codegen.scalar.tiles import factors
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 
@@ -114,10 +114,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
 KERNELS = (
     Kernel(
         "tc_conv2d_3x3s2_s8_tiles2_scalar",
-        lower,
+        offered(lower, scratch=scratch, cost=cost),
         when=(is_s8_or_w4, takes),
-        scratch=scratch,
         includes=("tc_scalar.h", "tc_scalar_tiles.h", "tc_scalar_strided.h"),
-        cost=cost,
     ),
 )

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tinyc.codegen.nibbles.portable import is_s8_w4
 from tinyc.codegen.scalar.conv import scale_fields, small_sums_of
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 
@@ -67,9 +67,17 @@ def cost(site: Site, p: ConvParams) -> Cost:
 _INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")
 KERNELS = (
     Kernel(
-        "tc_depthwise_conv2d_s8_taps", lower, frozenset(), (is_s8, takes), scratch, includes=_INCLUDES[:1], cost=cost
+        "tc_depthwise_conv2d_s8_taps",
+        offered(lower, scratch=scratch, cost=cost),
+        isa=frozenset(),
+        when=(is_s8, takes),
+        includes=_INCLUDES[:1],
     ),
     Kernel(
-        "tc_depthwise_conv2d_s8_w4_taps", lower, frozenset(), (is_s8_w4, takes), scratch, includes=_INCLUDES, cost=cost
+        "tc_depthwise_conv2d_s8_w4_taps",
+        offered(lower, scratch=scratch, cost=cost),
+        isa=frozenset(),
+        when=(is_s8_w4, takes),
+        includes=_INCLUDES,
     ),
 )

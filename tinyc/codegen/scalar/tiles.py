@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tinyc.codegen.fast.bilinear import F2, F4, Form
 from tinyc.codegen.scalar.conv import greatest_sum, scale_fields
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct, offered
 from tinyc.ops.base import Site
 from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 
@@ -123,11 +123,14 @@ def cost(site: Site, p: ConvParams, form: Form) -> Cost:
 def _kernel(form: Form, takes: Callable[[Site], bool]) -> Kernel:
     return Kernel(
         f"tc_conv2d_3x3_s8_tiles{form.m}_scalar",
-        partial(lower, form=form),
+        offered(
+            partial(lower, form=form),
+            scratch=partial(scratch, form=form),
+            cost=partial(cost, form=form),
+            specialize=partial(specialize, form=form),
+        ),
         when=(is_s8_or_w4, takes),
-        scratch=partial(scratch, form=form),
-        specialize=partial(specialize, form=form),
-        cost=partial(cost, form=form),
+        written=True,
     )
 
 

@@ -7,13 +7,15 @@ with the taps in a loop that a small cache holds, for boards with slow flash.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tinyc.codegen.block import Block
-from tinyc.codegen.stream import Fit, Matrix, packed, wide
+from tinyc.codegen.stream import PROVED, Fit, matrix_of, packed, wide
 from tinyc.codegen.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
 from tinyc.codegen.weighted.taps import Layer, Run
-from tinyc.kernels import Condition, Kernel, Rows
+from tinyc.kernels import Condition, Kernel, Rows, planned
 from tinyc.ops.base import Padding, Pair, Site
-from tinyc.ops.windows import ConvParams, Window, conv_params, is_s8, row_geometry
+from tinyc.ops.windows import ConvParams, Window, is_s8, row_geometry
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
@@ -22,13 +24,15 @@ _PIECE_COST = 40  # instructions of one more piece
 POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 
-def plan(site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False, rolled: bool = False) -> Plan:
-    """The function that runs the layer, with by_rows one output row of the image per call. ValueError where `takes`
-    would have said no."""
-    matrix = _matrix(p)
-    finish = fit(matrix)
+def plan(
+    site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False, rolled: bool = False
+) -> Plan | None:
+    """The function that runs the layer, with by_rows one output row of the image per call; None where no requantization
+    is proved."""
+    matrix = matrix_of(p)
+    finish = matrix.once(fit)
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     out_c, k_h, k_w, in_c = p.w.shape
     window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
     layer = Layer(
@@ -63,10 +67,6 @@ def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window
         pad = Padding(0, window.pad.top, 0, window.pad.bottom)
         return Window(turned[0], turned[1], pad, turned[2]), in_h, out_h, one
     return window, in_w, out_w, row_geometry(site, window, x_zero)
-
-
-def _matrix(p: ConvParams) -> Matrix:
-    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
 
 
 def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
@@ -107,74 +107,53 @@ def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) ->
     return (whole,) if short and cheaper else pieces
 
 
-def takes(site: Site, fit: Fit) -> bool:
-    """Whether `plan` makes the layer with this fit."""
-    a = site.attrs
+def takes(site: Site) -> bool:
+    """constant weights, one group, at most 4092 output channels"""
+    if not site.is_const(1):
+        return False
     out_c, k_h, k_w, in_c = site.x(1).shape
-    window = Window.of(a, k_h, k_w)
-    if a.groups != 1 or out_c > CHANNEL_LIMIT or k_h > 255:
+    window = Window.of(site.attrs, k_h, k_w)
+    if site.attrs.groups != 1 or out_c > CHANNEL_LIMIT or k_h > 255:
         return False
-    if window.span.w * in_c >= TAP_LIMIT or k_h * k_w * in_c >= TAP_LIMIT:
-        return False
-    return fit(_matrix(conv_params(site, 0))) is not None
-
-
-def takes_wide(site: Site) -> bool:
-    """one group, at most 4092 output channels, and a requantization that is proved for int16 weights"""
-    return site.is_const(1) and takes(site, wide)
-
-
-def takes_packed(site: Site) -> bool:
-    """one group, at most 4092 output channels, and a requantization that is proved for packed int8 weights"""
-    return site.is_const(1) and takes(site, packed)
-
-
-def takes_wide_fpu(site: Site) -> bool:
-    """one group, at most 4092 output channels and 252 taps of more than one pixel, and a requantization that is proved
-    for int16 weights"""
-    return is_held(site) and takes_wide(site)
-
-
-def takes_packed_fpu(site: Site) -> bool:
-    """one group, at most 4092 output channels and 252 taps of more than one pixel, and a requantization that is proved
-    for packed int8 weights"""
-    return is_held(site) and takes_packed(site)
-
-
-def takes_rolled(site: Site) -> bool:
-    """one group, at most 4092 output channels and 16 to 252 taps of more than one pixel, and a requantization that is
-    proved for packed int8 weights"""
-    return is_held(site) and site.x(1).elements // site.x(1).shape[0] >= _ROLLED_TAPS and takes_packed(site)
+    return window.span.w * in_c < TAP_LIMIT and k_h * k_w * in_c < TAP_LIMIT
 
 
 def is_held(site: Site) -> bool:
-    """Whether FPU registers pay: there are further pixels, and the taps of a pair are not too many."""
+    """at most 252 taps of more than one pixel"""
     return site.x(1).elements // site.x(1).shape[0] <= _HELD_TAPS and site.y().elements > site.y().shape[3]
 
 
-def _kernel(name: str, fit: Fit, takes: Condition, fpu: bool = False, rolled: bool = False) -> Kernel:
-    def work(site: Site, p: ConvParams) -> Plan:
-        return plan(site, p, fit, fpu=fpu, rolled=rolled)
+def is_long(site: Site) -> bool:
+    """at least 16 taps"""
+    return site.x(1).elements // site.x(1).shape[0] >= _ROLLED_TAPS
 
+
+def kernel(name: str, fit: Fit, when: tuple[Condition, ...], fpu: bool = False, rolled: bool = False) -> Kernel:
+    """The kernel of these weights. when: conditions beside `takes`."""
     return Kernel(
         name,
-        lambda site, p: call(work(site, p)),
+        planned(
+            partial(plan, fit=fit, fpu=fpu, rolled=rolled),
+            PROVED[fit],
+            call=lambda work, site, p: call(work),
+            cost=lambda work, site, p: cost(work),
+            special=lambda work, site, p: special(work, name),
+        ),
         isa=frozenset({"dsp", "fpu"} if fpu else {"dsp"}),
-        when=(is_s8, takes),
-        scratch=lambda site, p: work(site, p).scratch_bytes,
-        specialize=lambda site, p: special(work(site, p), name),
-        cost=lambda site, p: cost(work(site, p)),
+        when=(*when, takes),
+        asks=PROVED[fit],
         slow_flash=rolled,
+        written=True,
     )
 
 
 KERNELS = (
-    _kernel("tc_conv2d_s8_w16_asm", wide, takes_wide),
-    _kernel("tc_conv2d_s8_asm", packed, takes_packed),
+    kernel("tc_conv2d_s8_w16_asm", wide, (is_s8,)),
+    kernel("tc_conv2d_s8_asm", packed, (is_s8,)),
 )
-# The same with the first taps of a pixel pair in FPU registers.
+# The same with the first taps of a pixel pair in FPU registers, where that pays.
 FPU_KERNELS = (
-    _kernel("tc_conv2d_s8_w16_fpu_asm", wide, takes_wide_fpu, fpu=True),
-    _kernel("tc_conv2d_s8_fpu_asm", packed, takes_packed_fpu, fpu=True),
+    kernel("tc_conv2d_s8_w16_fpu_asm", wide, (is_s8, is_held), fpu=True),
+    kernel("tc_conv2d_s8_fpu_asm", packed, (is_s8, is_held), fpu=True),
 )
-ROLLED_KERNELS = (_kernel("tc_conv2d_s8_rolled_asm", packed, takes_rolled, rolled=True),)
+ROLLED_KERNELS = (kernel("tc_conv2d_s8_rolled_asm", packed, (is_s8, is_held, is_long), rolled=True),)

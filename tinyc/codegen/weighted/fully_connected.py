@@ -7,20 +7,22 @@ pixel, so more than one of them is a 1x1 convolution.
 
 from __future__ import annotations
 
-from tinyc.codegen.stream import Fit, Matrix, packed, wide
+from functools import partial
+
+from tinyc.codegen.stream import PROVED, Fit, matrix_of, packed, wide
 from tinyc.codegen.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
 from tinyc.codegen.weighted.taps import Layer, Run
-from tinyc.kernels import Condition, Kernel, Rows
+from tinyc.kernels import Condition, Kernel, Rows, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, is_s8
 
 
-def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan:
-    """The function that runs the layer. ValueError where `takes_...` says no."""
-    matrix = Matrix.of(p, p.w)
-    finish = fit(matrix)
+def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan | None:
+    """The function that runs the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    finish = matrix.once(fit)
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
     layer = Layer(
@@ -37,51 +39,40 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan:
     return Plan(layer, (Piece(0, batch, None),), batch, 0, rows, finish, matrix)
 
 
-def takes(site: Site, fit: Fit) -> bool:
-    """Whether `plan` makes the layer with this fit."""
-    out_c, in_c = site.x(1).shape
-    if out_c > CHANNEL_LIMIT or in_c >= TAP_LIMIT:
-        return False
-    p = conv_params(site, 0)
-    return fit(Matrix.of(p, p.w)) is not None
-
-
-def takes_wide(site: Site) -> bool:
-    """constant weights, at most 4092 outputs, and a requantization that is proved for int16 weights"""
-    return site.is_const(1) and takes(site, wide)
-
-
-def takes_packed(site: Site) -> bool:
-    """constant weights, at most 4092 outputs, and a requantization that is proved for packed int8 weights"""
-    return site.is_const(1) and takes(site, packed)
-
-
-def takes_rolled(site: Site) -> bool:
-    """one row of inputs, constant weights, at most 4092 outputs, and a requantization that is proved for packed int8
-    weights"""
+def takes(site: Site) -> bool:
+    """constant weights, at most 4092 outputs"""
     if not site.is_const(1):
         return False
-    return site.y().elements == site.x(1).shape[0] and takes_packed(site)
+    out_c, in_c = site.x(1).shape
+    return out_c <= CHANNEL_LIMIT and in_c < TAP_LIMIT
 
 
-def _kernel(name: str, fit: Fit, takes: Condition, rolled: bool = False) -> Kernel:
-    def work(site: Site, p: ConvParams) -> Plan:
-        return plan(site, p, fit, rolled)
+def is_one_row(site: Site) -> bool:
+    """one row of inputs"""
+    return site.y().elements == site.x(1).shape[0]
 
+
+def kernel(name: str, fit: Fit, when: tuple[Condition, ...], rolled: bool = False) -> Kernel:
+    """The kernel of these weights. when: conditions beside `takes`."""
     return Kernel(
         name,
-        lambda site, p: call(work(site, p)),
+        planned(
+            partial(plan, fit=fit, rolled=rolled),
+            PROVED[fit],
+            call=lambda work, site, p: call(work),
+            cost=lambda work, site, p: cost(work),
+            special=lambda work, site, p: special(work, name),
+        ),
         isa=frozenset({"dsp"}),
-        when=(is_s8, takes),
-        scratch=lambda site, p: work(site, p).scratch_bytes,
-        specialize=lambda site, p: special(work(site, p), name),
-        cost=lambda site, p: cost(work(site, p)),
+        when=(*when, takes),
+        asks=PROVED[fit],
         slow_flash=rolled,
+        written=True,
     )
 
 
 KERNELS = (
-    _kernel("tc_fully_connected_s8_asm", packed, takes_packed),
-    _kernel("tc_fully_connected_s8_w16_asm", wide, takes_wide),
-    _kernel("tc_fully_connected_s8_rolled_asm", packed, takes_rolled, rolled=True),
+    kernel("tc_fully_connected_s8_asm", packed, (is_s8,)),
+    kernel("tc_fully_connected_s8_w16_asm", wide, (is_s8,)),
+    kernel("tc_fully_connected_s8_rolled_asm", packed, (is_s8, is_one_row), rolled=True),
 )

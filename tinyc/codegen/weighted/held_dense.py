@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.codegen.finish import Finish
-from tinyc.codegen.stream import Matrix, packed
+from tinyc.codegen.stream import PROVED, Matrix, matrix_of, packed
 from tinyc.codegen.thumb import Work
 from tinyc.codegen.weighted.held_code import OUTPUTS, PARAMETERS, Hold, Layer, function
 from tinyc.codegen.weighted.layer import NEEDS_FPU
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special
+from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Special, planned
 from tinyc.ops.base import Site
-from tinyc.ops.windows import ConvParams, conv_params, is_s8
+from tinyc.ops.windows import ConvParams, is_s8
 
 _MOST_INPUTS = 2**15
 _MOST_PAIRS = 256  # inputs that are unpacked: stack, and code for each
@@ -55,12 +55,12 @@ class Plan:
     executed: Work
 
 
-def plan(site: Site, p: ConvParams, form: Form) -> Plan:
-    """The function that runs the layer. ValueError where `takes` would have said no."""
-    matrix = Matrix.of(p, p.w)
-    finish = packed(matrix)
+def plan(site: Site, p: ConvParams, form: Form) -> Plan | None:
+    """The function that runs the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    finish = matrix.once(packed)
     if finish is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
+        return None
     layer = Layer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
     fast, executed = function("@", layer)
     return Plan(layer, finish, matrix, _text(layer, fast), executed)
@@ -97,17 +97,16 @@ static void @({", ".join(PARAMETERS)})
 #endif"""
 
 
-def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+def special(work: Plan, form: Form) -> Special:
     """The function of the layer."""
-    work = plan(site, p, form)
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
     name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_dense_held.h",))
 
 
-def lower(site: Site, p: ConvParams, form: Form) -> Call:
+def call(work: Plan) -> Call:
     """The whole tensor."""
-    return Call((Const(_stream(plan(site, p, form)), "stream of tc_dense_held.h", "stream"), In(0), Out()))
+    return Call((Const(_stream(work), "stream of tc_dense_held.h", "stream"), In(0), Out()))
 
 
 def _stream(work: Plan) -> npt.NDArray[np.int32]:
@@ -125,24 +124,19 @@ def _stream(work: Plan) -> npt.NDArray[np.int32]:
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+def cost(work: Plan) -> Cost:
     """Exact but for the step around the call; code counted as all 32-bit instructions."""
-    work = plan(site, p, form)
     whole = work.executed + _CALL
     flash = 4 * (work.layer.groups * work.layer.group_words + work.text.count("\\n"))
     return Cost(whole.instructions, flash, 0, whole.cycles)
 
 
 def takes(site: Site) -> bool:
-    """one row of inputs, their number a multiple of 4 below 32768, constant weights, and a requantization that is
-    proved for packed int8 weights"""
+    """one row of inputs, their number a multiple of 4 below 32768, constant weights"""
     if not site.is_const(1):
         return False
     out_c, in_c = site.x(1).shape
-    if in_c % 4 or in_c >= _MOST_INPUTS or site.y().elements != out_c:
-        return False
-    p = conv_params(site, 0)
-    return packed(Matrix.of(p, p.w)) is not None
+    return in_c % 4 == 0 and in_c < _MOST_INPUTS and site.y().elements == out_c
 
 
 def few_inputs(site: Site) -> bool:
@@ -150,14 +144,21 @@ def few_inputs(site: Site) -> bool:
     return site.x(1).shape[1] <= _MOST_PAIRS
 
 
-KERNELS = tuple(
-    Kernel(
+def _kernel(form: Form) -> Kernel:
+    return Kernel(
         form.name,
-        partial(lower, form=form),
+        planned(
+            partial(plan, form=form),
+            PROVED[packed],
+            call=lambda work, site, p: call(work),
+            cost=lambda work, site, p: cost(work),
+            special=lambda work, site, p: special(work, form),
+        ),
         isa=frozenset({"dsp", "fpu"} if form.fpu else {"dsp"}),
         when=(is_s8, few_inputs, takes) if form.hold == "pairs" else (is_s8, takes),
-        specialize=partial(specialize, form=form),
-        cost=partial(cost, form=form),
+        asks=PROVED[packed],
+        written=True,
     )
-    for form in FORMS
-)
+
+
+KERNELS = tuple(_kernel(form) for form in FORMS)

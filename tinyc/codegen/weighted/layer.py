@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 from tinyc.codegen.block import Block, block_function, block_twin
 from tinyc.codegen.finish import Finish
@@ -54,6 +55,11 @@ class Plan:
     finish: Finish
     matrix: Matrix
 
+    @cached_property
+    def written(self) -> tuple[str, Count, Work]:
+        """(C text of the functions, called `@`; count of the pixels function; instructions of the copies of a row)."""
+        return _text("@", self)
+
     @property
     def is_direct(self) -> bool:
         """Whether all pixels read the image: then the number of pixels is an argument."""
@@ -73,7 +79,7 @@ class Plan:
 
 def special(work: Plan, family: str) -> Special:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
-    text, _, _ = _text("@", work)
+    text, _, _ = work.written
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
     return Special(name, text.replace("@", name), ("tc_stream.h",))
@@ -165,7 +171,7 @@ def call(work: Plan) -> Call:
 
 def cost(work: Plan) -> Cost:
     """Exact but for the instructions of the row loop, an estimate; code counted as all 32-bit instructions."""
-    text, count, copies = _text("@", work)
+    text, count, copies = work.written
     pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
     flash = 4 * (work.layer.group_words * work.layer.groups + text.count("\\n"))

@@ -28,6 +28,7 @@ from tinyc.kernels import (
     Scratch,
     Struct,
     buffered_flow,
+    offered,
 )
 from tinyc.numerics import Rounding
 from tinyc.ops.base import Padding, Pair, Site
@@ -244,7 +245,10 @@ def depthwise_cost(site: Site, p: WideParams) -> Cost:
 
 def _matrix_kernel(takes: tuple[Condition, ...], forms: Callable[[Site, WideParams], tuple[RowForm, ...]]) -> Kernel:
     return Kernel(
-        "tc_conv2d_s16_dsp", lower, isa=_DSP, when=(is_s16, *takes), scratch=scratch, cost=cost, row_forms=forms
+        "tc_conv2d_s16_dsp",
+        offered(lower, scratch=scratch, cost=cost, row_forms=forms),
+        isa=_DSP,
+        when=(is_s16, *takes),
     )
 
 
@@ -253,10 +257,8 @@ DENSE = (_matrix_kernel((fits_int32,), row_forms),)
 DEPTHWISE = (
     Kernel(
         "tc_depthwise_conv2d_s16_dsp",
-        lower_depthwise,
+        offered(lower_depthwise, scratch=depthwise_scratch, cost=depthwise_cost),
         isa=_DSP,
         when=(is_s16, one_per_input, fits_int32),
-        scratch=depthwise_scratch,
-        cost=depthwise_cost,
     ),
 )
