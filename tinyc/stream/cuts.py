@@ -178,13 +178,18 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
 def weigh_all(found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
     """The candidates with their options in order of weight; groups with a layer that cannot run so are left out."""
     candidates = []
+    weights: dict[int, list[int]] = {}  # of a layer's forms, which many groups share
     for measured in found:
         group = measured.group
         options = []
         for index, load in zip(range(group.start, group.stop), measured.loads, strict=True):
             layer = measured.layers[index - group.start]
             forms = layer.whole_forms if group.is_whole else layer.row_forms
-            ranked = sorted((weigh(form), load.need(form), i) for i, form in enumerate(forms))
+            if id(forms) not in weights:
+                weights[id(forms)] = [weigh(form) for form in forms]
+            peaks = {inplace: load.peak(inplace) for inplace in {form.inplace for form in forms}}
+            needs = [peaks[form.inplace] + form.scratch_bytes for form in forms]
+            ranked = sorted(zip(weights[id(forms)], needs, range(len(forms)), strict=True))
             options.append(_undominated([Option(need, weight, forms[i]) for weight, need, i in ranked]))
         candidates.append(Candidate(group, tuple(options), measured.loads, weigh))
     return tuple(candidates)

@@ -40,9 +40,13 @@ class Load:
     def bytes(self) -> int:
         return max(self.turns)
 
+    def peak(self, inplace: tuple[str, ...]) -> int:
+        """Live bytes in the fullest turn where rows are made in place of one of these tensors."""
+        return max(self.inplace.get(inplace, self.turns))
+
     def need(self, form: Form) -> int:
         """Live bytes with the form's scratch, which is the same in all turns."""
-        return max(self.inplace.get(form.inplace, self.turns)) + form.scratch_bytes
+        return self.peak(form.inplace) + form.scratch_bytes
 
     def tight(self, form: Form, limit: int) -> tuple[int, ...]:
         """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""

@@ -49,17 +49,23 @@ def _demands(layers: Sequence[Layer], members: range) -> Demands:
 def _eager(members: range, demands: Demands) -> tuple[Turn, ...]:
     counts = dict.fromkeys(members, 0)  # turns that have run
     found: list[Turn] = []
+    affected = {index: [index] for index in members}  # by a turn of the layer: itself, and those that read from it
+    for index in members:
+        for source, _ in demands[index][0] if demands[index] else ():
+            affected[source].append(index)
 
-    def ready(index: int) -> bool:
+    def is_ready(index: int) -> bool:
         turn = counts[index]
         return turn < len(demands[index]) and all(counts[s] >= turns for s, turns in demands[index][turn])
 
-    while True:
-        index = next((i for i in reversed(members) if ready(i)), None)
-        if index is None:
-            return tuple(found)
+    ready = {index for index in members if is_ready(index)}
+    while ready:
+        index = max(ready)
         found.append((index, counts[index]))
         counts[index] += 1
+        for other in affected[index]:
+            (ready.add if is_ready(other) else ready.discard)(other)
+    return tuple(found)
 
 
 def _lazy(layers: Sequence[Layer], members: range, demands: Demands) -> tuple[Turn, ...]:
