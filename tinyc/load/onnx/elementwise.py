@@ -195,11 +195,13 @@ def softmax(s: Step) -> None:
 
 @imports("Cast", ignores=("saturate", "round_mode"))  # both only say how float8 is rounded
 def cast(s: Step) -> None:
+    """Between floats, or between integers: nothing to do, all are float32, or int32, here. Truth becomes 1 or 0."""
     _cast(s, s.node.int_("to", TensorProto.FLOAT))
 
 
 @imports("CastLike", ignores=("saturate", "round_mode"))
 def cast_like(s: Step) -> None:
+    """As Cast, to the second input's kind of number."""
     known = s.constant(1)
     computed = s.value(1).dtype if known is None else ""
     floats = computed == "f32" or (known is not None and known.dtype.kind == "f")
@@ -208,7 +210,6 @@ def cast_like(s: Step) -> None:
 
 
 def _cast(s: Step, to: int) -> None:
-    """Between floats, or between integers: nothing to do, all are float32, or int32, here. Truth becomes 1 or 0."""
     x = s.value(0)
     if x.dtype == "bool" and to in FLOATS:
         s.emit("choose", [x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
