@@ -14,6 +14,7 @@ from tests.fuzz.damage import cut_or_flipped, damaged, mutate
 from tests.fuzz.networks import network, samples
 from tests.fuzz.quantized import in_qdq
 from tests.fuzz.survival import compute_onnx, compute_tflite
+from tests.fuzz.tflite_damage import changed
 from tests.fuzz.tflite_networks import tflite_network
 from tests.unit.networks import random_network
 from tinyc.board import load_board
@@ -33,7 +34,7 @@ BOARDS = ("host", "cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc")
 
 def damages(seed: int) -> int:
     """How often the file of a seed is damaged."""
-    return int(np.random.default_rng([seed, 0]).integers(1, MOST_DAMAGES + 1))
+    return min(int(np.random.default_rng([seed, 0]).integers(1, MOST_DAMAGES + 3)) - 1, MOST_DAMAGES) or 1
 
 
 def check_onnx(seed: int, kept: frozenset[int], folder: Path) -> str:
@@ -76,11 +77,17 @@ def _in_integers(seed: int, folder: Path) -> onnx.ModelProto:
 
 
 def check_tflite(seed: int, kept: frozenset[int], folder: Path) -> str:
-    """A TFLite network, words and bytes of it changed."""
+    """A TFLite network: what it says is changed, or words and bytes of the file are."""
     rng = np.random.default_rng([seed, 1])
-    content = tflite_network(int(rng.integers(1 << 30))).content
+    made = tflite_network(int(rng.integers(1 << 30)))
+    in_bytes = rng.random() < 0.4
+    content = made.content
     for index in sorted(kept):
-        content = next(damaged(content, 1, seed * MOST_DAMAGES + index)) if len(content) > 8 else content
+        if not in_bytes:
+            made = changed(made, np.random.default_rng([seed, 2 + index]))
+            content = made.content
+        elif len(content) > 8:
+            content = next(damaged(content, 1, seed * MOST_DAMAGES + index))
     path = folder / "model.tflite"
     path.write_bytes(content)
     graph = imported(path, unsupported_tflite)

@@ -30,6 +30,7 @@ MOST_NODES = 4
 MOST_ELEMENTS = 4000
 TOLERANCE = 2e-3  # of the largest number: sums of a few hundred products in another order
 OPERATORS = tuple(sorted(set(IMPORTERS) - {"If", "And", "Or", "Not", "CastLike", "Dropout"}))
+OF_CONSTANTS = 0.15  # of the models: tinyc computes all but the last node when it loads them
 CHANGED = 0.15  # of the nodes get a field that does not belong there
 
 INTEGERS: Mapping[str, Sequence[int]] = {
@@ -73,6 +74,9 @@ class Chain:
         self.x = "x"
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = {}
+        self.of_constants = self.rng.random() < OF_CONSTANTS
+        if self.of_constants:
+            self.x, self.input = self.reals(*self.input), (1,)
 
     def pick(self, values: Sequence[Any]) -> Any:
         return values[self.rng.integers(len(values))]
@@ -108,7 +112,10 @@ class Chain:
         if self.rng.random() < CHANGED:
             mutate(node, self.rng)
         self.nodes.append(node)
-        self.x, self.shape = outputs[0], self._inferred(outputs[0])
+        self.x = outputs[0]
+        parts = [a.i for a in node.attribute if a.name == "num_outputs"]
+        sane = node.op_type != "Split" or parts in ([], [len(node.output)])  # at others the inference ends the process
+        self.shape = self._inferred(self.x) if sane else None
 
     def _attribute(self, key: str, schema: Any) -> Any:
         """A value, or None to leave it out."""
@@ -155,8 +162,9 @@ class Chain:
         return None
 
     def model(self) -> onnx.ModelProto:
-        """With an Identity at the end, so that shapes of all other values are inferred."""
-        end = helper.make_node("Identity", [self.x], ["y"], name="end")
+        """With one node more at the end, so that shapes of all other values are inferred."""
+        kind, inputs = ("Add", [self.x, "x"]) if self.of_constants else ("Identity", [self.x])
+        end = helper.make_node(kind, inputs, ["y"], name="end")
         return build([*self.nodes, end], {"x": self.input}, ["y"], self.constants, opset=self.opset)
 
 

@@ -64,7 +64,13 @@ _ALL = (
     Target("boards", "boards with odd values: a library or a TinycError", texts.edits, texts.check_board),
     Target("reports", "reports that tinyc reads: taken or a TinycError", texts.edits, texts.check_json, share=0.1),
     Target("frames", "what a board may send: a result or a TinycError", texts.edits, texts.check_frames, share=0.2),
-    Target("commands", "command lines: exit code 0, 1 or 2", texts.edits, texts.check_commands),
+    Target(
+        "commands",
+        "command lines: exit code 0, 1 or 2",
+        texts.edits,
+        texts.check_commands,
+        memory_bytes=None,  # unicorn reserves a gigabyte of addresses
+    ),
     Target(
         "self", "cases that misbehave, to test the fuzzer", misbehaving.count, misbehaving.check, share=0, cpu_seconds=2
     ),

@@ -85,7 +85,7 @@ def check_npz(seed: int, kept: frozenset[int], folder: Path) -> str:
     content = path.read_bytes()
     for index in sorted(kept):
         own = np.random.default_rng([seed, 2 + index])
-        if own.random() < 0.4 and content:
+        if own.random() < 0.15 and content:
             content = cut_or_flipped(content, own)
     path.write_bytes(content)
     model = _model(folder)
@@ -95,8 +95,8 @@ def check_npz(seed: int, kept: frozenset[int], folder: Path) -> str:
 
 def _write_npz(path: Path, rng: np.random.Generator) -> None:
     arrays = {}
-    for _ in range(rng.integers(0, 4)):
-        name = ("x", "x", "x", "y", "arr_0", "ä/..", "labels")[rng.integers(7)]
+    for n in range(rng.integers(0, 4)):
+        name = "x" if n == 0 and rng.random() < 0.8 else ("x", "y", "arr_0", "ä/..", "labels")[rng.integers(5)]
         arrays[name] = _array(rng)
     if rng.random() < 0.1:
         with zipfile.ZipFile(path, "w") as file:
@@ -108,11 +108,10 @@ def _write_npz(path: Path, rng: np.random.Generator) -> None:
 
 
 def _array(rng: np.random.Generator) -> Array:
-    shape = ((3, 1, 2, 6, 5), (3, 2, 6, 5), (2, 6, 5), (3, 6, 5, 2), (3,), (), (0, 2, 6, 5), (3, 0), (3, 60), (1,) * 9)[
-        rng.integers(10)
-    ]
-    kinds = ("f4", "f4", "f4", "f8", "f2", "i1", "u1", "i8", "b1", "c8", "S3", "U2", "O", "M8[s]", ">f4")
-    kind = kinds[rng.integers(len(kinds))]
+    odd = ((3, 1, 2, 6, 5), (2, 6, 5), (3, 6, 5, 2), (3,), (), (0, 2, 6, 5), (3, 0), (3, 60), (1,) * 9)
+    shape = (3, 2, 6, 5) if rng.random() < 0.5 else odd[rng.integers(len(odd))]
+    kinds = ("f8", "f2", "i1", "u1", "i8", "b1", "c8", "S3", "U2", "O", "M8[s]", ">f4")
+    kind = "f4" if rng.random() < 0.5 else kinds[rng.integers(len(kinds))]
     array = rng.standard_normal(shape) * 50
     if kind[0] == "O":
         return np.full(shape, None)
@@ -179,9 +178,17 @@ def _edited(text: str, rng: np.random.Generator) -> str:
         settings = [n for n, line in enumerate(lines) if "=" in line]
         if settings:
             at = settings[rng.integers(len(settings))]
-            key = lines[at].partition("=")[0]
-            lines[at] = f"{key}= {_toml(ODD[rng.integers(len(ODD))])}"
+            key, _, value = lines[at].partition("=")
+            lines[at] = f"{key}= {_other(value.strip(), rng)}"
     return "\n".join(lines) + "\n"
+
+
+def _other(value: str, rng: np.random.Generator) -> str:
+    """Another number for a number, most of the time; else anything."""
+    if value.replace("_", "").isdigit() and rng.random() < 0.7:
+        old = int(value.replace("_", ""))
+        return str(max(0, old + int(rng.choice([-old, -1, 1, old, 1 << 20, 1 << 40]))))
+    return _toml(ODD[rng.integers(len(ODD))])
 
 
 def _toml(value: Any) -> str:

@@ -31,8 +31,12 @@ LARGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class TfliteNetwork:
+    """The file, and what it was made of; its only input is the first of the tensors."""
+
     content: bytes
-    codes: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    outputs: tuple[str, ...]
 
 
 class Net:
@@ -286,7 +290,7 @@ class Net:
         if not self.operators:
             self.add("QUANTIZE", (), self.x.shape, version=2)
         content = build_model(self.tensors, self.operators, [self.tensors[0].name], [self.x.name])
-        return TfliteNetwork(content, tuple(operator.code for operator in self.operators))
+        return TfliteNetwork(content, tuple(self.tensors), tuple(self.operators), (self.x.name,))
 
 
 Piece = Callable[[Net], None]
@@ -336,7 +340,7 @@ def tflite_network(seed: int, kept: frozenset[int] | None = None) -> TfliteNetwo
 
 
 def describe(seed: int, kept: frozenset[int]) -> str:
-    return " ".join(tflite_network(seed, kept).codes)
+    return " ".join(operator.code for operator in tflite_network(seed, kept).operators)
 
 
 def check(seed: int, kept: frozenset[int], folder: Path) -> str:

@@ -402,3 +402,11 @@ def test_a_declared_output_shape_that_disagrees_is_said(tmp_path: Path) -> None:
         model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
         with pytest.raises(TinycError, match=r"declares output 'y' as .*, but its nodes make \[1, 3\]"):
             load(model, tmp_path)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 0])
+def test_split_of_a_constant_into_other_than_its_outputs(tmp_path: Path, parts: int) -> None:
+    """With num_outputs below the outputs, ONNX's inference of shapes would end the process by an assertion."""
+    nodes = [op("Split", "k", "a b", axis=0, num_outputs=parts), op("Add", "x a", "s"), op("Add", "s b", "y")]
+    with pytest.raises(TinycError, match=f"num_outputs is {parts}, and there are 2 outputs"):
+        load(build(nodes, {"x": [2]}, ["y"], {"k": rand(1, 4)}, opset=18), tmp_path)

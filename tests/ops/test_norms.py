@@ -15,7 +15,7 @@ from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.numerics import Numerics
-from tinyc.ops.function import Function
+from tinyc.ops.function import FUNCTIONS, Function, float_ref
 from tinyc.ops.power import Power
 from tinyc.ops.power import float_ref as power_float
 from tinyc.ops.prelu import Prelu
@@ -184,3 +184,14 @@ def test_extrema_are_numpys_and_tflites(name, largest):
     assert_equals_litert(graph, model, {"x": x})
     if largest:
         assert_equals_tflm(graph, model, {"x": x})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_what_is_not_finite(name: str) -> None:
+    """A damaged model, or calibration inputs with gaps, end in a message about them and not in one about `math`."""
+    x = np.array([np.nan, np.inf, -np.inf, 3e38, 1.5], np.float32)
+    (y,) = float_ref(Function(name), x)
+    assert np.isnan(y[0])
+    assert np.isfinite(y[4])
+    if name in ("ceil", "floor", "round"):
+        np.testing.assert_array_equal(y[1:3], x[1:3])

@@ -77,7 +77,20 @@ def infer(a: Function, x: Value) -> Sequence[Type]:
 def float_ref(a: Function, x: Array) -> tuple[Array, ...]:
     f = FUNCTIONS[a.name]
     with np.errstate(over="ignore"):
-        return (np.array([f(float(v), a.alpha) for v in x.ravel()], np.float64).astype(np.float32).reshape(x.shape),)
+        reals = [_value(f, float(v), a.alpha) for v in x.ravel()]
+        return (np.array(reals, np.float64).astype(np.float32).reshape(x.shape),)
+
+
+def _value(f: Callable[[float, float], float], x: float, alpha: float) -> float:
+    """f(x), also of what is not finite: infinity is rounded to itself, and its sine is not a number."""
+    if math.isnan(x):
+        return x
+    try:
+        return f(x, alpha)
+    except OverflowError:
+        return x
+    except ValueError:
+        return math.nan
 
 
 def prepare(site: Site) -> Table:

@@ -113,6 +113,7 @@ def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Const
 
 def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants) -> None:
     """Infer the sizes of the results, and what they take to compute, before anything of that size is allocated."""
+    _check_parts(node)
     types = {name: onnx.helper.make_tensor_type_proto(_type(a), a.shape) for name, a in arrays.items()}
     data = {name: numpy_helper.from_array(a, name) for name, a in arrays.items() if a.size <= 64}
     try:
@@ -128,6 +129,13 @@ def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Co
             raise TinycError(f"constant '{name}' would have an unknown size", node.where)
         folded.take(name, shape, node.where)
         check_products(name, _products(node, [array.shape for array in arrays.values()], shape), node.where)
+
+
+def _check_parts(node: OnnxNode) -> None:
+    """As many outputs as Split says: at fewer the package's inference of shapes ends the process."""
+    parts = node.int_("num_outputs", len(node.outputs)) if node.op == "Split" else len(node.outputs)
+    if parts != len(node.outputs):
+        raise TinycError(f"num_outputs is {parts}, and there are {len(node.outputs)} outputs", node.where)
 
 
 def _known_shape(type_: TypeProto) -> tuple[int, ...] | None:
