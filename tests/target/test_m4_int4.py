@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.numerics import Numerics
@@ -63,19 +63,22 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "kernel"), [(name, kernel) for name in LAYERS for kernel in LAYERS[name][1]])
-def test_equals_the_reference(name: str, kernel: str) -> None:
-    layer = LAYERS[name][0]
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer), kernel, numerics)
+@pytest.mark.parametrize(("first", "numerics"), list(enumerate([Numerics.TFLM, Numerics.OURS])))
+def test_equals_the_reference(first: int, numerics: Numerics) -> None:
+    """Every second layer by each rounding, with all of its kernels, side by side in one firmware."""
+    layers = list(LAYERS.values())[first::2]
+    cases = [(graph_of(layer), samples(layer), kernel) for layer, kernels in layers for kernel in kernels]
+    check_together(cases, numerics)
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
-@pytest.mark.parametrize(("act", "y_zero"), [(Act(), -5), (RELU, 7), (RELU6, 20)])
-@pytest.mark.parametrize("weights", ["random", "least"])
-def test_ways_to_finish(act: Act, y_zero: int, weights: str, numerics: Numerics) -> None:
-    layer = conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7, weights=weights)
-    check_on_core(graph_of(layer), samples(layer)[:2], CONV, numerics)
+def test_ways_to_finish(numerics: Numerics) -> None:
+    layers = [
+        conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7, weights=weights)
+        for act, y_zero in ((Act(), -5), (RELU, 7), (RELU6, 20))
+        for weights in ("random", "least")
+    ]
+    check_together([(graph_of(layer), samples(layer)[:2], CONV) for layer in layers], numerics)
 
 
 def test_other_compiler() -> None:

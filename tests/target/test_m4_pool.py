@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_together
 
 from tests.ops.one_node import one_node, random_s8, tensor
 from tinyc.numerics import Numerics
@@ -30,15 +30,19 @@ def inputs(shape):
     return [{"x": array} for array in arrays]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_avg_pool2d(shape) -> None:
-    x = tensor("x", (1, *shape), 0.02, 5)
-    graph = one_node("avg_pool2d", AvgPool2D(Pair(*shape[:2]), act=Act(-1.0, 1.0)), [x], 0.02, 5)
-    check_on_core(graph, inputs((1, *shape)), "tc_avg_pool2d_s8_asm")
+def test_avg_pool2d() -> None:
+    cases = []
+    for shape in SHAPES:
+        x = tensor("x", (1, *shape), 0.02, 5)
+        graph = one_node("avg_pool2d", AvgPool2D(Pair(*shape[:2]), act=Act(-1.0, 1.0)), [x], 0.02, 5)
+        cases.append((graph, inputs((1, *shape)), "tc_avg_pool2d_s8_asm"))
+    check_together(cases)
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
-@pytest.mark.parametrize("shape", SHAPES[1:])
-def test_mean(shape, numerics: Numerics) -> None:
-    graph = one_node("mean", Mean((1, 2)), [tensor("x", (1, *shape), 0.02, -7)], 0.013, 9)
-    check_on_core(graph, inputs((1, *shape)), "tc_mean_s8_asm", numerics)
+def test_mean(numerics: Numerics) -> None:
+    cases = []
+    for shape in SHAPES[1:]:
+        graph = one_node("mean", Mean((1, 2)), [tensor("x", (1, *shape), 0.02, -7)], 0.013, 9)
+        cases.append((graph, inputs((1, *shape)), "tc_mean_s8_asm"))
+    check_together(cases, numerics)

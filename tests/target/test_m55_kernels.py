@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import test_m4_depthwise
 import test_m4_kernels
-from one_layer import check_on_core, offer_of
+from one_layer import check_on_core, check_together, offer_of
 from test_m4_kernels import check_all
 
 from tests.ops.one_node import one_node, random_s8, tensor
@@ -152,15 +152,16 @@ def test_the_output_takes_the_place_of_the_input(name: str) -> None:
 
 
 @pytest.mark.parametrize(("scales", "y_zero"), [((0.02, 0.03, 0.04), -128), ((0.4, 0.3, 0.01), 17)])
-@pytest.mark.parametrize("channels", [1, 3, 5, 9, 17, 64])
-def test_add(channels: int, scales: tuple[float, float, float], y_zero: int) -> None:
-    shape = (1, 3, 3, channels)
-    x = [tensor("x0", shape, scales[0], 3), tensor("x1", shape, scales[1], -9)]
-    graph = one_node("add", Add(), x, scales[2], y_zero)
-    ends = [np.full(shape, value, np.int8) for value in (-128, 127)]
-    inputs = [{"x0": random_s8(1, shape), "x1": random_s8(2, shape)}]
-    inputs += [{"x0": left, "x1": right} for left in ends for right in ends]
-    check_on_core(graph, inputs, mve_linear.NAME, board_name=BOARD)
+def test_add(scales: tuple[float, float, float], y_zero: int) -> None:
+    cases = []
+    for channels in (1, 3, 5, 9, 17, 64):
+        shape = (1, 3, 3, channels)
+        x = [tensor("x0", shape, scales[0], 3), tensor("x1", shape, scales[1], -9)]
+        ends = [np.full(shape, value, np.int8) for value in (-128, 127)]
+        inputs = [{"x0": random_s8(1, shape), "x1": random_s8(2, shape)}]
+        inputs += [{"x0": left, "x1": right} for left in ends for right in ends]
+        cases.append((one_node("add", Add(), x, scales[2], y_zero), inputs, mve_linear.NAME))
+    check_together(cases, board_name=BOARD)
 
 
 def test_weights_of_minus_128() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.numerics import Numerics
@@ -55,19 +55,14 @@ DEPTHWISES = {
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, bits: int) -> None:
-    layer = replace(LAYERS[name], bits=bits)
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer), KERNEL[bits], numerics, board_name=BOARD)
-
-
-@pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("name", DEPTHWISES)
-def test_depthwise(name: str, bits: int) -> None:
-    layer = replace(DEPTHWISES[name], bits=bits)
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(DEPTHWISES).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer), DEPTHWISE[bits], numerics, board_name=BOARD)
+@pytest.mark.parametrize("layers", [LAYERS, DEPTHWISES, DENSES], ids=["conv2d", "depthwise", "dense"])
+def test_equals_the_reference(layers: dict[str, Layer], bits: int) -> None:
+    """Every second layer by each rounding, side by side in one firmware."""
+    kernels = {"conv2d": KERNEL, "depthwise_conv2d": DEPTHWISE, "fully_connected": DENSE}
+    for first, numerics in enumerate((Numerics.TFLM, Numerics.OURS)):
+        chosen = [replace(layer, bits=bits) for layer in list(layers.values())[first::2]]
+        cases = [(graph_of(layer), samples(layer), kernels[layer.op][bits]) for layer in chosen]
+        check_together(cases, numerics, board_name=BOARD)
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -80,19 +75,11 @@ def test_depthwise_of_any_size(bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("name", DENSES)
-def test_dense(name: str, bits: int) -> None:
-    layer = replace(DENSES[name], bits=bits)
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(DENSES).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer), DENSE[bits], numerics, board_name=BOARD)
-
-
-@pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
-def test_at_the_limits(weights: str, bits: int) -> None:
+def test_at_the_limits(bits: int) -> None:
     """Sums as large as weights allow, of int8 over several segments."""
-    layer = replace(LAYERS["3x3, stride 2, long"], weights=weights, bias=False, bits=bits)
-    check_on_core(graph_of(layer), samples(layer), KERNEL[bits], board_name=BOARD)
+    long = replace(LAYERS["3x3, stride 2, long"], bias=False, bits=bits)
+    layers = [replace(long, weights=weights) for weights in ("largest", "signs", "least")]
+    check_together([(graph_of(layer), samples(layer), KERNEL[bits]) for layer in layers], board_name=BOARD)
 
 
 @pytest.mark.parametrize(

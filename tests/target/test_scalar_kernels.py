@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core
+from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.codegen.scalar.conv import segment_of
@@ -59,46 +59,47 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, board: str) -> None:
-    layer = LAYERS[name]
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], numerics, board_name=board)
+# Every second layer by each rounding, side by side in one firmware.
+HALVES = [(numerics, list(LAYERS.values())[i::2]) for i, numerics in enumerate((Numerics.TFLM, Numerics.OURS))]
 
 
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", LAYERS)
-def test_int4_equals_the_reference(name: str, board: str) -> None:
-    layer = replace(LAYERS[name], bits=4, weights="least")
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    check_on_core(graph_of(layer), samples(layer)[:2], INT4_KERNEL[layer.op], numerics, board_name=board)
+@pytest.mark.parametrize(("numerics", "layers"), HALVES, ids=["tflm", "ours"])
+def test_equals_the_reference(numerics: Numerics, layers: list[Layer], board: str) -> None:
+    cases = [(graph_of(layer), samples(layer), KERNEL[layer.op]) for layer in layers]
+    check_together(cases, numerics, board_name=board)
 
 
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize(
-    ("name", "weights"), [("3x3, stride 2, long", "largest"), ("depthwise", "signs"), ("dense", "largest")]
-)
-def test_at_the_limits(name: str, weights: str, board: str) -> None:
+@pytest.mark.parametrize(("numerics", "layers"), HALVES, ids=["tflm", "ours"])
+def test_int4_equals_the_reference(numerics: Numerics, layers: list[Layer], board: str) -> None:
+    layers = [replace(layer, bits=4, weights="least") for layer in layers]
+    cases = [(graph_of(layer), samples(layer)[:2], INT4_KERNEL[layer.op]) for layer in layers]
+    check_together(cases, numerics, board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_at_the_limits(board: str) -> None:
     """Sums as large as int8 allows, over several segments."""
-    layer = replace(LAYERS[name], weights=weights, bias=False)
-    check_on_core(graph_of(layer), samples(layer), KERNEL[layer.op], board_name=board)
+    extremes = {"3x3, stride 2, long": "largest", "depthwise": "signs", "dense": "largest"}
+    layers = [replace(LAYERS[name], weights=weights, bias=False) for name, weights in extremes.items()]
+    check_together([(graph_of(layer), samples(layer), KERNEL[layer.op]) for layer in layers], board_name=board)
 
 
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize(
-    ("act", "y_zero", "numerics"),
+    ("numerics", "ways"),
     [
-        (Act(), -5, Numerics.TFLM),
-        (RELU, -128, Numerics.TFLM),
-        (RELU, 7, Numerics.TFLM),
-        (RELU6, -128, Numerics.OURS),
-        (RELU6, 20, Numerics.LITERT),
+        (Numerics.TFLM, [(Act(), -5), (RELU, -128), (RELU, 7)]),
+        (Numerics.OURS, [(RELU6, -128)]),
+        (Numerics.LITERT, [(RELU6, 20)]),
     ],
+    ids=["tflm", "ours", "litert"],
 )
-def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics, board: str) -> None:
-    layer = conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=y_zero, gain=30.0, seed=7)
-    check_on_core(graph_of(layer), samples(layer)[:2], KERNEL["conv2d"], numerics, board_name=board)
+def test_ways_to_finish(numerics: Numerics, ways: list[tuple[Act, int]], board: str) -> None:
+    layers = [conv((3, 5, 6), (9, 1, 1), Conv2D(act=act), y_zero=zero, gain=30.0, seed=7) for act, zero in ways]
+    cases = [(graph_of(layer), samples(layer)[:2], KERNEL["conv2d"]) for layer in layers]
+    check_together(cases, numerics, board_name=board)
 
 
 @pytest.mark.parametrize("board", BOARDS)
