@@ -301,11 +301,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     every = [c for c in compilers() if given.only in c.name or given.only in c.board]
     found = Found()
-    if not given.no_kernels:
-        try_kernels(every, found)
-    if not given.kernels:
-        for seed in seeds(given.first, given.networks, given.minutes):
-            try_network(seed, every, found)
+    try:
+        if not given.no_kernels:
+            try_kernels(every, found)
+        if not given.kernels:
+            for seed in seeds(given.first, given.networks, given.minutes):
+                try_network(seed, every, found)
+    except KeyboardInterrupt:
+        print("interrupted")
     show(found)
     return 1 if found.wrong else 0
 

@@ -163,8 +163,8 @@ class Together:
         return [[self.inputs[name].tobytes() for name in self.graph.inputs]]
 
 
-def together(isa: frozenset[str], numerics: Numerics) -> Together:
-    """All cases with all their kernels in one graph."""
+def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = frozenset()) -> Together:
+    """All cases with all their kernels in one graph; of these, only those that need certain features of a core."""
     nodes: list[Node] = []
     values: dict[str, Value] = {}
     consts: dict[str, Array] = {}
@@ -173,7 +173,8 @@ def together(isa: frozenset[str], numerics: Numerics) -> Together:
     for number, case in enumerate(cases()):
         (node,) = case.nodes
         site = Site(case, node, numerics)
-        takers = [kernel.name for kernel in all_ops()[node.op].kernels if isinstance(ask(kernel, site, isa), Offer)]
+        kernels = [kernel for kernel in all_ops()[node.op].kernels if needing <= kernel.isa]
+        takers = [kernel.name for kernel in kernels if isinstance(ask(kernel, site, isa), Offer)]
         if not takers:
             continue
         renamed = {name: f"c{number}_{name}" for name in case.values}

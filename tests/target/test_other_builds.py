@@ -116,6 +116,25 @@ def test_links_with_nothing(tmp_path: Path, board_name: str, family: str, level:
     assert not {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O3", "-Os"])
+@pytest.mark.parametrize(("board_name", "feature"), [("cortex-m55", "mve"), ("riscv32imc", "rv32m")])
+def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str) -> None:
+    """The kernels of cores that scripts/flag_matrix.py has not, at levels that are not those of the proof."""
+    board = load_board(board_name)
+    try:
+        gcc = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    made = together(board.isa, Numerics.TFLM, frozenset({feature}))
+    write_library(made, tmp_path, board.isa, Numerics.TFLM)
+    flags = (level, "-ffreestanding", "-ffunction-sections", "-fdata-sections")
+    command = [*gcc.command, *gcc.target_flags, *flags, "-c", "all.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    firmware = firmware_around(tmp_path / "all.o", tmp_path, "all", board, gcc, tmp_path / "firmware")
+    check(made, target_for(board_name, None).run(firmware, made.requests), Numerics.TFLM, f"{board_name} {level}")
+
+
 def portable_object(folder: Path, compiler: str) -> Path:
     """The library `all` by a compiler that is not GNU C, or that is told to be none."""
     known = {"tcc": ["tcc", "-std=c99"], "gcc": ["gcc", "-std=c99", "-pedantic-errors", "-O1", "-DTC_PORTABLE"]}

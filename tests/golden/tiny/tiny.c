@@ -177,7 +177,7 @@ const char *tiny_version(void)
 #if TC_GNU && defined(__ELF__)
 __asm__(
     ".globl tiny_tinyc_digest\n"
-    ".set tiny_tinyc_digest, 0xb07d788a\n"
+    ".set tiny_tinyc_digest, 0x15cd212b\n"
     ".globl tiny_tinyc_arena\n"
     ".set tiny_tinyc_arena, 112\n");
 #endif

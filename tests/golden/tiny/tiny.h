@@ -5,6 +5,8 @@
  *
  * Inputs and outputs live in the arena and share its bytes: write all inputs before each run, read the
  * outputs before the next one. No other memory is touched; calls on different arenas may run in parallel.
+ *
+ * On Armv7-M and Armv8-M some accesses to memory are not aligned: compile with -mno-unaligned-access for a system that traps them.
  */
 #ifndef TINY_H
 #define TINY_H
