@@ -135,6 +135,8 @@ def load_board(name_or_path: str | Path) -> Board:
 
 def _read(file: Path) -> Board:
     try:
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise TinycError("the board file is a pipe or a device", Loc(str(file)), "give a file")
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"

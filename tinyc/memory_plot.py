@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyc.errors import Loc, TinycError
 from tinyc.escape import visible
+from tinyc.files import write_file
 from tinyc.memory_map import MemoryMap, Tenant
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ def plot_map(found: MemoryMap, path: Path, title: str) -> None:
         _frame(axes, found, title)
         try:
             metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-            figure.savefig(path, dpi=150, metadata=metadata)
+            drawn = io.BytesIO()
+            figure.savefig(drawn, dpi=150, metadata=metadata, format=path.suffix.lower()[1:])
+            write_file(path, drawn.getvalue())
         except OSError as error:
             message = f"the map cannot be written: {error.strerror}"
             raise TinycError(message, Loc(str(path)), "choose another file with --plot") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ from tinyc.accuracy import integers_of
 from tinyc.arrays import load_npz
 from tinyc.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.errors import Loc, TinycError
+from tinyc.escape import visible
 from tinyc.export import FORMATS, save
+from tinyc.files import write_file
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.numerics import quantize_array
@@ -231,13 +234,16 @@ def plot_ranges(found: Diagnosis, picture: Path) -> None:
         axes.barh(row, (layer.hi - layer.lo) / unit, left=layer.lo / unit, height=0.7, color="#c9d6df")
         seen = (layer.largest - layer.least) / unit
         axes.barh(row, seen, left=layer.least / unit, height=0.3, color="#1b6ca8")
-    names = [f"...{layer.name[-27:]}" if len(layer.name) > 30 else layer.name for layer in found.layers]
-    axes.set_yticks(range(count), names)
+    names = [visible(layer.name) for layer in found.layers]
+    axes.set_yticks(range(count), [f"...{name[-27:]}" if len(name) > 30 else name for name in names], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlabel("wide: range of the integers, narrow: values of the test inputs; relative to the wider end")
     figure.tight_layout()
     try:
-        figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+        drawn = io.BytesIO()
+        metadata = {"Date": None} if picture.suffix == ".svg" else None
+        figure.savefig(drawn, metadata=metadata, format=picture.suffix[1:])
+        write_file(picture, drawn.getvalue())
     except (OSError, ValueError) as error:
         hint = "choose another file with --plot: .svg, .png or .pdf"
         raise TinycError(f"cannot draw into this file: {error}", Loc(str(picture)), hint) from error

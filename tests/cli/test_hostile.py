@@ -216,6 +216,78 @@ def test_budgets(tinyc, model: Path, words: str, code: int) -> None:
         assert ran.json["arena_bytes"] <= 1024
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "-1", "x", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("plan --ram-budget=@", "plan --flash-budget=@", "plan --incremental=@", "plan --incremental=1 --hop=@"),
+        *("plan --picture-std=@", "plan --max-loss=@ --weights=auto", "plan --width=@", "build --samples=@"),
+        *("build --sequence=@", "profile --top=@", "bench --seconds=@", "bench --threads=@"),
+        *("monitor --port=x --seconds=@", "monitor --port=x --baud=@", "run --port=x --baud=@"),
+    ],
+)
+def test_numbers_that_are_none(tinyc, model: Path, words: str, value: str) -> None:
+    """Every option refuses them before anything is computed."""
+    command, *options = words.replace("@", value).split(" ")
+    paths = [] if command == "monitor" else [model, "-b", "host"]
+    ran = tinyc(command, *paths, *options)
+    assert ran.code == 2, ran.out
+    assert "internal" not in ran.err
+    assert ran.err
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e300,0,0", "0", "-1", "1e-320", "1,2", "1,2,3,4", "a"])
+def test_numbers_of_pictures(tinyc, model: Path, value: str) -> None:
+    for option in ("--picture-mean", "--picture-std"):
+        ran = tinyc("plan", model, "-b", "host", f"{option}={value}")
+        assert ran.code == (0 if option == "--picture-mean" and value in ("0", "-1", "1e-320") else 2)
+
+
+@pytest.mark.parametrize("name", ["folder", "empty", "pipe", "/dev/zero", "/dev/null", "circle", "x" * 300, "\udcff"])
+def test_paths_that_are_no_files(
+    tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As model, board, inputs and output, each: an error, at once."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("empty").touch()
+    os.mkfifo("pipe")
+    Path("circle").symlink_to("circle")
+    for words in (
+        ["inspect", name],
+        ["plan", model, "-b", f"{name}.toml"],
+        ["plan", model, "-b", name],
+        ["plan", model, "-b", "host", "-c", name],
+        ["build", model, "-b", "host", "--inputs", name, "-o", "out"],
+        ["bench", "--compare", name, name],
+        *([["build", model, "-b", "host", "-o", name]] if name not in ("folder", "\udcff") else []),
+    ):
+        ran = tinyc(*words)
+        assert ran.code == 2, (words, ran.out, ran.err)
+        assert "internal" not in ran.err
+        assert printable(ran.err)
+
+
+def test_a_picture_is_written_as_a_whole(tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves the old one; a link stays a link, and a device is written to."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    picture, link = tmp_path / "pictures" / "map.svg", tmp_path / "pictures" / "link.svg"
+    picture.parent.mkdir()
+    picture.write_bytes(b"old")
+    link.symlink_to(picture)
+    words = ("plan", model, "-b", "host", "--plot")
+    with monkeypatch.context() as patched:
+        spoiled_writes(patched, 0)
+        explained(tinyc(*words, picture), "No space left on device")
+    assert picture.read_bytes() == b"old"
+    assert tinyc(*words, link).code == 0
+    assert link.is_symlink()
+    assert b"<svg" in picture.read_bytes()
+    assert sorted(os.listdir(picture.parent)) == ["link.svg", "map.svg"]
+    (tmp_path / "pictures" / "null.svg").symlink_to("/dev/null")
+    assert tinyc(*words, tmp_path / "pictures" / "null.svg").code == 0
+
+
 # --- boards and tools ---
 
 

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "tinyc"
 GROUPS = [
     {"errors", "escape"},
-    {"paths", "numerics", "names", "fixedpoint", "line", "knapsack", "limits", "one_thread", "templates"},
+    {"paths", "numerics", "names", "fixedpoint", "line", "knapsack", "limits", "one_thread", "templates", "files"},
     {"board", "board_parts", "board_table", "board_words", "ir"},
     {"kernels", "timing"},
     {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers

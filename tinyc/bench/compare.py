@@ -77,6 +77,8 @@ def _is_worse(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():
+            raise TinycError("this is no file", Loc(str(path)), _HINT)
         report = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path)), _HINT) from error

@@ -52,8 +52,10 @@ def command(
     calibration: CalibrationFile = None,
     numerics: NumericsName = None,
     optimize: OptimizeFor = OptimizeFor.SPEED,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Seconds of timing at batch 1, per model.")] = 3.0,
-    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU runtimes; 0: their own default.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="Seconds of timing at batch 1, per model.")] = 3.0,
+    threads: Annotated[
+        int, typer.Option(min=0, max=1024, help="Threads of the CPU runtimes; 0: their own default.")
+    ] = 1,
     toolchain: ToolchainName = None,
     emulator: Emulator = None,
     compare: Compare = None,

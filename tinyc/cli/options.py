@@ -410,9 +410,12 @@ def make_recipe(
 def make_pictures(picture_mean: str, picture_std: str, picture_fit: PictureFit, **_: Any) -> Pictures:
     """How pictures become inputs. BadParameter for words that are no numbers, or a deviation of zero."""
     mean, std = _numbers("--picture-mean", picture_mean), _numbers("--picture-std", picture_std)
-    if 0.0 in std:
-        raise typer.BadParameter("it is zero", param_hint="--picture-std")
+    if min(std) < _LEAST_DEVIATION:
+        raise typer.BadParameter("it is zero, or less", param_hint="--picture-std")
     return Pictures(mean, std, picture_fit.value)
+
+
+_LARGEST_NUMBER, _LEAST_DEVIATION = 1e6, 1e-6  # of pixels, which go from 0 to 255
 
 
 def _numbers(option: str, words: str) -> tuple[float, ...]:
@@ -420,6 +423,8 @@ def _numbers(option: str, words: str) -> tuple[float, ...]:
         found = tuple(float(word) for word in words.split(","))
     except ValueError as error:
         raise typer.BadParameter(f"{words!r}: give numbers like 123.7,116.3,103.5", param_hint=option) from error
+    if not all(abs(number) <= _LARGEST_NUMBER for number in found):
+        raise typer.BadParameter(f"{words!r}: give numbers that are no larger than a pixel may be", param_hint=option)
     if len(found) not in (1, 3):
         raise typer.BadParameter(f"{len(found)} numbers, expected 1 or 3", param_hint=option)
     return found

@@ -17,6 +17,7 @@ from tinyc.cli.show import short
 from tinyc.cycles import Cost, HotBlock, Profile, speedscope
 from tinyc.cycles.flamegraph import flamegraph
 from tinyc.errors import Loc, TinycError
+from tinyc.files import write_file
 from tinyc.pipeline import Options, profile_model
 from tinyc.run import OVERHEAD
 
@@ -59,7 +60,7 @@ def command(
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
     except OSError as error:
         message = f"cannot write the flame graph: {error.strerror}"
         raise TinycError(message, Loc(str(path)), "choose another file") from error

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tinyc.errors import Loc, TinycError
 from tinyc.export.onnx_qdq import to_onnx
 from tinyc.export.tflite_int8 import to_tflite
+from tinyc.files import write_file
 from tinyc.ir.graph import Graph
 
 __all__ = ["FORMATS", "save", "to_onnx", "to_tflite"]
@@ -25,7 +26,7 @@ def save(graph: Graph, path: Path) -> None:
     written = write(graph)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(written)
+        write_file(path, written)
     except OSError as error:
         message = f"cannot write the model: {error.strerror}"
         raise TinycError(message, Loc(str(path)), "choose another file with -o") from error
