@@ -28,12 +28,13 @@ from tinyc.passes import normalize
 from tinyc.reference import Program, prepare_float, prepare_int
 
 QUICK, MANY = 6, 120
-TOLERANCE, BILINEAR_TOLERANCE = 3e-5, 2e-2  # of floats; a bilinear resize goes in steps of 1/1024
+TOLERANCE, BILINEAR_TOLERANCE = 3e-5, 5e-2  # of floats; a bilinear resize goes in steps of 1/1024
 VARIABLES = {"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"}  # tests/load/test_tflite_states.py
 NOT_IN_TFLM = {"GELU", "POW", "RELU_N1_TO_1", "SELECT", "SIGN", "TILE"}
 # Pads with what its memory holds (docs/import.md).
 PADS_WITH_ANYTHING = {"SPACE_TO_BATCH_ND"}
 NOT_IN_LITERT = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}  # it asks for other intermediate tensors
+A_STEP_IN_LITERT = {"BATCH_MATMUL"}  # one of some thousands: docs/reliability.md
 TAKE_ANY_NUMBER = {"ADD_N", "CONCATENATION", "PACK"}
 
 
@@ -85,6 +86,8 @@ def compare(name: str, seed: int, numerics: Numerics, folder: Path) -> bool:
                 expected, what = array.reshape(found[key].shape), f"{name} {seed} {layer.operator.fields}"
                 if is_float(layer):
                     np.testing.assert_allclose(found[key], expected, rtol=TOLERANCE, atol=tolerance, err_msg=what)
+                elif numerics is Numerics.LITERT and name in A_STEP_IN_LITERT:
+                    np.testing.assert_allclose(found[key], expected, atol=1, err_msg=what)
                 else:
                     np.testing.assert_array_equal(found[key], expected, err_msg=what)
     return bool(wanted)

@@ -16,7 +16,6 @@ from tests.ops.tflite_layers import (
     Layer,
     act,
     constant,
-    fused,
     image,
     ints,
     numbers,
@@ -57,7 +56,7 @@ def concat(r: Generator) -> Layer:
     y = same(x, [n if k != axis else sum(sizes) for k, n in enumerate(x.shape)])
     if len(parts) > 1 and r.random() < 0.2:
         parts[1] = constant(r, parts[1])
-    fields = {"Axis": axis - len(x.shape) if r.random() < 0.3 else axis, **(fused(r) if r.random() < 0.2 else {})}
+    fields = {"Axis": axis - len(x.shape) if r.random() < 0.3 else axis}
     names = tuple(p.name for p in parts)
     return Layer(Operator("CONCATENATION", names, ("y",), "ConcatenationOptions", fields), (*parts, y))
 
