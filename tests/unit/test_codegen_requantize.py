@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tinyc.codegen import requantize as requantizing
 from tinyc.codegen.finish import finish_packed, finish_wide
 from tinyc.codegen.requantize import Scaling, Steps, solve, steps_of
 from tinyc.numerics import Rounding, quantize_multipliers, requantize
@@ -139,3 +140,17 @@ def test_registers_that_overflow_are_not_proved():
     found = finish_wide(p, taps).scaling
     assert isinstance(found, Scaling)
     assert not found.fits(far).any()
+
+
+def test_channels_in_blocks_are_proved_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, taps = random_layer(5, -3, Rounding.DOUBLE)
+    steps, finish = steps_of(p, taps), finish_wide(p, taps)
+    monkeypatch.setattr(requantizing, "_TOGETHER", 3)
+    assert len(taps) > 3
+    parts, by_parts = steps_of(p, taps), finish_wide(p, taps)
+    np.testing.assert_array_equal(parts.reach, steps.reach)
+    np.testing.assert_array_equal(parts.below, steps.below)
+    assert finish is not None
+    assert by_parts is not None
+    for name in ("scale", "shift", "mult", "add", "nudge"):
+        np.testing.assert_array_equal(getattr(by_parts.scaling, name), getattr(finish.scaling, name))

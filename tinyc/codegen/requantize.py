@@ -34,6 +34,7 @@ MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and
 _NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge, near first
 _UNBOUNDED = 2**62
 _PROBED = 4  # channels that are tried first, to give up early
+_TOGETHER = 4096  # channels
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
@@ -130,7 +131,8 @@ def steps_of(p: ConvParams, taps: Int64s) -> Steps:
     """The thresholds of a layer with weights taps[O, K] between its least and greatest accumulator."""
     low, high = accumulator_bounds(taps, p.bias.astype(np.int64))
     outputs = np.arange(p.y_min + 1, p.y_max + 1, dtype=np.int64)
-    theta = _thresholds(p, outputs, low, high)
+    parts = [_thresholds(_channels(p, rows), outputs, low[rows], high[rows]) for rows in _blocks(len(low))]
+    theta = np.concatenate(parts)
     return Steps(
         low=low,
         high=high,
@@ -166,6 +168,15 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
     return np.clip(after, first, last)
 
 
+def _blocks(channels: int) -> list[Int64s]:
+    """Channels that are looked at together: what the proof holds of them for a while grows with their number."""
+    return np.split(np.arange(channels), range(_TOGETHER, channels, _TOGETHER))
+
+
+def _channels(p: ConvParams, rows: Int64s) -> ConvParams:
+    return replace(p, mult=p.mult[rows], shift=p.shift[rows])
+
+
 def solve(
     p: ConvParams,
     steps: Steps,
@@ -181,6 +192,30 @@ def solve(
     """
     if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
         return None
+    found = []
+    for rows in _blocks(len(scale)):
+        part = None if drop is None else drop[rows]
+        solved = _solve(_channels(p, rows), _step_rows(steps, rows), scale[rows], shift[rows], sign, grain[rows], part)
+        if solved is None:
+            return None
+        found.append(solved)
+
+    def column(name: str) -> Int64s:
+        return np.concatenate([getattr(one, name) for one in found])
+
+    return Scaling(column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), sign, drop)
+
+
+def _solve(
+    p: ConvParams,
+    steps: Steps,
+    scale: Int64s,
+    shift: Int64s,
+    sign: bool,
+    grain: Int64s,
+    drop: Int64s | None = None,
+) -> Scaling | None:
+    """`solve` of some channels."""
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
     mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))

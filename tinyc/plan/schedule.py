@@ -21,6 +21,7 @@ from tinyc.plan.live import Costs, costs_of
 from tinyc.plan.problem import Problem
 
 MAX_RUNS = 100_000
+READY = 16  # tasks that may run next, from which more are looked at less: a model with 1,000 outputs has 1,000
 BEAM_WIDTH = 16
 
 
@@ -128,7 +129,7 @@ def _exact(costs: Costs, limit: int, max_runs: int) -> tuple[int, ...] | None:
         seen.add(state.done)
         for task in state.ready:
             after = _settle(costs, _run(costs, state, task))
-            runs += after.count - state.count
+            runs += (after.count - state.count) * max(1, len(state.ready) // READY)
             if runs > max_runs:
                 raise _TooManyError
             if after.peak < limit and after.done not in seen:
@@ -143,7 +144,7 @@ def _beam(costs: Costs) -> tuple[int, ...]:
     for _ in costs.needs:
         found: dict[int, _State] = {}
         for state in states:
-            for task in state.ready:
+            for task in state.ready[: 2 * READY]:
                 after = _run(costs, state, task)
                 known = found.get(after.done)
                 if known is None or after.peak < known.peak:

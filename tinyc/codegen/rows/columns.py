@@ -73,8 +73,8 @@ class _Layer:
     @property
     def constants(self) -> list[npt.NDArray[np.int64]]:
         """Constants of each group's channels that count."""
-        channels = np.array(order(self.column)).reshape(-1, 4)
-        return [self.finish.constants()[group[group >= 0]].ravel() for group in channels]
+        channels, constants = np.array(order(self.column)).reshape(-1, 4), self.finish.constants()
+        return [constants[group[group >= 0]].ravel() for group in channels]
 
     def _grouped(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         channels = np.array(order(self.column))
@@ -98,9 +98,9 @@ def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
     words = [(taps[:, :, row] & 0xFFFF) | ((taps[:, :, row + 1] & 0xFFFF) << 16) for row in range(0, count - 1, 2)]
     words += [_single(taps[:, :, -1])] if count % 2 else []
     weights = np.concatenate(words, axis=1)
-    parts = []
-    for group, constants in enumerate(layer.constants):
-        parts += [layer.starts[group], weights[group], constants]
+    parts: list[npt.NDArray[np.int64]] = []
+    for group in zip(layer.starts, weights, layer.constants, strict=True):
+        parts += group
     return _words(parts)
 
 
