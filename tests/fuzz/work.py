@@ -6,6 +6,7 @@ not a fork: libraries that are imported here have threads.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from tests.fuzz.case import Case, Outcome, Target, details, signature
 from tests.fuzz.targets import TARGETS
@@ -40,6 +42,7 @@ class Worker:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._process: subprocess.Popen[bytes] | None = None
+        self._last_words: IO[bytes] = io.BytesIO()
         self._cases = 0
 
     def run(self, case: Case) -> Outcome:
@@ -52,7 +55,8 @@ class Worker:
         if line is not None:
             return Outcome(case, **json.loads(line))
         self.close()
-        return Outcome(case, "", *_death(process.returncode))
+        kind, text = _death(process.returncode)
+        return Outcome(case, "", kind, text + self._stderr())
 
     def _ready(self) -> subprocess.Popen[bytes]:
         if self._cases >= MOST_CASES:
@@ -68,6 +72,12 @@ class Worker:
                 process_group=0,
             )
         return self._process
+
+    def _stderr(self) -> str:
+        """The end of what a process wrote there that is no more."""
+        size = self._last_words.seek(0, os.SEEK_END)
+        self._last_words.seek(max(0, size - 2000))
+        return self._last_words.read().decode("utf-8", "replace")
 
     def _answer(self, process: subprocess.Popen[bytes]) -> bytes | None:
         """What the worker writes; None if it ends, or takes longer than a case may."""
