@@ -410,3 +410,9 @@ def test_split_of_a_constant_into_other_than_its_outputs(tmp_path: Path, parts: 
     nodes = [op("Split", "k", "a b", axis=0, num_outputs=parts), op("Add", "x a", "s"), op("Add", "s b", "y")]
     with pytest.raises(TinycError, match=f"num_outputs is {parts}, and there are 2 outputs"):
         load(build(nodes, {"x": [2]}, ["y"], {"k": rand(1, 4)}, opset=18), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ReduceMax", "ReduceMean", "ReduceSum", "ArgMax", "ReduceL2"])
+def test_keepdims_that_is_neither_0_nor_1(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TinycError, match="keepdims is 7, neither 0 nor 1"):
+        load(one(name, [1, 7], keepdims=7, opset=11), tmp_path)

@@ -354,3 +354,10 @@ def test_external_data(tmp_path: Path) -> None:
     graph = load_onnx(path)
     x = rand(3, 1, 50)
     np.testing.assert_allclose(run_float(graph, {"x": x})["y"], x @ rand(1, 50, 30), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12, 13])
+def test_softmax_of_a_constant(tmp_path: Path, opset: int) -> None:
+    """Over all axes from the second on before opset 13, over the last one since."""
+    nodes = [op("Softmax", "k", "s"), op("Add", "s x", "y")]
+    imported(build(nodes, {"x": [1]}, ["y"], {"k": rand(1, 1, 2, 3, 4)}, opset=opset), tmp_path)

@@ -94,6 +94,13 @@ class OnnxNode:
         found = self._attribute(name, AttributeProto.INT)
         return default if found is None else int(found.i)
 
+    def flag(self, name: str, default: bool) -> bool:
+        """An attribute that is 0 or 1; of other numbers runtimes make what they like."""
+        number = self.int_(name, int(default))
+        if number not in (0, 1):
+            raise TinycError(f"attribute {name} is {number}, neither 0 nor 1", self.where)
+        return bool(number)
+
     def float_(self, name: str, default: float) -> float:
         found = self._attribute(name, AttributeProto.FLOAT)
         value = default if found is None else float(found.f)

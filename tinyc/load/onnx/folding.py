@@ -36,6 +36,7 @@ FOLDABLE = frozenset((
     "Trilu", "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
+_SOFTMAX_OF_ONE_AXIS = 13  # opset; before it ran over several axes, which onnx's own evaluator does not know
 _MOVING = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
@@ -50,7 +51,7 @@ def fold(builder: Builder, node: OnnxNode) -> bool:
         builder.fold(node.outputs[0], _shape(node, builder.values[node.inputs[0]].shape))
         return True
     computed = any(name in builder.broken or name in builder.values for name in node.inputs)
-    if node.op not in FOLDABLE or computed:
+    if node.op not in FOLDABLE or computed or (node.op == "Softmax" and builder.file.opset < _SOFTMAX_OF_ONE_AXIS):
         return False
     arrays = {name: array for name in node.inputs if name and (array := builder.constant(name)) is not None}
     if len(arrays) != len(set(filter(None, node.inputs))):

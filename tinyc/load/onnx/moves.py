@@ -184,7 +184,7 @@ def arg_max(s: Step) -> None:
     if s.node.int_("select_last_index", 0):
         raise TinycError("the last of equal elements is not supported, only the first", s.where)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
-    attrs = ArgMax(axis, s.node.op == "ArgMax", bool(s.node.int_("keepdims", 1)))
+    attrs = ArgMax(axis, s.node.op == "ArgMax", s.node.flag("keepdims", True))
     s.emit("argmax", [x], attrs)
 
 

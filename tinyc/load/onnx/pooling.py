@@ -58,7 +58,7 @@ def reduce_mean(s: Step) -> None:
     """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
     x = s.value(0)
     rank = len(x.shape)
-    axes, keep = reduced(s, x), bool(s.node.int_("keepdims", 1))
+    axes, keep = reduced(s, x), s.node.flag("keepdims", True)
     if axes is None:
         s.emit("reshape", [x], Reshape(x.shape))
     elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:

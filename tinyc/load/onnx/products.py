@@ -95,7 +95,7 @@ def _base(s: Step, y: Value) -> tuple[Value, float]:
 @imports("ReduceMax", "ReduceMin")
 def reduce_extremum(s: Step) -> None:
     """Axes are an attribute, since opset 18 an input. None means all axes, or nothing if so requested."""
-    x, axes, keep = s.value(0), reduced(s, s.value(0)), bool(s.node.int_("keepdims", 1))
+    x, axes, keep = s.value(0), reduced(s, s.value(0)), s.node.flag("keepdims", True)
     if axes is None:
         s.emit("reshape", [x], Reshape(x.shape))
     else:

@@ -40,7 +40,7 @@ def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
 def reduce_sum(s: Step) -> None:
     """The sum of x, its size, its square or its exponential; then the root or the logarithm."""
     x = s.value(0)
-    axes, keep = reduced(s, x), bool(s.node.int_("keepdims", 1))
+    axes, keep = reduced(s, x), s.node.flag("keepdims", True)
     if axes is None:
         _of_each(s, x)
     elif s.node.op == "ReduceSum":
