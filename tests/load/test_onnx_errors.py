@@ -416,3 +416,13 @@ def test_split_of_a_constant_into_other_than_its_outputs(tmp_path: Path, parts: 
 def test_keepdims_that_is_neither_0_nor_1(tmp_path: Path, name: str) -> None:
     with pytest.raises(TinycError, match="keepdims is 7, neither 0 nor 1"):
         load(one(name, [1, 7], keepdims=7, opset=11), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [("ReduceSum", "noop_with_empty_axes"), ("MaxPool", "ceil_mode"), ("AveragePool", "count_include_pad")],
+)
+def test_flags_that_are_neither_0_nor_1(tmp_path: Path, name: str, attribute: str) -> None:
+    window = {"kernel_shape": [2, 2]} if "Pool" in name else {}
+    with pytest.raises(TinycError, match=f"{attribute} is -1, neither 0 nor 1"):
+        load(one(name, [1, 2, 5, 5], **{attribute: -1}, **window), tmp_path)

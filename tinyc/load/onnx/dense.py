@@ -20,9 +20,9 @@ def gemm(s: Step) -> None:
     x, b = s.value(0), s.weights(1)
     if len(x.shape) != 2 or b.ndim != 2:
         raise TinycError(f"Gemm of {list(x.shape)} and {list(b.shape)}: both must be matrices", s.where)
-    if s.node.int_("transA", 0):
+    if s.node.flag("transA", False):
         x = s.transpose(x, (1, 0), "a_transposed")
-    turned = bool(s.node.int_("transB", 0))
+    turned = s.node.flag("transB", False)
     rows = b if turned else b.T
     alpha, beta = np.float32(s.node.float_("alpha", 1.0)), np.float32(s.node.float_("beta", 1.0))
     w = s.weight(1, lambda a: a if turned else a.T, 0) if alpha == 1 else s.const(rows * alpha, 1)

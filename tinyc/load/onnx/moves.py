@@ -110,7 +110,7 @@ def resize(s: Step) -> None:
             rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
             s.emit_image("resize_nearest", [x], ResizeNearest(rows, columns), rank=4)
         elif mode in ("linear", "bilinear"):
-            if s.node.int_("antialias", 0):
+            if s.node.flag("antialias", False):
                 raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
             s.emit_image("resize_bilinear", [x], ResizeBilinear(taps[0], taps[1]), rank=4)
@@ -181,7 +181,7 @@ def move_blocks(s: Step) -> None:
 def arg_max(s: Step) -> None:
     """The index is int32 here, int64 in the model; of equals the first."""
     x = s.value(0)
-    if s.node.int_("select_last_index", 0):
+    if s.node.flag("select_last_index", False):
         raise TinycError("the last of equal elements is not supported, only the first", s.where)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
     attrs = ArgMax(axis, s.node.op == "ArgMax", s.node.flag("keepdims", True))

@@ -16,7 +16,7 @@ def batch_normalization(s: Step) -> None:
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, per axis 1, as x * factor + offset."""
     x = s.value(0)
     gamma, beta, mean, variance = (s.weights(index).astype(np.float64) for index in range(1, 5))
-    if s.node.int_("training_mode", 0) or (s.opset < 14 and any(s.node.outputs[1:])):
+    if s.node.flag("training_mode", False) or (s.opset < 14 and any(s.node.outputs[1:])):
         raise TinycError("batch normalization in training mode", s.where, "export the model for inference")
     if len(x.shape) < 2 or any(a.shape != (x.shape[1],) for a in (gamma, beta, mean, variance)):
         raise TinycError(f"scale, bias, mean and variance do not fit input {list(x.shape)}", s.where)

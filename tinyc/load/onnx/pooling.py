@@ -21,7 +21,7 @@ def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
     if kernel is None or len(kernel) != len(s.value(0).shape) - 2:
         raise TinycError(f"kernel_shape {list(kernel or ())} does not fit the input", s.where)
     at = window(s, x, kernel)
-    return at, rounded_up(at, x) if s.node.int_("ceil_mode", 0) else at
+    return at, rounded_up(at, x) if s.node.flag("ceil_mode", False) else at
 
 
 @imports("MaxPool", ignores=("storage_order",))  # of the second output
@@ -35,7 +35,7 @@ def max_pool(s: Step) -> None:
 def average_pool(s: Step) -> None:
     x = s.image(0)
     given, at = _windows(s, x.shape)
-    count_pad = bool(s.node.int_("count_include_pad", 0)) and any(at.pad)
+    count_pad = s.node.flag("count_include_pad", False) and any(at.pad)
     if count_pad and at.pad != given.pad:
         raise TinycError("ceil_mode together with count_include_pad is not supported", s.where)
     s.emit_image("avg_pool2d", [x], AvgPool2D(*at, count_pad=count_pad), rank=len(s.value(0).shape))

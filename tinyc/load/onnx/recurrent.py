@@ -74,7 +74,7 @@ _IGNORED = ("activation_alpha", "activation_beta")  # no activation that is supp
 @imports("LSTM", ignores=_IGNORED)
 def lstm(s: Step) -> None:
     """Gates in the order i, o, f, c."""
-    if s.node.int_("input_forget", 0) or s.node.float_("clip", 0.0) or s.has(7):
+    if s.node.flag("input_forget", False) or s.node.float_("clip", 0.0) or s.has(7):
         raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
     _layer(s, 4, _lstm_step)
 
@@ -94,7 +94,7 @@ def gru(s: Step) -> None:
     """Gates in the order z, r, h."""
     if s.node.float_("clip", 0.0):
         raise TinycError("GRU with a clip is not supported", s.where)
-    if s.node.int_("linear_before_reset", 0):
+    if s.node.flag("linear_before_reset", False):
         _layer(s, 3, _gru_reset_after)
     else:
         _layer(s, 3, _gru_reset_before, fold_bias=True)

@@ -31,7 +31,7 @@ def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
     nothing is to be done, if so requested."""
     given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
     rank = len(x.shape)
-    if s.node.int_("noop_with_empty_axes", 0) and not given:
+    if s.node.flag("noop_with_empty_axes", False) and not given:
         return None
     return tuple(sorted({s.axis(axis, rank) for axis in given})) or tuple(range(rank))
 

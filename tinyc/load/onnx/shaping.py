@@ -21,7 +21,7 @@ from tinyc.ops.transpose import Transpose
 def reshape(s: Step) -> None:
     """0 copies a size of the input (unless allowzero), one -1 takes what is left."""
     x, wanted = s.value(0), list(s.numbers(1))
-    keep_zero = bool(s.node.int_("allowzero", 0))
+    keep_zero = s.node.flag("allowzero", False)
     for axis, size in enumerate(wanted):
         if size == 0 and not keep_zero and axis < len(x.shape):
             wanted[axis] = x.shape[axis]
