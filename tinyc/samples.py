@@ -16,6 +16,7 @@ from tinyc.numerics import quantize_array
 SYNTHETIC = "synthetic"  # the source of made-up samples
 LABELS = "y"  # the key of class labels in an .npz file
 _FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
+_MADE_UP = 1 << 24  # elements of all synthetic samples
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
 
 
@@ -97,7 +98,11 @@ def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
 
 
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
-    """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy."""
+    """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy.
+
+    Fewer than `count` where one sample is so large that all would take hundreds of megabytes.
+    """
+    count = min(count, max(1, _MADE_UP // max(1, sum(graph.values[name].elements for name in graph.inputs))))
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for name in graph.inputs:

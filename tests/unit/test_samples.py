@@ -66,3 +66,8 @@ def test_synthetic_samples_are_repeatable_and_reach_both_ends() -> None:
     np.testing.assert_array_equal(one.arrays["in"], two.arrays["in"])
     assert one.arrays["in"].min() == -128
     assert one.arrays["in"].max() == 127
+
+
+def test_large_inputs_get_fewer_made_up_samples() -> None:
+    graph = Graph("g", ("x",), ("x",), (), {"x": Value("x", (1, 2048, 4096), "f32")})
+    assert synthetic_samples(graph, 32).arrays["x"].shape == (2, 2048, 4096)
