@@ -30,10 +30,14 @@ typedef struct {
 /* The output of X; constants moves to the next channel's. */
 static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p, int32_t x, const int32_t **constants)
 {
-    const tc_depthwise_planes_t way = {
-        .sign = p->sign, .varies = p->varies, .shift = p->shift, .y_min = p->y_min, .y_max = p->y_max,
-    };
     const int32_t *used = *constants;
+    tc_depthwise_planes_t way; /* no initializer: compilers clear the rest by a call */
+    way.halve = 0;
+    way.sign = p->sign;
+    way.varies = p->varies;
+    way.shift = p->shift;
+    way.y_min = p->y_min;
+    way.y_max = p->y_max;
     *constants += p->varies ? 3 : 2;
     return (int8_t)tc_depthwise_finish(&way, x, used);
 }
