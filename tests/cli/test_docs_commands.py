@@ -24,7 +24,8 @@ import tinyc
 from tests.load.onnx_models import build, op
 from tinyc import api
 from tinyc.board import load_board
-from tinyc.cli.main import app, main
+from tinyc.cli.app import app
+from tinyc.cli.main import main
 from tinyc.load import load_model
 from tinyc.numerics import Numerics, quantize_array
 from tinyc.passes import normalize
