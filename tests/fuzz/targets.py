@@ -69,6 +69,7 @@ _ALL = (
         "command lines: exit code 0, 1 or 2",
         texts.edits,
         texts.check_commands,
+        share=0.3,
         memory_bytes=None,  # unicorn reserves a gigabyte of addresses
     ),
     Target(
