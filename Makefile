@@ -38,9 +38,10 @@ lint: $(VENV)/.installed-dev test-tools
 bench: $(VENV)/.installed-dev tools
 	$(BIN)/python bench/tables.py
 
-# docs/operators.md, from the operators, kernels and importers in the code.
+# docs/operators.md and docs/images/house.svg, from the code.
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/operator_docs.py
+	$(BIN)/python scripts/house.py
 
 # docs/images/peers.svg, from what `make bench` wrote and bench/peers.toml.
 plot: $(VENV)/.installed-dev

@@ -24,14 +24,14 @@ from unittest.mock import patch
 from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
-from tinyc import shrink
-from tinyc.codegen import finish
-from tinyc.codegen.fast import winograd
-from tinyc.cycles import LayerCost, Profile
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.choose.select import Choice
+from tinyc.explain.cycles import LayerCost, Profile
+from tinyc.kernels import finish
+from tinyc.kernels.fast import winograd
 from tinyc.pipeline import Options, Progress, build, compiling, profile_model
-from tinyc.report import Report
-from tinyc.select import Choice
+from tinyc.plan import shrink
+from tinyc.verify.report import Report
 
 Found = Mapping[str, Sequence[Choice]]
 

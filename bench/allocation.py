@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.plan.arena import THOROUGH, greedy_by_size, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.instances import Instance, crowded, perfect, read_instance

@@ -19,9 +19,9 @@ from pathlib import Path
 from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, TITLES, as_table, write_section
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.pipeline import Options, Progress, build
-from tinyc.report import Report
+from tinyc.verify.report import Report
 
 SAMPLES = 8  # instructions are those of one inference, whatever the number
 

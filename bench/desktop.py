@@ -19,9 +19,9 @@ from pathlib import Path
 from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, as_table, write_section
 
+from tinyc.base.errors import TinycError
 from tinyc.bench.report import BenchReport, ModelResult, ReferenceResult
 from tinyc.bench.run import BenchOptions, run_bench
-from tinyc.errors import TinycError
 from tinyc.pipeline import Progress
 
 FIGURES = ROOT / "docs" / "desktop.json"

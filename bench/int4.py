@@ -26,10 +26,10 @@ import numpy as np
 from peers import MODELS
 from tables import INPUTS, ROOT, write_section
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Quant, read_only
 from tinyc.pipeline import Options, Progress, build, compiling
-from tinyc.report import Layer, Report
+from tinyc.verify.report import Layer, Report
 
 PAGE = ROOT / "docs" / "int4.md"
 OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}

@@ -16,16 +16,16 @@ import time
 
 import numpy as np
 
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
+from tinyc.choose.select import Goal, candidates, choose
 from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.select import Goal, candidates, choose
-from tinyc.shrink import MEMORY_PRICE, shrink
-from tinyc.stream import Limits, plan_streamed
+from tinyc.plan.rows import Limits, plan_streamed
+from tinyc.plan.shrink import MEMORY_PRICE, shrink
 
 BOARD = "cortex-m4"
 CHANNELS, SIDE = 8, 16

@@ -31,7 +31,7 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
-from tinyc.diagnosis import integer_outputs
+from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.passes import normalize
@@ -39,7 +39,7 @@ from tinyc.passes.weights import WEIGHTED
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
 from tinyc.quantize.score import decides
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.samples import fit_samples, load_npz
+from tinyc.reference.samples import fit_samples, load_npz
 
 INPUTS = {
     "kws": "kws_inputs_dev",
@@ -165,8 +165,8 @@ def onnxruntime_rows(task: Task) -> Iterator[Row]:
 
 def converter_rows(task: Task, models: Path) -> Iterator[Row]:
     """The published int8 model, in our exact integers of TensorFlow Lite Micro."""
-    from tinyc.numerics import Numerics, quantize_array  # noqa: PLC0415  only here
-    from tinyc.reference import prepare_int  # noqa: PLC0415
+    from tinyc.base.numerics import Numerics, quantize_array  # noqa: PLC0415  only here
+    from tinyc.reference.interpreter import prepare_int  # noqa: PLC0415
 
     began = time.perf_counter()
     graph = normalize(load_model(models / "mlperf_tiny" / f"{task.name}_int8.tflite"))

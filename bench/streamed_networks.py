@@ -23,9 +23,9 @@ from onnx import NodeProto, helper, numpy_helper
 
 from tinyc.ir.graph import Array
 from tinyc.pipeline import Options, Progress, verify_model
+from tinyc.plan.shrink import Memory
 from tinyc.quantize import UNPROVEN
-from tinyc.report import Report
-from tinyc.shrink import Memory
+from tinyc.verify.report import Report
 
 MEMORIES: tuple[Memory, ...] = ("speed", "balanced", "min")
 CALIBRATION, SAMPLES = 8, 2  # inputs to quantize with, and to compare

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from peers import MODELS, Peer, Published, read_peers
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.pipeline import Options, Progress, build
-from tinyc.report import Accuracy, Report
+from tinyc.verify.report import Accuracy, Report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"

@@ -1,7 +1,7 @@
 /* Fixed-point arithmetic that every tinyc kernel shares. C99, freestanding.
  *
  * A real factor is mult * 2^(shift - 31), mult in [2^30, 2^31) or 0; shift > 0 is a left shift.
- * Twin of tinyc/numerics.py.
+ * Twin of tinyc/base/numerics.py.
  */
 #ifndef TC_MATH_H
 #define TC_MATH_H

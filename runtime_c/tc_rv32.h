@@ -2,7 +2,7 @@
  *
  * A core with 31 registers keeps the sixteen sums of three pixels and eight channels there, so that a tap of all of them
  * costs two loads of the input, eight of weights, and sixteen times MUL and ADD. The way from a sum to int8 is proved for
- * the layer (tinyc/codegen/requantize.py):
+ * the layer (tinyc/kernels/requantize.py):
  *
  *   x = sum * 2^scale + start,   y = clamp((high word of x * mult + add) >> shift)
  *

@@ -8,7 +8,7 @@
  *
  * Everything is modulo 2^32, so no factor has to be small; only the multiple of the accumulator that comes out has to fit:
  * 4 times it for m = 2, times up to 64 for m = 4 once it was multiplied by the inverse of 9. Columns outside the image, and the
- * row p->pad, are x_zero. Weights are those of tinyc/codegen/fast/bilinear.py, [out_c / 4][product][channels][4], as many fours of
+ * row p->pad, are x_zero. Weights are those of tinyc/kernels/fast/bilinear.py, [out_c / 4][product][channels][4], as many fours of
  * output channels as a call takes; channels: in_c rounded up to a multiple of 4. The bias times 4 or 36 is added to the
  * product (1, 1), which all outputs contain.
  *

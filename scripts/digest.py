@@ -26,9 +26,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tinyc import pipeline
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
 from tinyc.pipeline.compiling import compile_model
 from tinyc.quantize import Recipe
 

@@ -35,19 +35,19 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "target")]
 from kernel_cases import Together, lowered, together  # noqa: E402
 
 from tests.fuzz.networks import network, samples  # noqa: E402
+from tinyc.base.errors import TinycError  # noqa: E402
+from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import load_board  # noqa: E402
 from tinyc.build.elf import read_elf  # noqa: E402
 from tinyc.build.toolchain import find_toolchain  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
-from tinyc.errors import TinycError  # noqa: E402
-from tinyc.lower import Program  # noqa: E402
-from tinyc.native import Library  # noqa: E402
-from tinyc.numerics import Numerics  # noqa: E402
+from tinyc.emit.lower import Program  # noqa: E402
 from tinyc.pipeline import Options, Progress, compile_model, proof_samples  # noqa: E402
 from tinyc.pipeline.proving import input_bytes  # noqa: E402
-from tinyc.reference import run_int  # noqa: E402
+from tinyc.reference.interpreter import run_int  # noqa: E402
 from tinyc.run.linked import run_linked  # noqa: E402
-from tinyc.verify import reference_outputs  # noqa: E402
+from tinyc.run.native import Library  # noqa: E402
+from tinyc.verify.compare import reference_outputs  # noqa: E402
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 CLANG_LEVELS = (*LEVELS, "-Oz")

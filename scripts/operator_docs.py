@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tinyc.operator_page import operator_page
+from tinyc.explain.operator_page import operator_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from quantizers import Task, load  # noqa: E402  beside the other benchmarks
 
-from tinyc.diagnosis import integer_outputs  # noqa: E402
+from tinyc.explain.diagnosis import integer_outputs  # noqa: E402
 from tinyc.passes.weights import WEIGHTED  # noqa: E402
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes  # noqa: E402
 from tinyc.quantize.augment import augmented  # noqa: E402

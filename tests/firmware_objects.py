@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tinyc import paths
+from tinyc.base import paths
 from tinyc.build.toolchain import Toolchain
 
 FIRMWARE = paths.templates_dir() / "firmware"

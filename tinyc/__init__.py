@@ -21,10 +21,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tinyc.api import Built, TinycWarning, bench, build, inspect, load, verify
+    from tinyc.base.errors import TinycError
     from tinyc.bench import BenchReport
-    from tinyc.errors import TinycError
-    from tinyc.native import Library, Port
     from tinyc.quantize import Recipe
+    from tinyc.run.native import Library, Port
 
 __all__ = [
     "BenchReport",
@@ -44,10 +44,10 @@ __all__ = [
 
 _HOME = {
     "BenchReport": "tinyc.bench",
-    "Library": "tinyc.native",
-    "Port": "tinyc.native",
+    "Library": "tinyc.run.native",
+    "Port": "tinyc.run.native",
     "Recipe": "tinyc.quantize",
-    "TinycError": "tinyc.errors",
+    "TinycError": "tinyc.base.errors",
 }
 
 

@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc import pipeline
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
 from tinyc.build.toolchain import Optimize
-from tinyc.errors import TinycError
-from tinyc.inspection import Inspection, inspect_model
+from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.ir.graph import Array
-from tinyc.native import Library, load_library
-from tinyc.numerics import Numerics
+from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
-from tinyc.report import Report
-from tinyc.shrink import Memory
+from tinyc.run.native import Library, load_library
+from tinyc.verify.report import Report
 
 File = str | PathLike[str]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]

@@ -23,15 +23,15 @@ import typer.main
 import tinyc
 from tests.load.onnx_models import build, op
 from tinyc import api
+from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.board import load_board
 from tinyc.cli.app import app
 from tinyc.cli.main import main
 from tinyc.load import load_model
-from tinyc.numerics import Numerics, quantize_array
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -14,16 +14,16 @@ import pytest
 from tests.cli.test_cli import Ran, tinyc, write_model  # noqa: F401  a fixture
 from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples
-from tinyc.diagnosis import advice, auc, diagnose
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.explain.diagnosis import advice, auc, diagnose
 from tinyc.export import save, to_tflite
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
+from tinyc.pipeline.quantizing import compare_saved, plot_ranges
 from tinyc.quantize import Recipe, quantize
-from tinyc.quantizing import compare_saved, plot_ranges
-from tinyc.reference import prepare_int
+from tinyc.reference.interpreter import prepare_int
 
 FIXED = Recipe("minmax", equalize=False, rounding="learned")
 QUICK = ("--calibration-method", "minmax", "--equalize", "off", "--rounding", "learned")

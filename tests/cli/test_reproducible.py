@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, op
-from tinyc.one_thread import OneThread, _blas, one_thread
+from tinyc.base.one_thread import OneThread, _blas, one_thread
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

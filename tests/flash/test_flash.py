@@ -21,16 +21,16 @@ from samba_simulator import SamBaBoard
 from serial.tools.list_ports_common import ListPortInfo
 from stm32_simulator import LineFault, SimulatedLine, Stm32
 
+from tinyc.base.errors import TinycError
+from tinyc.base.serial_line import Line
 from tinyc.board import load_board
 from tinyc.build.elf import Elf, Segment
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.cli.main import main
 from tinyc.cli.monitor import frame_text
-from tinyc.errors import TinycError
 from tinyc.flash import flash, plan_flash
 from tinyc.flash.handover import tool_command
 from tinyc.flash.samba import flash_samba
-from tinyc.line import Line
 from tinyc.run import protocol
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "target"))
@@ -217,7 +217,7 @@ def test_the_whole_chain(built: Callable[[str], Path], model: Path, tmp_path: Pa
 def test_run_sees_wrong_outputs(
     built: Callable[[str], Path], model: Path, tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tinyc import ondevice  # noqa: PLC0415
+    from tinyc.pipeline import device_run as ondevice  # noqa: PLC0415
 
     original = ondevice.reference_outputs
 

@@ -22,13 +22,13 @@ from stm32_simulator import (
     Stm32,
 )  # fmt: skip
 
+from tinyc.base.errors import TinycError
+from tinyc.base.serial_line import Line, LineError
 from tinyc.board import load_board
-from tinyc.board_parts import Flashing
+from tinyc.board.parts import Flashing
 from tinyc.build.image import Image
-from tinyc.errors import TinycError
 from tinyc.flash import stm32_commands
 from tinyc.flash.stm32 import Written, flash_stm32
-from tinyc.line import Line, LineError
 
 ORIGIN = 0x0800_0000
 DATA = random.Random(1).randbytes(20_001)  # two sectors; no multiple of anything

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stm32_simulator import WRITE, LineFault, SimulatedLine, Stm32
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.image import Image
-from tinyc.errors import TinycError
 from tinyc.flash.base import FlashError
 from tinyc.flash.stm32 import Written, flash_stm32
 from tinyc.flash.stm32_commands import Bootloader

@@ -21,7 +21,7 @@ from tests.fuzz.case import Case, Outcome, Target
 from tests.fuzz.shrinking import smaller
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.work import Worker
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 
 TURN_SECONDS = 20.0  # of one target, before another has its turn
 SHRUNK = 12  # defects of one target that are made smaller; more would take the time of finding others

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 
 
 @dataclass(frozen=True, slots=True)

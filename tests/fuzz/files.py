@@ -17,13 +17,13 @@ from tests.fuzz.survival import compute_onnx, compute_tflite
 from tests.fuzz.tflite_damage import changed
 from tests.fuzz.tflite_networks import tflite_network
 from tests.unit.networks import random_network
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.load.onnx import unsupported_onnx
 from tinyc.load.tflite import unsupported_tflite
-from tinyc.numerics import Numerics
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
 

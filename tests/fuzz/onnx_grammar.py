@@ -23,7 +23,7 @@ from tinyc.ir.graph import Array
 from tinyc.load.onnx import unsupported_onnx
 from tinyc.load.onnx.importing import IMPORTERS
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 OPSETS = (9, 11, 13, 15, 17, 18, 20, 21, 22)
 MOST_NODES = 4

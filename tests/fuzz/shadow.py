@@ -21,10 +21,10 @@ from unicorn import arm_const
 
 from tests.fuzz import builds
 from tests.fuzz.case import WrongError
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
@@ -33,7 +33,7 @@ from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation
 from tinyc.run.trace import TracePlan, plan_trace
 from tinyc.run.unicorn import Core, Semihosting
-from tinyc.verify import compare, reference_outputs
+from tinyc.verify.compare import compare, reference_outputs
 
 CORES = ("cortex-m4", "cortex-m0plus", "cortex-m3")
 OUTSIDE, RUN, NOBODY, CALLER = -1, -2, -3, -4  # beside the numbers of steps

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 
 from tests.load.onnx_models import rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Graph
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_float, run_int
+from tinyc.reference.interpreter import run_float, run_int
 
 RUNNABLE_ELEMENTS = 1 << 16  # of one tensor; the rest of a damaged model is not worth minutes
 

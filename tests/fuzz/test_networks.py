@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz.networks import ENDS, MIDDLE, network, pieces, samples
 from tests.load.onnx_models import load, run_onnxruntime
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 
 def agrees(seed: int, folder: Path) -> None:

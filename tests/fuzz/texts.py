@@ -17,7 +17,9 @@ import typer
 from tests.fuzz.case import WrongError
 from tests.fuzz.damage import WORDS, cut_or_flipped
 from tests.load.onnx_models import build, op
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
+from tinyc.base.output_folder import REPORT_FILE, check_replaceable
 from tinyc.bench.compare import compare_files
 from tinyc.bench.report import SCHEMA
 from tinyc.board import Board, load_board
@@ -26,17 +28,15 @@ from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.toolchain import host_compiler
 from tinyc.cli.app import app
 from tinyc.cli.monitor import frame_text
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
-from tinyc.output_folder import REPORT_FILE, check_replaceable
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.quantize import calibrate
+from tinyc.reference.samples import load_samples
 from tinyc.run import protocol
 from tinyc.run.base import Conversation
-from tinyc.samples import load_samples
 
 MOST_EDITS = 4
 ODD: tuple[Any, ...] = (

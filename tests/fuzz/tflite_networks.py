@@ -14,15 +14,15 @@ from tests.fuzz import builds
 from tests.fuzz.case import WrongError
 from tests.load.tflite_models import numbers
 from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.load.tflite import load_tflite
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.pipeline.options import Options
-from tinyc.reference import prepare_int
+from tinyc.reference.interpreter import prepare_int
 
 RUNS = 3  # inferences, of a model with state one after the other
 ON_A_CORE = 0.04  # of the cases: seconds instead of milliseconds

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinyc.base.errors import Loc
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import Loc
+from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding, Pair
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mean import Mean
 from tinyc.ops.softmax import Softmax
 from tinyc.plan import plan_graph
-from tinyc.select import select
 
 GOLDEN = Path(__file__).parent / "tiny"
 

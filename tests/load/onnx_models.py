@@ -16,7 +16,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 TOLERANCE = 2e-5
 

@@ -13,9 +13,9 @@ import onnxruntime
 import pytest
 
 from tests.load.onnx_models import build, op, rand
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
-from tinyc.numerics import Numerics
-from tinyc.reference import prepare_int
+from tinyc.reference.interpreter import prepare_int
 
 SAMPLES = 24
 

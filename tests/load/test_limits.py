@@ -17,9 +17,9 @@ from onnx import TensorProto, helper
 from tests.load.onnx_models import build, op
 from tests.load.tflite_models import act, numbers
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc import limits
-from tinyc.errors import TinycError
-from tinyc.limits import Constants, check_activations, check_products
+from tinyc.base import limits
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import Constants, check_activations, check_products
 from tinyc.load import load_model
 
 LIMIT = "beyond tinyc's limit of"

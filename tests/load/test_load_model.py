@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.tflite_models import network_bytes
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load import load_model, unsupported
 
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from tests.load.onnx_models import build, imported, load, op, ops_of, rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 
 SHAPE = [1, 4]
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.load.onnx_models import build, load, one, op, rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load import load_model, unsupported
 from tinyc.load.onnx import unsupported_onnx
 

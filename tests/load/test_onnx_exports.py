@@ -12,7 +12,7 @@ from tests.load.onnx_models import load, run_onnxruntime
 from tinyc.passes import normalize
 from tinyc.quantize import quantize_model
 from tinyc.quantize.calibration import Calibration
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 
 @pytest.mark.parametrize("name", EXPORTS)

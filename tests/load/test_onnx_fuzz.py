@@ -14,7 +14,7 @@ from tests.fuzz.damage import cut_or_flipped, mutate
 from tests.fuzz.survival import compute_onnx
 from tests.load.onnx_quantized import convolutional, quantize
 from tests.unit.networks import random_network
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.load.onnx import load_onnx, unsupported_onnx
 

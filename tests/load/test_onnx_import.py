@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto
 
 from tests.load.onnx_models import build, imported, load, one, op, ops_of, rand, run_onnxruntime
-from tinyc.errors import Loc
+from tinyc.base.errors import Loc
+from tinyc.kernel.site import Act, Padding, Pair
 from tinyc.load.onnx import load_onnx
-from tinyc.ops.base import Act, Padding, Pair
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 F = np.float32
 I64 = np.int64

@@ -10,9 +10,9 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, load, one, op, rand, run_onnxruntime
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 I64 = np.int64
 IMAGE = [1, 6, 5, 7]

@@ -10,11 +10,11 @@ import pytest
 
 from tests.load.onnx_models import build, load, one, op, rand, run_onnxruntime
 from tests.load.test_onnx_moves import ints
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.passes import normalize
 from tinyc.quantize import quantize_model
 from tinyc.quantize.calibration import Calibration
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 IMAGE = [1, 6, 5, 7]
 F = np.float32

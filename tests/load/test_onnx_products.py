@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, imported, load, one, op, rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.passes import normalize
 
 ATTENTION = [

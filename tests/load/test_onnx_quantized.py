@@ -13,11 +13,11 @@ from onnx import TensorProto, helper
 from tests.load.onnx_models import build, load, op, rand
 from tests.load.onnx_quantized import compared, convolutional, dense, quantize, run_unoptimized
 from tests.ops.harness import check_kernels
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 quantization = pytest.importorskip("onnxruntime.quantization", reason="needs onnxruntime.quantization")
 QDQ, QOPERATOR = quantization.QuantFormat.QDQ, quantization.QuantFormat.QOperator

@@ -14,11 +14,11 @@ from tests.load.onnx_models import build, load, op, rand
 from tests.load.onnx_quantized import run_unoptimized
 from tests.load.test_onnx_moves import ints
 from tests.ops.one_node import random_s8
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 F = np.float32
 SHAPE = [3, 8]

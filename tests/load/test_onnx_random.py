@@ -12,14 +12,14 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.load.onnx_models import TOLERANCE, build, load, op, run_onnxruntime
 from tests.load.onnx_random import GENERATORS, Case
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.looked import Looked
 from tinyc.load.onnx.file import OnnxNode
 from tinyc.load.onnx.importing import IMPORTERS
 from tinyc.load.onnx.qoperator import SPELLINGS, spelled_out
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 QUICK, MANY = 6, 150
 # Weights of a bilinear resize are multiples of 1/1024, as in TensorFlow Lite; the inputs lie within 3.

@@ -11,10 +11,10 @@ from tests.load.onnx_models import load
 from tests.load.onnx_quantized import run_unoptimized
 from tests.load.onnx_random import GENERATORS
 from tests.load.onnx_random_quantized import quantized
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 QUICK, MANY = 4, 60
 # One scale for all their outputs, rescaled where the file has another: docs/import.md.

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, imported, load, one, op, rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 

@@ -23,12 +23,12 @@ from tests.load.tflite_models import (
 )
 from tests.ops.runtimes import run_litert, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Quant
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load import load_model, unsupported
-from tinyc.numerics import Numerics
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
@@ -41,7 +41,7 @@ from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.transpose import Transpose
-from tinyc.reference import prepare_int, run_float
+from tinyc.reference.interpreter import prepare_int, run_float
 
 
 @pytest.fixture

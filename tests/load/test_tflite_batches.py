@@ -13,11 +13,11 @@ from tests.load.tflite_models import CONV, act, bias, numbers, weights
 from tests.ops.one_node import random_s8
 from tests.ops.runtimes import run_litert, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 PLAIN = {**CONV, "StrideH": 1, "StrideW": 1, "Padding": 1, "FusedActivationFunction": 1}
 CUT = ("SpaceToBatchNDOptions", "BatchToSpaceNDOptions")

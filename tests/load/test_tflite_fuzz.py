@@ -10,10 +10,10 @@ import pytest
 from tests.fuzz.damage import damaged
 from tests.fuzz.survival import compute_tflite
 from tests.load.tflite_models import network_bytes
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.load.tflite import load_tflite, unsupported_tflite
-from tinyc.numerics import Numerics
 
 MEMORY_BYTES = 32 << 20
 PUBLISHED = [

@@ -10,12 +10,12 @@ import pytest
 
 from tests.ops.one_node import random_s8
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.export.tflite_file import Subgraph
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
-from tinyc.reference import prepare_int
+from tinyc.reference.interpreter import prepare_int
 
 BEGIN = random_s8(1, (1, 2, 3))
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.ops.runtimes import run_litert
 from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
 from tinyc.load.tflite import load_tflite
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 WINDOW = {"Padding": 0, "DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": 1}
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.pipeline import Options, Progress, build, compile_model
 from tinyc.run import find_target
 

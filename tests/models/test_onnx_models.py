@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
-from tinyc.numerics import Numerics, quantize_array
 from tinyc.passes import normalize
 from tinyc.passes.weights import WEIGHTED
 from tinyc.quantize import Calibration, Recipe, calibrate, quantize, quantize_model, weight_bytes
-from tinyc.reference import prepare_float, prepare_int
+from tinyc.reference.interpreter import prepare_float, prepare_int
 
 
 @dataclass(frozen=True)

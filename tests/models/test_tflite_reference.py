@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.ops.runtimes import run_tflm
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import prepare_float, prepare_int
+from tinyc.reference.interpreter import prepare_float, prepare_int
 
 MLPERF = [  # model, inputs, reference outputs
     ("kws", "kws_inputs_dev", "kws_dev_ref_outputs"),

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Choice, ask, select
 from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import Program, lower
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.kernels import Offer
-from tinyc.lower import Program, lower
-from tinyc.numerics import Numerics
+from tinyc.kernel.kernel import Offer
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.plan.problem import Plan, Step
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
-from tinyc.select import Choice, ask, select
 
 HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m"})  # their kernels have plain C twins, which run anywhere
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]

@@ -11,7 +11,7 @@ from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as graph_of_int8
 from tinyc.ir.graph import Array, Graph, Quant, read_only
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected

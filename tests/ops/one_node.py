@@ -9,10 +9,10 @@ import numpy as np
 
 from tests.ops.runtimes import run_litert, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
-from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 def tensor(name: str, shape: Shape, scale: float = 0.0, zero: int = 0, dtype: DType = "s8") -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.ops.one_node import as_tflite, one_node, tensor
 from tinyc.ir.graph import Graph, Shape
-from tinyc.ops.base import RELU6, Act, Padding, Pair
+from tinyc.kernel.site import RELU6, Act, Padding, Pair
 
 # x shape; kernel, stride, pad, dilation, act
 POOLS: dict[str, tuple[Shape, dict[str, Any]]] = {

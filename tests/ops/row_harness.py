@@ -12,15 +12,15 @@ import numpy as np
 
 from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS
 from tests.ops.row_program import Case, RowProgram
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import ask, candidates
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernels import Kernel, Offer
-from tinyc.numerics import Numerics
+from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
-from tinyc.reference import run_int
+from tinyc.plan.rows.forms import phases, row_forms
+from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
-from tinyc.select import ask, candidates
-from tinyc.stream.forms import phases, row_forms
 
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
 

@@ -11,10 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc import paths
+from tinyc.base import paths
 from tinyc.emit.library import c_array, c_float, c_int
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernels import Accumulator, Arg, Const, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Scratch, Struct
+from tinyc.kernel.kernel import (
+    Accumulator,
+    Arg,
+    Const,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    RowIndex,
+    Rows,
+    Scratch,
+    Struct,
+)
 
 GAP = 24  # bytes around each place
 _CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t"}

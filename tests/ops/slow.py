@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
-from tinyc.numerics import Numerics
 
 
 def half_up(value: Fraction) -> int:

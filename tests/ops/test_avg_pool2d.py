@@ -12,13 +12,13 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.onnx_float import run_onnx
 from tests.ops.pooling import POOLS, graph_of, tflite_of
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Value
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops import avg_pool2d
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, Padding, Pair
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -8,11 +8,11 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.onnx_float import run_onnx
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.batch_matmul import BatchMatmul, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # x shape, y shape, adj_x, adj_y, x scale and zero, y scale and zero, output scale and zero
 PRODUCTS = {

@@ -10,13 +10,13 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.runtimes import every_pair, run_litert, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Value
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import KINDS, Compare
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 SCALES = {"one": (0.1, 3, 0.1, 3), "two": (0.05, -7, 0.11, 90), "fine": (0.0007, 0, 0.5, 0)}
 

@@ -8,11 +8,11 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act
+from tinyc.kernel.site import RELU, RELU6, Act
 from tinyc.ops.clip import Clip, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 SAME = [(0.05, -3), (0.047, -128), (0.3, 127), (0.00001, 9), (0.0235, 100)]
 OTHER = [((0.05, -3), (0.07, 10)), ((0.25, 4), (0.5, -128)), ((0.5, 4), (0.25, 5)), ((0.03, 127), (0.001, -4))]

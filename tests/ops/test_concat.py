@@ -7,11 +7,11 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, random_s8, tensor
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics
 from tinyc.ops.concat import Concat, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 CASES = [
     (3, [(1, 5, 3, 7), (1, 5, 3, 1)]),

@@ -12,14 +12,15 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm
 from tests.ops.onnx_float import run_onnx
 from tests.ops.weighted import Layer, as_tflite, graph_of, samples
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Quant, Value
-from tinyc.numerics import Numerics
-from tinyc.ops import conv2d, windows
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernel import windows
+from tinyc.kernel.dsp import out_fields
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.ops import conv2d
 from tinyc.ops.conv2d import Conv2D
-from tinyc.ops.dsp import out_fields
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 ONE = Padding(1, 1, 1, 1)
 

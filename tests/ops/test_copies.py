@@ -12,14 +12,14 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.runtimes import run_litert, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.gather import Gather
 from tinyc.ops.pick import Pick
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 @pytest.mark.parametrize(

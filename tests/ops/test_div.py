@@ -8,12 +8,12 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, one_node, random_s8, tensor
 from tests.ops.runtimes import every_pair, run_litert, run_tflm
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU
+from tinyc.kernel.site import RELU
 from tinyc.ops.div import Div
-from tinyc.reference import run_float, run_int
+from tinyc.reference.interpreter import run_float, run_int
 
 # x0 scale and zero, x1 scale and zero, y scale and zero
 SETTINGS = {

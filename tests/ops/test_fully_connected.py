@@ -12,13 +12,13 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm
 from tests.ops.onnx_float import run_onnx
 from tests.ops.weighted import Layer, as_tflite, graph_of, samples
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Value
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act
 from tinyc.ops import fully_connected
-from tinyc.ops.base import RELU, RELU6, Act
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 def layer(x, w, act=None, keep_dims=False, **more) -> Layer:

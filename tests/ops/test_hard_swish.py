@@ -8,11 +8,11 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.hard_swish import HardSwish, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # input scale and zero, output scale and zero: 3.0 lies beyond, at and inside the input's range
 SETTINGS = [

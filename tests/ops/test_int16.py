@@ -13,13 +13,13 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node, Quant, Shape, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.clip import Clip
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -33,7 +33,7 @@ from tinyc.ops.quantize import Quantize
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.transpose_conv2d import TransposeConv2D
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # operator, attributes, shape of x, shape of w
 LAYERS: Mapping[str, tuple[str, Any, Shape, Shape]] = {

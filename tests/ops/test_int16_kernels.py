@@ -10,9 +10,9 @@ import pytest
 from tests.ops.harness import check_kernels, usable_kernels
 from tests.ops.int16_layers import CONV, DEPTHWISE, LAYERS, ROWS, conv, graph_of, samples
 from tests.ops.row_harness import check_rows
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.ir.graph import read_only
-from tinyc.numerics import Numerics
-from tinyc.select import select
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -9,16 +9,16 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.nibbles.portable import pack_nibbles
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.ir.graph import Value
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Padding, Pair
+from tinyc.kernel.site import RELU, RELU6, Padding, Pair
+from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.reference import run_int
-from tinyc.select import select
+from tinyc.reference.interpreter import run_int
 
 ONE = Padding(1, 1, 1, 1)
 

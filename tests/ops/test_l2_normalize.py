@@ -8,12 +8,12 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.onnx_float import run_onnx
-from tinyc import fixedpoint
-from tinyc.errors import TinycError
+from tinyc.base import fixedpoint
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.l2_normalize import L2Normalize, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 def graph_of(shape: tuple[int, ...], zero: int = 3, y_scale: float = 1 / 128) -> Graph:

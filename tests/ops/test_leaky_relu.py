@@ -8,8 +8,8 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.leaky_relu import LeakyRelu, float_ref
 
 # input scale and zero, output scale and zero, alpha

@@ -10,12 +10,12 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.onnx_float import run_onnx
-from tinyc import fixedpoint
-from tinyc.errors import TinycError
+from tinyc.base import fixedpoint
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.log_softmax import LogSoftmax, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 SCALES = [0.1, 0.017, 0.5, 1.7, 0.0021]
 

@@ -10,11 +10,11 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.onnx_float import run_onnx
 from tests.ops.pooling import POOLS, graph_of, tflite_of
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops import max_pool2d
-from tinyc.ops.base import RELU, Padding, Pair
 from tinyc.ops.max_pool2d import MaxPool2D
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 @pytest.mark.parametrize("name", POOLS)

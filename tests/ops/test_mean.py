@@ -19,12 +19,12 @@ from tests.ops.one_node import (
 from tests.ops.onnx_float import run_onnx
 from tests.ops.slow import half_away, half_up
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Value
-from tinyc.numerics import Numerics
 from tinyc.ops import mean
 from tinyc.ops.mean import Mean
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # x shape, axes, keep_dims, x scale and zero, y scale and zero
 MEANS = {

@@ -9,10 +9,10 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.runtimes import every_byte, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Quant, Shape, Value
 from tinyc.load.resizing import bilinear_onnx, bilinear_tflite, nearest_onnx, nearest_tflite
-from tinyc.numerics import Numerics
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.absolute import float_ref as absolute_float
 from tinyc.ops.argmax import ArgMax
@@ -23,7 +23,7 @@ from tinyc.ops.resize_bilinear import ResizeBilinear
 from tinyc.ops.resize_bilinear import float_ref as bilinear_float
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 SLICES = [
     ((1, 5, 7, 3), (0, 1, 2, 0), (1, 3, 4, 3), (1, 1, 1, 1)),

@@ -15,12 +15,12 @@ from tests.ops.one_node import (
     tensor,
 )
 from tests.ops.runtimes import every_pair
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act
+from tinyc.kernel.site import RELU, RELU6, Act
 from tinyc.ops.mul import Mul, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # x0 scale and zero, x1 scale and zero, y scale and zero, activation, its TFLite number
 SETTINGS = {

@@ -11,17 +11,17 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.runtimes import every_byte, every_pair, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.ops.function import FUNCTIONS, Function, float_ref
 from tinyc.ops.power import Power
 from tinyc.ops.power import float_ref as power_float
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.squared_difference import SquaredDifference
-from tinyc.reference import run_float, run_int
+from tinyc.reference.interpreter import run_float, run_int
 
 # x0 scale and zero, x1 scale and zero, y scale and zero
 SQUARES = {

@@ -15,12 +15,13 @@ import pytest
 
 from tests.ops.harness import HOST_ISA, run_plan, usable_kernels
 from tests.ops.one_node import random_s8
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Choice, select
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, Act, Padding, Pair
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, Act, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -28,8 +29,7 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.plan import Plan, Step, plan_graph
-from tinyc.reference import run_int
-from tinyc.select import Choice, select
+from tinyc.reference.interpreter import run_int
 
 
 class Net:

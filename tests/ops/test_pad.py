@@ -8,11 +8,11 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics
 from tinyc.ops.pad import Pad, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 CASES = [
     ((1, 5, 3, 7), (0, 1, 2, 0), (0, 3, 0, 0)),

@@ -7,10 +7,10 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.quantize import Quantize, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 QUANTS = [(0.25, -3), (1.0, 0), (0.047, 127), (0.0039215689, -128), (3.7, 12), (1 / 3, -1)]
 

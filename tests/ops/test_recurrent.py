@@ -11,12 +11,12 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tests.target.state_cases import lstm, svdf
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, State
-from tinyc.numerics import Numerics
 from tinyc.ops import gates
 from tinyc.ops.softmax import Softmax
-from tinyc.reference import prepare_int, run_float, run_int
+from tinyc.reference.interpreter import prepare_int, run_float, run_int
 
 SVDFS = {"rank 2": (5, 2, 3, 7), "memory 1": (4, 1, 1, 9), "long": (3, 1, 17, 5), "one": (1, 1, 2, 1)}
 LSTMS = {"plain": (5, 3, 2), "one unit": (1, 4, 3), "clipped": (7, 5, 3, 0.5), "coarse cell": (4, 3, 5, 0.0, -9)}

@@ -8,11 +8,11 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.requantize import Requantize, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 FACTORS = [0.5, 1.0, 2.0, 0.013, 0.731, 1.37, 55.0, 0.002, 200.0]  # the last two are beyond XNNPACK
 WIDTHS = [("s16", "s8"), ("s8", "s16"), ("s16", "s16"), ("s16", "s32"), ("s8", "s32")]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinyc.base.numerics import Rounding, float_factor, quantize_multipliers, requantize
+from tinyc.base.paths import runtime_dir
 from tinyc.ir.graph import Array
-from tinyc.numerics import Rounding, float_factor, quantize_multipliers, requantize
-from tinyc.paths import runtime_dir
 
 SOURCE = """
 #include "tc_math.h"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.ops.one_node import one_node, random_s8, tensor
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ops.reshape import OP, Reshape
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 def test_elements_keep_their_order():

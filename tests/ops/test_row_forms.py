@@ -10,12 +10,12 @@ import pytest
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.row_harness import check_rows
 from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load.resizing import bilinear_onnx
-from tinyc.numerics import Numerics
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D

@@ -6,8 +6,8 @@ import pytest
 
 from tests.ops.row_harness import cases, check_rows
 from tests.ops.test_row_forms import CONVS, DEPTHWISES, conv, depthwise, every_other, group
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Padding, Pair
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 

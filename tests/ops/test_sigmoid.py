@@ -8,10 +8,10 @@ import pytest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ops.sigmoid import Sigmoid, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 INPUTS = [(0.0005, 0), (0.004, -128), (0.02, 127), (0.047, -12), (0.1, 3), (0.25, 0), (0.9, -77), (20.0, 5)]
 

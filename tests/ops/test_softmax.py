@@ -10,11 +10,11 @@ from onnx import TensorProto, helper
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.softmax import Softmax, float_ref
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # depth, input scale and zero, beta
 SETTINGS = [

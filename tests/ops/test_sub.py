@@ -15,9 +15,9 @@ from tests.ops.one_node import (
     tensor,
 )
 from tests.ops.runtimes import every_pair
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Act
+from tinyc.kernel.site import RELU, Act
 from tinyc.ops.sub import Sub, float_ref
 
 # x0 scale and zero, x1 scale and zero, y scale and zero, activation, its TFLite number

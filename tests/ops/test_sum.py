@@ -9,11 +9,11 @@ from tests.load.tflite_models import act, numbers, single
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm, one_node, random_s8, tensor
 from tests.ops.tflite_builder import Operator
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops.sum import Sum
-from tinyc.reference import run_float, run_int
+from tinyc.reference.interpreter import run_float, run_int
 
 # x scale and zero, y scale and zero
 SCALES = [(0.05, -3, 0.3, 7), (0.1, 5, 2.0, -128), (0.1, 5, 0.1, 5), (0.02, -100, 0.011, 3), (0.5, 3, 8.0, 0)]

@@ -18,14 +18,14 @@ from tests.ops.runtimes import litert_sequence, tflm_sequence
 from tests.ops.tflite_builder import Operator
 from tests.ops.tflite_layers import Layer, numbers
 from tests.ops.tflite_random import GENERATORS
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.export import tflite_file
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.tflite import load_tflite
 from tinyc.load.tflite_ops import IMPORTERS
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
-from tinyc.reference import Program, prepare_float, prepare_int
+from tinyc.reference.interpreter import Program, prepare_float, prepare_int
 
 QUICK, MANY = 6, 120
 TOLERANCE, BILINEAR_TOLERANCE = 3e-5, 5e-2  # of floats; a bilinear resize goes in steps of 1/1024

@@ -9,11 +9,11 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, random_s8, tensor
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
-from tinyc.numerics import Numerics
 from tinyc.ops.transpose import Transpose, float_ref, strided_loops
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 
 def graph_of(shape: Shape, perm: tuple[int, ...]) -> Graph:

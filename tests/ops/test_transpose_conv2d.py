@@ -9,13 +9,13 @@ from tests.ops.harness import check_kernels
 from tests.ops.one_node import random_s8, tensor
 from tests.ops.runtimes import run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Shape
+from tinyc.kernel.site import Pair
 from tinyc.load.tflite import load_tflite
-from tinyc.numerics import Numerics
-from tinyc.ops.base import Pair
 from tinyc.ops.transpose_conv2d import TransposeConv2D, float_ref, infer
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 # shape of x, shape of w, stride, SAME padding, bias
 LAYERS: dict[str, tuple[Shape, Shape, tuple[int, int], bool, bool]] = {

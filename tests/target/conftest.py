@@ -9,10 +9,10 @@ import pytest
 import toy
 from machines import Build
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 
 
 @pytest.fixture(scope="session")

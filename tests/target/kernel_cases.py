@@ -17,18 +17,19 @@ from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as weighted
+from tinyc.base.numerics import Numerics
 from tinyc.board import Board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import Toolchain
+from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import Program, lower
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
-from tinyc.kernels import Offer
-from tinyc.lower import Program, lower
-from tinyc.numerics import Numerics
+from tinyc.kernel.kernel import Offer
+from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, RELU6, Padding, Pair, Site
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
@@ -49,9 +50,8 @@ from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
-from tinyc.select import ask, select
 
 ONE = Padding(1, 1, 1, 1)
 Coverage = frozenset[tuple[str, str]]  # (operator, kernel)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware
-from tinyc.errors import TinycError
 from tinyc.run import Target, find_target
 
 Build = Callable[..., Firmware]

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyc.base.numerics import Numerics
+from tinyc.base.serial_line import Line
 from tinyc.board import load_board
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
-from tinyc.line import Line
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan import plan_graph
-from tinyc.reference import prepare_int
-from tinyc.select import select
+from tinyc.reference.interpreter import prepare_int
 
 LOAD_BYTES = 31  # of one db command
 

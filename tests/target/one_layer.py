@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from machines import target_for
 
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
+from tinyc.emit.lower import lower
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernels import Kernel, Offer
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
+from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.plan.planner import plan_graph
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
-from tinyc.select import select
 
 
 def offer_of(kernel: Kernel, site: Site) -> Offer:

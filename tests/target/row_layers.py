@@ -11,11 +11,11 @@ from machines import target_for
 
 from tests.ops.row_harness import Layer, Layers
 from tests.ops.row_program import Case
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
 
 _MOST_BYTES = 150_000  # of RAM in one firmware
 

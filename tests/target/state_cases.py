@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.ops.one_node import one_node, random_s8, tensor
 from tinyc.ir.graph import DType, Graph, Quant, Shape, Value
-from tinyc.ops.base import RELU
+from tinyc.kernel.site import RELU
 from tinyc.ops.lstm import Lstm
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.svdf import Svdf

@@ -12,12 +12,12 @@ import pytest
 import toy
 from uarte import RATES, Uarte
 
+from tinyc.base.errors import TinycError
 from tinyc.board import Board, list_boards, load_board
 from tinyc.build.compile import compile_library
 from tinyc.build.device import build_device
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.run.protocol import Frame, FrameReader, Info, Reply, Request, encode, parse_info, parse_result
 from tinyc.run.unicorn import CPUS
 

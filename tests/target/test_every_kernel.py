@@ -10,10 +10,10 @@ import pytest
 from kernel_cases import kernels_for, run_together, together
 from machines import target_for
 
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
 
 BOARDS = [
     "host",

@@ -16,11 +16,11 @@ import flag_matrix
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
+from tinyc.emit.lower import lower
 from tinyc.ops.transpose import Transpose
-from tinyc.select import select
 
 
 def compiler_of(name: str, board: str) -> flag_matrix.Compiler:

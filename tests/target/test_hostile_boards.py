@@ -13,11 +13,11 @@ import pytest
 from renode_text import read_repl
 
 from tests.hostile_names import HOSTILE
+from tinyc.base.errors import TinycError
+from tinyc.base.templates import render
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import Toolchain, find_toolchain
-from tinyc.errors import TinycError
 from tinyc.run import renode
-from tinyc.templates import render
 
 PLAIN = load_board("cortex-m4")
 

@@ -7,10 +7,10 @@ import pytest
 from one_layer import check_on_core, offer_of
 
 from tests.ops.test_add import SETTINGS, graph_of
-from tinyc.codegen import linear
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import Site
+from tinyc.kernels import linear
 from tinyc.ops.add import OP
-from tinyc.ops.base import Site
 from tinyc.ops.sums import is_plain
 
 

@@ -8,20 +8,20 @@ import pytest
 from machines import target_for
 
 from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.cycles import core_of, model_cycles
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding, Pair
+from tinyc.emit.lower import lower
+from tinyc.explain.cycles import core_of, model_cycles
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
-from tinyc.select import select
 
 ONE = Padding(1, 1, 1, 1)
 POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 32), (24, 1, 1, 32), y_zero=-128)

@@ -8,12 +8,12 @@ import pytest
 from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.depthwise import depthwise
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.depthwise import depthwise
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
 from tinyc.plan.planner import plan_graph
-from tinyc.select import select
 
 ONE = Padding(1, 1, 1, 1)
 KERNELS = [kernel.name for kernel in depthwise.KERNELS]

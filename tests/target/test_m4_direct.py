@@ -8,9 +8,9 @@ import pytest
 from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.depthwise import direct
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.depthwise import direct
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
 ONE = Padding(1, 1, 1, 1)

@@ -15,13 +15,13 @@ from tests.cli.test_cli import write_model
 from tests.ops.int16_layers import LAYERS, ROWS, conv, dense, depthwise, graph_of, samples
 from tests.ops.weighted import Layer
 from tinyc.api import build
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding
+from tinyc.choose.select import select
+from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.quantize import Recipe
-from tinyc.select import select
 
 ONE = Padding(1, 1, 1, 1)
 LARGE = {

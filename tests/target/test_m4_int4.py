@@ -8,8 +8,8 @@ import pytest
 from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected

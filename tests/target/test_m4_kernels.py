@@ -14,16 +14,16 @@ import pytest
 from one_layer import check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.codegen.weighted import conv, fully_connected, held_dense
+from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Quant, read_only
-from tinyc.kernels import Kernel, Offer
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.weighted import conv, fully_connected, held_dense
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.run import RunResult
-from tinyc.select import ask
 
 ONE = Padding(1, 1, 1, 1)
 CONV = {kernel.name: kernel for kernel in (*conv.KERNELS, *conv.FPU_KERNELS, *conv.ROLLED_KERNELS)}

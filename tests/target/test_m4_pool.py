@@ -7,9 +7,9 @@ import pytest
 from one_layer import check_together
 
 from tests.ops.one_node import one_node, random_s8, tensor
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import Act, Pair
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import Act, Pair
 from tinyc.ops.mean import Mean
 
 SHAPES = [

@@ -9,7 +9,7 @@ from row_layers import check_rows_on_core
 
 from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, every_other, group
 from tests.ops.weighted import Layer
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])

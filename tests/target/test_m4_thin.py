@@ -10,11 +10,11 @@ from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.fast import thin
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Site
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Site
+from tinyc.kernels.fast import thin
 from tinyc.ops.conv2d import Conv2D
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 KERNEL = "tc_conv2d_3x3_s8_thin_asm"
 ONE = Padding(1, 1, 1, 1)

@@ -10,14 +10,14 @@ from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.fast import tight, winograd
-from tinyc.codegen.fast.bilinear import F2, Form
-from tinyc.codegen.fast.tight import NAMES
-from tinyc.codegen.fast.winograd import kernel_name
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding, Site
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, Padding, Site
+from tinyc.kernels.fast import tight, winograd
+from tinyc.kernels.fast.bilinear import F2, Form
+from tinyc.kernels.fast.tight import NAMES
+from tinyc.kernels.fast.winograd import kernel_name
 from tinyc.ops.conv2d import Conv2D
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 ONE = Padding(1, 1, 1, 1)
 

@@ -10,15 +10,15 @@ from one_layer import check_on_core, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.fast import winograd
-from tinyc.codegen.fast.bilinear import F2, F4, S2, S24, Form
-from tinyc.codegen.fast.tiles import Tiles
-from tinyc.codegen.fast.winograd import NAMES, kernel_name
-from tinyc.codegen.finish import GROUP
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.fast import winograd
+from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, Form
+from tinyc.kernels.fast.tiles import Tiles
+from tinyc.kernels.fast.winograd import NAMES, kernel_name
+from tinyc.kernels.finish import GROUP
 from tinyc.ops.conv2d import Conv2D, prepare
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 ONE = Padding(1, 1, 1, 1)
 SLOW_S24 = pytest.param(S24, marks=pytest.mark.slow, id="s24")

@@ -14,18 +14,18 @@ from test_m4_kernels import check_all
 
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.codegen.mve import conv as mve_conv
-from tinyc.codegen.mve import depthwise as mve_depthwise
-from tinyc.codegen.mve import linear as mve_linear
-from tinyc.kernels import Kernel, Offer
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import ask, select
+from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.mve import depthwise as mve_depthwise
+from tinyc.kernels.mve import linear as mve_linear
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.plan.planner import plan_graph
 from tinyc.run import RunResult
-from tinyc.select import ask, select
 
 BOARD = "cortex-m55"
 ISA = frozenset({"mve"})

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import HARNESS_FLAGS, SANITIZE_FLAGS
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 
 RENAMED = [f"-D{name}=tested_{name}" for name in ("memcpy", "memmove", "memset")]
 

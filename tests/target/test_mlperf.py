@@ -19,13 +19,13 @@ from mlperf_host import INPUT, OUTPUT, Host, dense, reference, wake, write_libra
 from mlperf_runner import Runner, says_its_name
 from serial_board import board_at_port
 
+from tinyc.base.errors import TinycError
+from tinyc.base.serial_line import Line
 from tinyc.board import load_board
 from tinyc.build.compile import Harness, compile_library, link_firmware
 from tinyc.build.device import build_device, write_mlperf_glue
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph
-from tinyc.line import Line
 from tinyc.run.host import fixed_addresses
 
 GRAPH = dense(70, 5)

@@ -14,11 +14,11 @@ from mlperf_host import wake
 from mlperf_runner import Runner, baud_of, says_its_name
 from serial_board import board_at_port
 
+from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
-from tinyc.board_parts import Uart
+from tinyc.board.parts import Uart
 from tinyc.build.runner_files import iterations, write_runner_files
 from tinyc.build.uart import at_baud
-from tinyc.errors import TinycError
 from tinyc.pipeline import Options, Progress, build
 
 BOARD = "stm32f4-discovery"

@@ -13,15 +13,15 @@ from machines import target_for
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import firmware_around
 from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
+from tinyc.emit.lower import lower
 from tinyc.ops.transpose import Transpose
-from tinyc.select import select
 
 M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 AFFECTED = re.compile(r"12\.[012]\.|13\.[01]\.")  # versions of gcc that drop the call

@@ -10,13 +10,13 @@ import toy
 from machines import Build, target_for
 from toy import Variant
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware
 from tinyc.build.disassembly import disassemble
 from tinyc.build.legality import check_legal
-from tinyc.cycles import ModelledCycles, core_of, model_cycles
-from tinyc.cycles.profile import LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
-from tinyc.errors import TinycError
+from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
+from tinyc.explain.cycles.profile import LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.run import OVERHEAD, RunResult
 
 INPUTS = toy.inputs(3)

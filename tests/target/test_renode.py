@@ -18,11 +18,11 @@ from machines import target_for
 from renode_monitor import Monitor
 from renode_text import read_repl
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware, compile_library
 from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.run.renode import LINE_BYTES, Expected, expected_lines, platform, run_renode, write_renode
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "renode"

@@ -16,11 +16,11 @@ import toy
 from machines import target_for
 from onnx import TensorProto, helper, numpy_helper
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.elf import Elf, Section, Segment
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.pipeline import Options, Progress, profile_model, verify_model
 from tinyc.quantize import Recipe
 from tinyc.run import RunError, find_target, firmware_board

@@ -12,11 +12,11 @@ import toy
 from machines import Build, target_for
 from toy import Variant
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.size import library_size
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 from tinyc.run import OVERHEAD, RunError, RunResult
 from tinyc.run.host import HostTarget
 from tinyc.run.protocol import Frame, FrameReader, Reply, Request, encode, parse_result

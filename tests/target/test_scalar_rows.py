@@ -7,8 +7,8 @@ from row_layers import check_rows_on_core
 
 from tests.ops.test_row_forms import conv, every_other, group
 from tests.ops.test_scalar_rows import LAYERS, MORE, ONE, TWO
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU
 from tinyc.ops.conv2d import Conv2D
 
 RUNS = [

@@ -14,21 +14,21 @@ from kernel_cases import Together, run_together
 from machines import target_for
 
 from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.codegen.fast.bilinear import F2, F4, S2, Form
-from tinyc.codegen.scalar.pairs import best_fit, fitted
-from tinyc.codegen.scalar.strided import segment_channels
-from tinyc.codegen.scalar.tiles import factors
-from tinyc.errors import TinycError
+from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernels import Offer, Refused
-from tinyc.numerics import Numerics
+from tinyc.kernel.kernel import Offer, Refused
+from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
+from tinyc.kernels.fast.bilinear import F2, F4, S2, Form
+from tinyc.kernels.scalar.pairs import best_fit, fitted
+from tinyc.kernels.scalar.strided import segment_channels
+from tinyc.kernels.scalar.tiles import factors
 from tinyc.ops import all_ops
-from tinyc.ops.base import RELU, RELU6, Padding, Pair, Site
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.select import ask
 
 ONE, TWO = Padding(1, 1, 1, 1), Pair(2, 2)
 BOARDS = ["cortex-m0plus", "cortex-m3", "cortex-m33", "riscv32imc"]

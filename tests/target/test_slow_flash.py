@@ -10,16 +10,18 @@ import toy
 from machines import Build
 
 from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.board_parts import FlashTiming
+from tinyc.board.parts import FlashTiming
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import Choice, Goal, candidates, choose
+from tinyc.choose.slow_flash import waits
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
-from tinyc.kernels import Fetches
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding
+from tinyc.emit.lower import lower
+from tinyc.kernel.kernel import Fetches
+from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -27,8 +29,6 @@ from tinyc.plan.planner import plan_graph
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
-from tinyc.select import Choice, Goal, candidates, choose
-from tinyc.timing.slow_flash import waits
 
 INPUTS = toy.inputs(3)
 ONE = Padding(1, 1, 1, 1)

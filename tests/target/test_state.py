@@ -13,27 +13,27 @@ from machines import target_for
 from tests.ops.one_node import random_s8, tensor
 from tests.ops.test_recurrent import with_states
 from tests.target.state_cases import svdf
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import Program, lower
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node, State
-from tinyc.lower import Program, lower
-from tinyc.memory import Aim, Kernels, plan_memory
-from tinyc.native import load_library
-from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
+from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.states import overwritten
-from tinyc.reference import prepare_int
-from tinyc.samples import Samples
-from tinyc.select import Goal, candidates, choose
-from tinyc.verify import first_difference, reference_outputs
+from tinyc.reference.interpreter import prepare_int
+from tinyc.reference.samples import Samples
+from tinyc.run.native import load_library
+from tinyc.verify.compare import first_difference, reference_outputs
 
 X = (1, 2, 3)
 STEPS = 7

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.networks import Network
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.errors import TinycError
 from tinyc.pipeline import Compiled, Options, Progress, build, compile_model, prove
-from tinyc.stream import StreamPlan
+from tinyc.plan.rows import StreamPlan
 
 MEMORY = "min"
 

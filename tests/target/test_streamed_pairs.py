@@ -9,7 +9,7 @@ import pytest
 from tests.unit.networks import Network
 from tinyc.board import load_board
 from tinyc.pipeline import Options, Progress, compile_model, prove
-from tinyc.stream import StreamPlan
+from tinyc.plan.rows import StreamPlan
 
 RAM = 5_000
 

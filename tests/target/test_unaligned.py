@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from kernel_cases import Together, lowered, together, write_library
 
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
-from tinyc.numerics import Numerics
 from tinyc.run.linked import Linked, run_linked
 
 

@@ -11,11 +11,11 @@ from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as weighted
 from tinyc.ir.graph import Graph, Quant, Value, read_only
+from tinyc.kernel.site import RELU6, Padding, Pair
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU6, Padding, Pair
 from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.choose import Choose
 from tinyc.ops.clip import Clip

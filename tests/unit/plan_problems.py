@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tinyc.kernels import Across, Rows
+from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.moves import Cut, Part
 from tinyc.plan.problem import Problem, Task

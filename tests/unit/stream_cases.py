@@ -14,18 +14,18 @@ import onnx
 
 from tests.load.onnx_models import load
 from tests.unit.networks import random_network
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Optimize, candidates
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan.rows import Limits, StreamPlan, plan_streamed
+from tinyc.plan.rows.live import reads_of, writes_of
+from tinyc.plan.rows.problem import WHOLE, Move, Turn
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
-from tinyc.reference import run_int
-from tinyc.select import Optimize, candidates
-from tinyc.stream import Limits, StreamPlan, plan_streamed
-from tinyc.stream.live import reads_of, writes_of
-from tinyc.stream.problem import WHOLE, Move, Turn
+from tinyc.reference.interpreter import run_int
 
 NUMERICS = Numerics.OURS
 ANY = Limits(float("inf"), float("inf"), None, None)

@@ -11,11 +11,11 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, op
-from tinyc import accuracy
 from tinyc.cli.quantize import decibels
 from tinyc.ir.graph import Graph, Value
 from tinyc.pipeline.options import Options, Progress
-from tinyc.quantizing import QuantizeReport, quantize_file
+from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
+from tinyc.verify import accuracy
 
 
 def _graph(output: tuple[int, ...], source: tuple[int, ...] = (1, 8)) -> Graph:

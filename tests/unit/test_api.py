@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
 from tinyc.board import load_board
-from tinyc.native import Port
 from tinyc.pipeline import Compiled, Options, Progress, compile_model
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
+from tinyc.run.native import Port
 
 SHAPE = (5, 7, 3)  # a sample, channels last
 COUNT = 9
@@ -103,7 +103,7 @@ def test_importing_is_cheap() -> None:
     python("import sys, tinyc; assert not {'numpy', 'onnx', 'typer'} & sys.modules.keys()")
 
 
-@pytest.mark.parametrize("first", ["tinyc.api", "tinyc.build.compile", "tinyc.load.tflite", "tinyc.verify"])
+@pytest.mark.parametrize("first", ["tinyc.api", "tinyc.build.compile", "tinyc.load.tflite", "tinyc.verify.compare"])
 def test_functions_win_over_packages_of_the_same_name(first: str) -> None:
     python(f"import {first}, types, tinyc\nfor f in (tinyc.build, tinyc.load, tinyc.verify): assert callable(f), f")
 

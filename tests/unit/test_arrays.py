@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyc import arrays
-from tinyc.arrays import load_npz
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.ir import arrays
+from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array
 
 GOOD = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -15,12 +15,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
+from tinyc.base.errors import TinycError
 from tinyc.bench import references, timing
 from tinyc.bench.compare import compare_files
 from tinyc.bench.references import Runner, UnavailableError, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.run import parity
 from tinyc.cli.main import main
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Graph, Quant, Value
 
 

@@ -19,7 +19,7 @@ from tinyc.bench.report import (
     Parity,
     ReferenceResult,
 )
-from tinyc.report import Accuracy, Flash, Report, Verify
+from tinyc.verify.report import Accuracy, Flash, Report, Verify
 
 ROOT = Path(__file__).resolve().parents[2]
 for folder in ("bench", "scripts"):

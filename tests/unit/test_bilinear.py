@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc.codegen.fast.bilinear import FORMS, S24, Form
-from tinyc.codegen.fast.tiles import INVERSES
+from tinyc.kernels.fast.bilinear import FORMS, S24, Form
+from tinyc.kernels.fast.tiles import INVERSES
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)

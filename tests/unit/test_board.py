@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import Board, Memory, list_boards, load_board
-from tinyc.errors import TinycError
 
 GOOD = (paths.boards_dir() / "cortex-m4.toml").read_text()
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
-from tinyc.board_parts import SetupStep, Uart
-from tinyc.errors import TinycError
+from tinyc.board.parts import SetupStep, Uart
 
 HSE = "{ set = 0x4002_3800, bits = 0x0001_0000 }"
 GOOD = (paths.boards_dir() / "stm32f4-discovery.toml").read_text()

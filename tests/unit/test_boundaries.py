@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS, in_integers, smallest_plan
-from tinyc.boundaries import Boundary, boundaries
+from tinyc.choose.select import candidates, select
+from tinyc.explain.boundaries import Boundary, boundaries
 from tinyc.ir.graph import Graph
 from tinyc.plan import plan_graph
-from tinyc.select import candidates, select
-from tinyc.shrink import Memory
+from tinyc.plan.shrink import Memory
 
 
 def gated() -> Graph:

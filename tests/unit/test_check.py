@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
+from tinyc.kernel.site import RELU
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU
 from tinyc.ops.clip import Clip
 from tinyc.ops.fully_connected import FullyConnected
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinyc.codegen import requantize as requantizing
-from tinyc.codegen.finish import finish_packed, finish_wide
-from tinyc.codegen.requantize import Scaling, Steps, solve, steps_of
-from tinyc.numerics import Rounding, quantize_multipliers, requantize
-from tinyc.ops.windows import ConvParams
+from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels import requantize as requantizing
+from tinyc.kernels.finish import finish_packed, finish_wide
+from tinyc.kernels.requantize import Scaling, Steps, solve, steps_of
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
 

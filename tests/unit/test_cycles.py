@@ -8,10 +8,10 @@ import re
 import pytest
 
 from tinyc.build.disassembly import decode
-from tinyc.cycles import core_of
-from tinyc.timing.cores import Core
-from tinyc.timing.instruction import Instruction
-from tinyc.timing.operands import Kind, Op, parse
+from tinyc.explain.cycles import core_of
+from tinyc.machine.cores import Core
+from tinyc.machine.instruction import Instruction
+from tinyc.machine.operands import Kind, Op, parse
 
 
 def ops(code: str, start: int = 0x100) -> list[Op]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, Act, Padding, Pair, Site
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, Act, Padding, Pair, Site
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
@@ -23,7 +23,7 @@ from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.reference import prepare_int
+from tinyc.reference.interpreter import prepare_int
 
 PAD1 = Padding(1, 1, 1, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.codegen.weighted.dense import loads
+from tinyc.kernels.weighted.dense import loads
 
 REGISTERS = 8
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.load.onnx_models import build, op
 from tinyc.board import load_board
-from tinyc.memory_map import Tenant, make_map
+from tinyc.explain.memory_map import Tenant, make_map
 from tinyc.ops import sums
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress

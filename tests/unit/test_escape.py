@@ -11,10 +11,10 @@ import jinja2
 import pytest
 
 from tests.hostile_names import HOSTILE, INJECTED
-from tinyc import escape, paths, templates
+from tinyc.base import escape, paths, templates
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.errors import TinycError
 
 
 @pytest.fixture(scope="module")

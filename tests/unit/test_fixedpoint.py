@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc import fixedpoint as fp
+from tinyc.base import fixedpoint as fp
 
 Q0 = 2.0**31
 

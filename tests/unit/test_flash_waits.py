@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyc.board_parts import FlashTiming
+from tinyc.board.parts import FlashTiming
 from tinyc.run.base import OVERHEAD
 from tinyc.run.flash_waits import FlashWatch, LineCache
 from tinyc.run.trace import TracePlan

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tests.ops.one_node import tensor
+from tinyc.base.numerics import Numerics
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import Pair
 from tinyc.ops import all_ops
-from tinyc.ops.base import Pair
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.inputs import take_inputs_as_computed
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 TO_NHWC = (0, 2, 3, 1)
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinyc.knapsack import Item, exact, greedy
+from tinyc.base.knapsack import Item, exact, greedy
 
 ITEMS = st.tuples(st.integers(0, 40), st.integers(0, 1000))
 CLASSES = st.lists(st.lists(ITEMS, min_size=1, max_size=4), min_size=1, max_size=5)

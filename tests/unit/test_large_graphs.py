@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tinyc import memory
-from tinyc import shrink as shrinking
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Goal, candidates, choose
 from tinyc.plan import Plan, plan_graph
-from tinyc.select import Goal, candidates, choose
-from tinyc.stream.cuts import WORK, measure
-from tinyc.stream.forms import problem_of
+from tinyc.plan import layout as memory
+from tinyc.plan import shrink as shrinking
+from tinyc.plan.rows.cuts import WORK, measure
+from tinyc.plan.rows.forms import problem_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 

@@ -1,71 +1,92 @@
-"""Imports point one way: a module imports only from groups to the left of its own."""
+"""The house: every room has its place, imports point one way, and nothing imports in a circle, at any depth."""
 
 from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "tinyc"
-GROUPS = [
-    {"errors", "escape"},
-    {"paths", "numerics", "names", "fixedpoint", "line", "knapsack", "limits", "one_thread", "templates", "files"},
-    {"board", "board_parts", "board_table", "board_words", "ir"},
-    {"kernels", "timing"},
-    {"ops", "codegen"},  # an operator lists the kernels that codegen writes from its integers
-    {"load", "passes", "reference", "samples", "arrays"},
-    {"quantize", "select", "plan"},
-    {"stream"},
-    {"lower", "lower_rows", "memory", "inspection", "operator_page", "shrink", "memory_map", "memory_plot"},
-    {"boundaries"},
-    {"emit"},
-    {"build"},
-    {"run", "flash"},
-    {"verify", "report", "output_folder", "doctor", "accuracy", "cycles", "native", "onboard", "export", "diagnosis"},
-    {"pipeline"},
-    {"bench", "ondevice", "selftest", "quantizing"},
-    {"api"},
-    {"cli"},
-]
-RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}
+sys.path.insert(0, str(PACKAGE.parent / "scripts"))
+
+from house import FLOORS, PICTURE, picture  # noqa: E402  where rooms are placed is drawn for people too
+
+ROOMS = [room for _, rooms in FLOORS for room in rooms]  # a room imports from those before it
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def _group(module: str) -> str:
-    return module.split(".")[1] if module.startswith("tinyc.") else ""
+def _name(file: Path) -> str:
+    """`plan.rows.pool` for tinyc/plan/rows/pool.py; a package's own file has the package's name."""
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(file: Path) -> list[str]:
-    """Modules that a file imports when it runs; those under TYPE_CHECKING only name types."""
+NAMES = {_name(file) for file in MODULES}
+
+
+def _imports(file: Path) -> set[str]:
+    """Modules of tinyc that a file imports when it runs; those under TYPE_CHECKING only name types."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    found = []
+    found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "tinyc":
-            found += [f"tinyc.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-    return [name for name in found if name.startswith("tinyc.")]
+            found |= {alias.name for alias in node.names}
+    return {_module(name.removeprefix("tinyc.")) for name in found if name.startswith("tinyc.")} - {"", _name(file)}
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_imports_point_left(file: Path) -> None:
-    own = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if own == "__init__":
-        return
-    assert own in RANK, f"give '{own}' a place in GROUPS"
-    for module in _imports(file):
-        other = _group(module)
-        if other in ("", "__version__"):
-            continue
-        assert RANK[other] <= RANK[own], f"{own} may not import {module}"
+def _module(name: str) -> str:
+    """The module that holds a name: itself, or what stands before its last dot."""
+    return name if name in NAMES else name.rpartition(".")[0]
 
 
-def test_every_group_member_exists() -> None:
-    there = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_")}
-    assert set(RANK) <= there
+IMPORTS = {_name(file): _imports(file) for file in MODULES}
+
+
+@pytest.mark.parametrize("module", sorted(NAMES - {""}))
+def test_imports_point_left(module: str) -> None:
+    own = module.split(".", maxsplit=1)[0]
+    for other in IMPORTS[module]:
+        room = other.split(".", maxsplit=1)[0]
+        assert ROOMS.index(room) <= ROOMS.index(own), f"tinyc.{module} may not import tinyc.{other}"
+
+
+def test_every_room_has_its_place_and_nothing_lies_in_the_hall() -> None:
+    there = {name.split(".", maxsplit=1)[0] for name in NAMES} - {""}
+    assert there == set(ROOMS)
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "api.py"}
+
+
+def test_the_picture_of_the_house_is_the_house() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run `make docs`"
+
+
+@pytest.mark.parametrize("depth", range(1, 6))
+def test_no_circles(depth: int) -> None:
+    """Among rooms, among what lies in them, and so on down to modules: a file stands for its folder at the depth."""
+    edges: dict[str, set[str]] = {}
+    for module, others in IMPORTS.items():
+        own = _cut(module, depth)
+        edges.setdefault(own, set()).update(_cut(other, depth) for other in others)
+        edges[own].discard(own)
+    assert _circle(edges) == []
+
+
+def _cut(module: str, depth: int) -> str:
+    return ".".join(module.split(".")[:depth])
+
+
+def _circle(edges: Mapping[str, Iterable[str]]) -> list[str]:
+    """What is left when everything that imports nothing that is left has been taken away, again and again."""
+    left = {name: set(others) & edges.keys() for name, others in edges.items()}
+    while free := [name for name, others in left.items() if not others & left.keys()]:
+        for name in free:
+            del left[name]
+    return sorted(left)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.plan_problems import random_problem
-from tinyc.errors import TinycError
-from tinyc.memory_map import Tenant, make_map, map_of, map_text
-from tinyc.memory_plot import plot_map
-from tinyc.numerics import Numerics
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
+from tinyc.explain.memory_map import Tenant, make_map, map_of, map_text
+from tinyc.explain.memory_plot import plot_map
+from tinyc.pipeline.selftest import small_graph
 from tinyc.plan import plan_graph, solve
-from tinyc.select import select
-from tinyc.selftest import small_graph
 
 STEPS = [("a", "conv2d", None), ("b", "add", None), ("c", "softmax", None)]
 TENANTS = [

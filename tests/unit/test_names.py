@@ -1,6 +1,6 @@
 import pytest
 
-from tinyc.names import Names, identifier
+from tinyc.base.names import Names, identifier
 
 
 @pytest.mark.parametrize(

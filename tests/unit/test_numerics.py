@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinyc.errors import TinycError
-from tinyc.numerics import (
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import (
     Rounding,
     quantize_array,
     quantize_multiplier,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tinyc.explain.operator_page import condition_text, emitted_by, operator_page
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
 from tinyc.load.tflite_ops import IMPORTERS as TFLITE
-from tinyc.operator_page import condition_text, emitted_by, operator_page
 from tinyc.ops import all_ops
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"

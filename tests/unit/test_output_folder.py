@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tinyc import output_folder
-from tinyc.errors import Loc, TinycError
-from tinyc.output_folder import MANIFEST, REPORT_FILE, replacing
+from tinyc.base import output_folder
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.output_folder import MANIFEST, REPORT_FILE, replacing
 
 
 def _fill(folder: Path, text: str) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from tests.load.onnx_models import imported, load, ops_of, rand
 from tests.unit.networks import random_network
-from tinyc.numerics import Numerics
+from tinyc.base.numerics import Numerics
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, Recipe, quantize_model
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 SEEDS = range(60)
 

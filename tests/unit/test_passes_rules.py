@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from tests.load.onnx_models import build, imported, load, op, ops_of, rand
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
 from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Act, Padding, Pair
+from tinyc.kernel.site import RELU, Act, Padding, Pair
 from tinyc.ops.clip import Clip
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.pad import Pad
 from tinyc.passes import normalize
 from tinyc.passes.cleanup import cleanup, moves_nothing
 from tinyc.passes.fuse import combined
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 I64 = np.int64
 CONV = {"w": rand(1, 4, 3, 3, 3), "b": rand(2, 4)}

@@ -11,10 +11,10 @@ from numpy.random import Generator
 from onnx import NodeProto
 
 from tests.load.onnx_models import build, load, op, rand
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Shape
 from tinyc.passes import normalize
-from tinyc.reference import run_float
+from tinyc.reference.interpreter import run_float
 
 QUICK, MANY = 60, 1500
 SHAPES = ((1, 3, 4, 4), (1, 3, 8), (1, 1, 6, 2, 2), (2, 6), (1, 2, 1, 5), (1, 4, 3, 3))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.ops.weighted import Layer, graph_of, samples
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU, Padding, Pair
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.passes import normalize
-from tinyc.reference import run_int
+from tinyc.reference.interpreter import run_int
 
 ATTRS = DepthwiseConv2D(Pair(2, 1), Padding(1, 2, 0, 1), Pair(1, 2), RELU)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.plan_problems import random_problem
 from tests.unit.test_plan_arena import assert_legal, least_height
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.plan import solve
 from tinyc.plan.arena import greedy_by_size, height
 from tinyc.plan.exact import prove

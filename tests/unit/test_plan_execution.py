@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.unit.plan_problems import random_problem, with_moves
-from tinyc.kernels import Across, Rows
+from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan import InvalidPlanError, Plan, Problem, Step, Task, solve, validate
 
 

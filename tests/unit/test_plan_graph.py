@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from tests.unit.plan_problems import random_problem
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
-from tinyc.kernels import Call, In, Kernel, Offer, Once, Out, Rows
+from tinyc.kernel.kernel import Call, In, Kernel, Offer, Once, Out, Rows
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.plan import Alias, Plan, Step, Task, plan_graph, problem_of, solve
-from tinyc.select import select
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.plan.arena import height, place
 from tinyc.plan.instances import crowded, perfect, read_instance, write_instance
 

@@ -9,17 +9,17 @@ import pytest
 
 from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.stream_cases import random_sample
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
+from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph, Node, Quant, Value
-from tinyc.lower import lower
-from tinyc.numerics import Numerics
 from tinyc.ops.add import Add
 from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import whole
 from tinyc.plan import plan_graph
 from tinyc.plan.moves import moves_of
-from tinyc.reference import run_int
-from tinyc.select import select
+from tinyc.reference.interpreter import run_int
 
 QUANT = Quant((0.5,), (3,))
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.unit.plan_problems import random_rows, with_way_across
-from tinyc.kernels import Across, Rows
+from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.slide import slide_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tinyc.kernels import Rows
+from tinyc.kernel.kernel import Rows
 from tinyc.plan import InvalidPlanError, Plan, Problem, Step, Task, solve, validate
 
 ROWS = Rows(8, 8, 3, 1, 1, 1, 4, 4, None)

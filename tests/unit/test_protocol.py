@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinyc.base.errors import TinycError
 from tinyc.cli.monitor import frame_text
-from tinyc.errors import TinycError
 from tinyc.run.protocol import (
     Done,
     Fault,

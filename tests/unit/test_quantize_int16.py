@@ -10,12 +10,12 @@ import pytest
 
 from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated
-from tinyc.accuracy import integers_of
-from tinyc.diagnosis import integer_outputs
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import candidates
+from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, Recipe, quantize
@@ -23,7 +23,7 @@ from tinyc.quantize.activations import Option, Set, extra_cost, first_good, opti
 from tinyc.quantize.assign import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import WIDE_OPS, every_value, layer_name, pattern_of, runs_wide, values_of_layers
-from tinyc.select import candidates
+from tinyc.verify.accuracy import integers_of
 
 SEEDS = range(8)
 

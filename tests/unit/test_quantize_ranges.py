@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.check import check
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU, Pair
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, Pair
 from tinyc.ops.concat import Concat
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mul import Mul
@@ -25,7 +25,7 @@ from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.observe import BINS, Stats, observe
 from tinyc.quantize.ranges import METHODS, affine, merged, minmax, mse
-from tinyc.reference import prepare_int, run_float
+from tinyc.reference.interpreter import prepare_int, run_float
 
 PLAIN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
 

@@ -14,8 +14,8 @@ import pytest
 from tests.load.onnx_models import build, load, op, rand
 from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples, uneven_network
-from tinyc.diagnosis import integer_outputs
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import all_ops
@@ -30,7 +30,7 @@ from tinyc.quantize.rounding import Moments, learn, moments
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.sources import Pictures, load_source
-from tinyc.reference import prepare_float
+from tinyc.reference.interpreter import prepare_float
 
 LEARNED = Recipe("minmax", equalize=False, rounding="learned")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import RELU
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU
 from tinyc.ops.clip import Clip
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.reference import prepare_float, prepare_int, run_float, run_int
+from tinyc.reference.interpreter import prepare_float, prepare_int, run_float, run_int
 
 W = np.array([[1, -2, 3], [-4, 5, -6]], np.int8)
 X = np.array([[[10, 20, 30]], [[-128, 127, 0]], [[-3, -3, -3]], [[1, 1, 1]]], np.int8)

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Quant, Value
-from tinyc.samples import load_npz, load_samples, synthetic_samples
+from tinyc.reference.samples import load_npz, load_samples, synthetic_samples
 
 S8 = Graph("g", ("in",), (), (), {"in": Value("in", (1, 3, 2), "s8", Quant((0.5,), (3,)))})
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.golden.test_emit import small_graph
-from tinyc.errors import TinycError
-from tinyc.kernels import Call, Cost, Kernel, Offer, Once, Refused
-from tinyc.numerics import Numerics
-from tinyc.select import FLASH_GRAIN, PRICE, Choice, Goal, candidates, choose, select
-from tinyc.shrink import shrink
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import FLASH_GRAIN, PRICE, Choice, Goal, candidates, choose, select
+from tinyc.kernel.kernel import Call, Cost, Kernel, Offer, Once, Refused
+from tinyc.plan.shrink import shrink
 
 COSTS = st.tuples(st.integers(0, 1000), st.integers(0, 40))
 CLASSES = st.lists(st.lists(COSTS, min_size=1, max_size=4), min_size=1, max_size=4)

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from tinyc.base.errors import TinycError
+from tinyc.base.serial_line import Line
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.toolchain import Toolchain
-from tinyc.errors import TinycError
-from tinyc.line import Line
 from tinyc.run.base import Conversation
 from tinyc.run.protocol import FrameReader, Reply, Request, encode
 from tinyc.run.serial import SerialTarget

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.unit.stream_cases import NUMERICS, integer_graph
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
+from tinyc.choose.select import Choice, Goal, candidates, choose
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
-from tinyc.numerics import Numerics
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import Needs, plan_graph, problem_of
 from tinyc.plan.live import lower_bound
-from tinyc.select import Choice, Goal, candidates, choose
-from tinyc.shrink import MEMORY_PRICE, shrink, time_of
+from tinyc.plan.shrink import MEMORY_PRICE, shrink, time_of
 
 M4 = load_board("cortex-m4")
 COMBINATIONS = 100

@@ -15,18 +15,18 @@ from tests.load.onnx_models import load
 from tests.ops.harness import HOST_ISA, WARNINGS
 from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS
+from tinyc.base.errors import TinycError
+from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import TinycError
+from tinyc.emit.lower_rows import lower_streamed
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
-from tinyc.lower_rows import lower_streamed
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan.rows import StreamPlan, plan_incremental, validate, without_time_padding
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
-from tinyc.reference import prepare_int
-from tinyc.select import candidates
-from tinyc.stream import StreamPlan, plan_incremental, validate, without_time_padding
+from tinyc.reference.interpreter import prepare_int
 
 
 @cache

@@ -11,16 +11,16 @@ import pytest
 from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS, run_program
 from tests.ops.one_node import one_node, tensor
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
+from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.lower_rows import lower_streamed
-from tinyc.native import load_library
-from tinyc.ops.base import RELU
+from tinyc.emit.lower_rows import lower_streamed
+from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
-from tinyc.reference import run_int
+from tinyc.plan.rows import plan_incremental
+from tinyc.plan.rows.problem import WHOLE
+from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
-from tinyc.select import candidates
-from tinyc.stream import plan_incremental
-from tinyc.stream.problem import WHOLE
+from tinyc.run.native import load_library
 
 CORES = {"dsp": HOST_ISA, "plain": frozenset[str]()}
 

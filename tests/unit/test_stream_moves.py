@@ -15,17 +15,17 @@ from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.stream_cases import NUMERICS, Machine, random_sample
 from tests.unit.test_stream_ends import bound_of, layout_of
 from tests.unit.test_stream_wider import network
+from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.lower_rows import lower_streamed
-from tinyc.native import load_library
+from tinyc.emit.lower_rows import lower_streamed
+from tinyc.plan.rows import StreamPlan, validate
+from tinyc.plan.rows.compact import Kinds, place_with_moves
+from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
+from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.rows.pool import plan_of
 from tinyc.plan.validate import InvalidPlanError
-from tinyc.reference import run_int
-from tinyc.select import candidates
-from tinyc.stream import StreamPlan, validate
-from tinyc.stream.compact import Kinds, place_with_moves
-from tinyc.stream.cuts import cheapest, measure, weigh_all
-from tinyc.stream.forms import problem_of
-from tinyc.stream.pool import plan_of
+from tinyc.reference.interpreter import run_int
+from tinyc.run.native import load_library
 
 LIMITS = {False: (720, 1140), True: (760, 1130)}  # bytes for which rows move
 

@@ -10,12 +10,12 @@ import pytest
 from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS, Machine, in_integers, random_sample, smallest_plan
+from tinyc.choose.select import candidates
+from tinyc.emit.lower_rows import lower_streamed
 from tinyc.ir.graph import Graph
-from tinyc.lower_rows import lower_streamed
-from tinyc.reference import run_int
-from tinyc.select import candidates
-from tinyc.stream import validate
-from tinyc.stream.forms import problem_of
+from tinyc.plan.rows import validate
+from tinyc.plan.rows.forms import problem_of
+from tinyc.reference.interpreter import run_int
 
 SEEDS = range(8)
 MOST_ROWS = 24

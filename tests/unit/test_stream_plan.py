@@ -12,21 +12,21 @@ import pytest
 
 from tests.ops.one_node import one_node, tensor
 from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import FLASH_PER_RAM, Goal, candidates, choose
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
-from tinyc.memory import Aim, Kernels, plan_memory
-from tinyc.numerics import Numerics
 from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError
+from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.lifetimes import Block, Member
-from tinyc.select import FLASH_PER_RAM, Goal, candidates, choose
-from tinyc.shrink import MEMORY_PRICE, shrink
-from tinyc.stream import StreamPlan, validate
-from tinyc.stream.cuts import cheapest, measure, weigh_all
-from tinyc.stream.forms import problem_of
-from tinyc.stream.pool import _lower_bound
+from tinyc.plan.rows import StreamPlan, validate
+from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
+from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.rows.pool import _lower_bound
+from tinyc.plan.shrink import MEMORY_PRICE, shrink
 
 SEEDS = range(10)
 

@@ -13,22 +13,22 @@ from tests.load.onnx_models import load
 from tests.unit.networks import Network
 from tests.unit.stream_cases import ANY, NUMERICS, Machine, random_sample
 from tests.unit.test_stream_ends import bound_of, streamed
+from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan.rows import validate
+from tinyc.plan.rows.choose import plan_problem
+from tinyc.plan.rows.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
+from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.rows.live import loads_of, uses_of
+from tinyc.plan.rows.pool import plan_of
+from tinyc.plan.rows.problem import Form, Group, Problem, StreamPlan, Walk
+from tinyc.plan.rows.schedule import group_turns
+from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
+from tinyc.plan.rows.slots import place_in_slots
+from tinyc.plan.rows.wider import with_wider
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
-from tinyc.select import candidates
-from tinyc.stream import validate
-from tinyc.stream.choose import plan_problem
-from tinyc.stream.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
-from tinyc.stream.forms import problem_of
-from tinyc.stream.live import loads_of, uses_of
-from tinyc.stream.pool import plan_of
-from tinyc.stream.problem import Form, Group, Problem, StreamPlan, Walk
-from tinyc.stream.schedule import group_turns
-from tinyc.stream.slot_forms import cuts_in_slots, others_in_slots
-from tinyc.stream.slots import place_in_slots
-from tinyc.stream.wider import with_wider
 
 DSP = frozenset({"dsp"})
 

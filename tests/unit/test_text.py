@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import Loc
+from tinyc.base.errors import Loc
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
 from tinyc.ir.text import text
-from tinyc.ops.base import RELU6, Padding, Pair
+from tinyc.kernel.site import RELU6, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 
 EXPECTED = """\

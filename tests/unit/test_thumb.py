@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.codegen.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 
 def test_branches_know_their_direction():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build import toolchain
 from tinyc.build.size import LibrarySize, check_fits
 from tinyc.build.toolchain import Toolchain, compiler_error, find_toolchain
-from tinyc.doctor import Kind, examine
-from tinyc.errors import TinycError
+from tinyc.pipeline.doctor import Kind, examine
 from tinyc.run import find_target, qemu, unicorn
 
 

@@ -1,4 +1,4 @@
-"""Boards beside desktop runs of the same model: what it costs there, how long it takes here, how near it is."""
+"""Boards beside desktop runs of the same model: costs, time, and how near the outputs are."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinyc.base.errors import Loc, TinycError
 from tinyc.bench.report import SCHEMA
-from tinyc.errors import Loc, TinycError
 
 _COSTS = ("instructions", "cycles", "arena_bytes", "stack_bytes", "code_bytes", "const_bytes")
 _HINT = "give what `tinyc bench --json` printed"

@@ -17,7 +17,7 @@ import numpy as np
 from tinyc.bench.report import Computer
 from tinyc.bench.timing import Once
 from tinyc.ir.graph import Array
-from tinyc.native import Library
+from tinyc.run.native import Library
 
 JAX_OPSET = 14  # jaxonnxruntime lacks some operators in the form of opset 13
 

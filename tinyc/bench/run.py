@@ -11,28 +11,20 @@ from typing import Literal
 import numpy as np
 
 from tinyc import __version__
-from tinyc.accuracy import agreement, dequantize
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.bench.references import Feed, Runner, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
-from tinyc.bench.report import (
-    SCHEMA,
-    BenchReport,
-    BoardResult,
-    Missing,
-    ModelResult,
-    Parity,
-    ReferenceResult,
-)
+from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelResult, Parity, ReferenceResult
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, find_toolchain
-from tinyc.errors import TinycError
 from tinyc.ir.graph import Array, Graph
-from tinyc.native import load_library
-from tinyc.numerics import Numerics
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
-from tinyc.report import Report
-from tinyc.samples import Samples
-from tinyc.verify import Outputs, reference_outputs
+from tinyc.reference.samples import Samples
+from tinyc.run.native import load_library
+from tinyc.verify.accuracy import agreement, dequantize
+from tinyc.verify.compare import Outputs, reference_outputs
+from tinyc.verify.report import Report
 
 Kind = Literal["cpu", "gpu"]
 _RUNNERS: dict[Kind, Callable[[Path, int], Runner]] = {

@@ -1,0 +1,1 @@
+"""C text and a board become firmware: compilers, linking, sizes, legality of instructions."""

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.legality import check_legal
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
-from tinyc.errors import Loc, TinycError
-from tinyc.templates import render
 
 CODE_FLAGS = (
     "-std=c99",

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.templates import render
 from tinyc.board import Board
-from tinyc.board_parts import Uart
+from tinyc.board.parts import Uart
 from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro
 from tinyc.build.elf import read_elf, section_bytes
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.build.toolchain import Toolchain
 from tinyc.build.uart import at_baud
-from tinyc.errors import Loc, TinycError
-from tinyc.templates import render
 
 Protocol = Literal["tinyc", "mlperf"]
 MANIFEST = "device.json"

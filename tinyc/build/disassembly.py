@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import capstone
 
 from tinyc.build.elf import Elf
-from tinyc.timing.instruction import UNKNOWN, Instruction
+from tinyc.machine.instruction import UNKNOWN, Instruction
 
 CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
 RISCV = "EM_RISCV"

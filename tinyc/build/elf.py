@@ -15,7 +15,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from tinyc.base.errors import TinycError
 from tinyc.build.elf import Elf
-from tinyc.errors import TinycError
 
 ERASED = 0xFF
 

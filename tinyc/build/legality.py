@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import Elf
-from tinyc.errors import TinycError
-from tinyc.timing.instruction import UNKNOWN, Instruction
+from tinyc.machine.instruction import UNKNOWN, Instruction
 
 # What a core has beyond Armv7-M: Armv8-M instructions, the FPU's fifth version, Armv8.1-M. DSP, MVE and FPU are
 # options of a core, so they come from the board.

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.build.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import Toolchain
-from tinyc.errors import TinycError
 
 
 @dataclass(frozen=True, slots=True)

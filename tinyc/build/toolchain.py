@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.errors import TinycError
 
 Family = Literal["gcc", "clang", "zig"]
 Optimize = Literal["speed", "balanced", "size"]

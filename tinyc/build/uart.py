@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyc.board_parts import Uart
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.board.parts import Uart
 
 TOLERANCE = 0.025  # both ends together may be off by half a bit in ten
 _OVERSAMPLING = 16

@@ -1,0 +1,1 @@
+"""One small file per command: parse, call the pipeline, print."""

@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
+from tinyc.base.errors import TinycError
 from tinyc.bench import BenchOptions, BenchReport, Change, compare_files, run_bench
 from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
@@ -24,7 +25,6 @@ from tinyc.cli.options import (
 )
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
-from tinyc.errors import TinycError
 
 Models = Annotated[
     list[Path] | None, typer.Argument(metavar="MODEL", help="Models: .onnx or .tflite files.", show_default=False)

@@ -11,7 +11,7 @@ from rich.text import Text
 from tinyc.board import Board, list_boards, load_board
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded, table
-from tinyc.selftest import BoardCheck, check_board
+from tinyc.pipeline.selftest import BoardCheck, check_board
 
 Check = Annotated[bool, typer.Option("--check", help="Build and run a small model for each board, on each emulator.")]
 Names = Annotated[

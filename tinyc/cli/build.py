@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_report
-from tinyc.errors import TinycError
-from tinyc.onboard import RENODE
 from tinyc.pipeline import Options, build
+from tinyc.pipeline.board_files import RENODE
 from tinyc.run.renode import run_renode
 
 

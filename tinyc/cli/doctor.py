@@ -8,7 +8,7 @@ import typer
 
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, guarded, table
-from tinyc.doctor import examine
+from tinyc.pipeline.doctor import examine
 
 
 def command(json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:

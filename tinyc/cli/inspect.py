@@ -6,7 +6,7 @@ import typer
 
 from tinyc.cli.options import ColorOption, Json, Model, Verbose
 from tinyc.cli.output import Color, Output, guarded, plural, table
-from tinyc.inspection import Inspection, TensorFacts, inspect_model
+from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 
 
 def command(model: Model, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:

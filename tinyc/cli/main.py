@@ -91,7 +91,7 @@ def _code_of(command: Callable[[], int]) -> int:
 
 def _report(error: Exception) -> int:
     """Says what went wrong where no command has; the exit code."""
-    from tinyc.escape import visible  # noqa: PLC0415
+    from tinyc.base.escape import visible  # noqa: PLC0415
 
     if os.environ.get("TINYC_DEBUG"):
         traceback.print_exception(error)

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from tinyc.base.serial_line import Line, described_ports
 from tinyc.cli.options import ColorOption, Verbose
 from tinyc.cli.output import Color, Output, guarded
-from tinyc.line import Line, described_ports
 from tinyc.run import protocol
 
 Port = Annotated[

@@ -13,8 +13,8 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from tinyc.base.numerics import Numerics
 from tinyc.cli.output import Color, guarded
-from tinyc.numerics import Numerics
 from tinyc.pipeline import Options
 from tinyc.quantize import Pictures, Recipe, Rounding
 

@@ -17,8 +17,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tinyc.errors import TinycError
-from tinyc.escape import visible_lines
+from tinyc.base.errors import TinycError
+from tinyc.base.escape import visible_lines
 
 PIPE_COLUMNS = 160
 

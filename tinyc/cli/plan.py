@@ -11,12 +11,12 @@ import typer
 from rich.text import Text
 
 from tinyc.board import load_board
-from tinyc.boundaries import Boundary, boundaries
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.running import run_stages
-from tinyc.memory_map import MemoryMap, map_of, map_text
-from tinyc.memory_plot import check_format, plot_map
+from tinyc.explain.boundaries import Boundary, boundaries
+from tinyc.explain.memory_map import MemoryMap, map_of, map_text
+from tinyc.explain.memory_plot import check_format, plot_map
 from tinyc.pipeline import Options, compile_model
 
 MOST_PEAKS = 5  # named in the last line

@@ -10,14 +10,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import write_file
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
-from tinyc.cycles import Cost, HotBlock, Profile, speedscope
-from tinyc.cycles.flamegraph import flamegraph
-from tinyc.errors import Loc, TinycError
-from tinyc.files import write_file
+from tinyc.explain.cycles import Cost, HotBlock, Profile, speedscope
+from tinyc.explain.cycles.flamegraph import flamegraph
 from tinyc.pipeline import Options, profile_model
 from tinyc.run import OVERHEAD
 

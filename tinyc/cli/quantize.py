@@ -13,10 +13,10 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
-from tinyc.diagnosis import Diagnosis
+from tinyc.explain.diagnosis import Diagnosis
 from tinyc.pipeline import Options
+from tinyc.pipeline.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
 from tinyc.quantize.score import MOST_DB
-from tinyc.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
 
 _NO_RATIO = 200.0  # dB, what `sqnr_db` says of no noise; without a signal it says less than the negative of it
 _NOT_HERE = (

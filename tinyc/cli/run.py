@@ -9,8 +9,8 @@ import typer
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
-from tinyc.ondevice import BoardRun, run_on_board
 from tinyc.pipeline import Options
+from tinyc.pipeline.device_run import BoardRun, run_on_board
 
 Port = Annotated[str, typer.Option("--port", "-p", help="Serial port of the firmware.", show_default=False)]
 Baud = Annotated[int | None, typer.Option(min=300, help="Baud rate.", show_default="of the board's [uart]")]

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tinyc.cli.output import Output
 from tinyc.pipeline import Progress
-from tinyc.report import timings_text
+from tinyc.verify.report import timings_text
 
 Result = TypeVar("Result")
 

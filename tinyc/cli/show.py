@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
 from tinyc.pipeline import BuildProof
-from tinyc.report import Accuracy, Report
+from tinyc.verify.report import Accuracy, Report
 
 
 def show_report(out: Output, report: Report, folder: Path) -> None:

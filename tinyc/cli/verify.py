@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.errors import TinycError
 from tinyc.pipeline import BuildProof, Options, Progress, verify_model, verify_object, verify_program
-from tinyc.report import Report
+from tinyc.verify.report import Report
 
 
 @with_model_options(samples=0)

@@ -1,0 +1,1 @@
+"""Graph, kernels and plan become a program, and the program the C text of the library."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyc import __version__, paths
-from tinyc.escape import C
+from tinyc import __version__
+from tinyc.base import paths
+from tinyc.base.escape import C
+from tinyc.base.templates import render
+from tinyc.emit.lower import LOST, Place, Program, RowStep, RowTable, Step
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernels import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
-from tinyc.lower import LOST, Place, Program, RowStep, RowTable, Step
-from tinyc.templates import render
+from tinyc.kernel.kernel import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
 
 _CTYPE = {
     "f32": "float",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import write_file
 from tinyc.export.onnx_qdq import to_onnx
 from tinyc.export.tflite_int8 import to_tflite
-from tinyc.files import write_file
 from tinyc.ir.graph import Graph
 
 __all__ = ["FORMATS", "save", "to_onnx", "to_tflite"]

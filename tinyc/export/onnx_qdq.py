@@ -16,9 +16,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, checker, helper, numpy_helper
 
 from tinyc import __version__
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
-from tinyc.ops.base import Act
+from tinyc.kernel.site import Act
 
 _OPSET, _IR = 21, 10
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.export.tflite_file import Operator, Tensor, build_model
 from tinyc.ir.graph import Array, Graph, Node, Value
-from tinyc.ops.base import Act, Padding
-from tinyc.ops.windows import Window
+from tinyc.kernel.site import Act, Padding
+from tinyc.kernel.windows import Window
 from tinyc.passes.weights import WEIGHTED
 
 _ACTS: Mapping[str, int] = MappingProxyType({"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3})

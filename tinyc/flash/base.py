@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tinyc.base.errors import Loc, TinycError
 from tinyc.build.image import Image
-from tinyc.errors import Loc, TinycError
 
 Report = Callable[[str, int, int], None]  # what is done ("erase", "write", "verify"), bytes or sectors done, in all
 

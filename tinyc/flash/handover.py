@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc.board_parts import Flashing
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.board.parts import Flashing
 from tinyc.flash.base import FlashError
 
 TOOL_SECONDS = 900

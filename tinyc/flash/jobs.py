@@ -7,16 +7,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.serial_line import Line, touch
 from tinyc.board import Board, load_board
-from tinyc.board_parts import Flashing
+from tinyc.board.parts import Flashing
 from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.image import Image
-from tinyc.errors import Loc, TinycError
 from tinyc.flash.base import Report, check_image, silent
 from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
-from tinyc.line import Line, touch
 
 STM32_BAUD = 115_200
 SAMBA_BAUD = 921_600  # USB: any number will do

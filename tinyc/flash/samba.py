@@ -15,8 +15,8 @@ import binascii
 import re
 from dataclasses import dataclass
 
+from tinyc.base.errors import Loc
 from tinyc.build.image import ERASED, Image
-from tinyc.errors import Loc
 from tinyc.flash.base import FlashError, Report, silent
 from tinyc.flash.stm32_commands import SerialLine
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tinyc.board_parts import Flashing
+from tinyc.base.errors import Loc
+from tinyc.board.parts import Flashing
 from tinyc.build.image import ERASED, Image
-from tinyc.errors import Loc
 from tinyc.flash.base import FlashError, Report, Sector, check_image, sectors_of, sectors_under, silent
 from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, Refused, SerialLine
 

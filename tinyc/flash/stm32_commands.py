@@ -16,8 +16,8 @@ from itertools import islice
 from operator import xor
 from typing import Protocol, TypeVar
 
+from tinyc.base.errors import Loc
 from tinyc.build.image import ERASED
-from tinyc.errors import Loc
 from tinyc.flash.base import FlashError
 from tinyc.flash.stm32_filler import LIMIT, filler
 
@@ -42,7 +42,7 @@ class Command(IntEnum):
 
 
 class SerialLine(Protocol):
-    """What is needed of tinyc.line.Line."""
+    """What is needed of tinyc.base.serial_line.Line."""
 
     port: str
 

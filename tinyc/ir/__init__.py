@@ -1,0 +1,1 @@
+"""The graph: nodes and values joined by name, the check after each stage, rewriting."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, State, Value
 
 QUANTIZED = frozenset({"s4", "s8", "u8", "s16"})  # s32 and s64 also hold biases, shapes and axes

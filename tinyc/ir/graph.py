@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import Loc
+from tinyc.base.errors import Loc
 
 DType = Literal["f32", "s4", "s8", "u8", "s16", "s32", "s64", "bool"]
 Shape = tuple[int, ...]

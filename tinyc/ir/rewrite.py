@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tinyc.errors import Loc
+from tinyc.base.errors import Loc
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, read_only
 
 

@@ -1,4 +1,4 @@
-"""A model file -> Graph. Which format it is, is decided by content first, then by the file's extension."""
+"""A model file, ONNX or TFLite, becomes a graph: foreign names, opsets and layouts end here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.limits import check_activations, check_macs
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
-from tinyc.limits import check_activations, check_macs
+from tinyc.kernel.site import Site
 from tinyc.load.problems import read_bytes
-from tinyc.numerics import Numerics
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 
 _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
     (b"\x89HDF", "a Keras HDF5 model", "convert it with tf.lite.TFLiteConverter, or with tf2onnx"),

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 
 DAMAGED_HINT = "download or export the file again; it is truncated or was changed after the export"
 

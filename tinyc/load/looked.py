@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 
 MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.limits import MAX_ELEMENTS, MAX_STORED, check_shape
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Quant, read_only
-from tinyc.limits import MAX_ELEMENTS, MAX_STORED, check_shape
 from tinyc.load.tflite_file import Tensor
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.kernel.site import Padding, Pair
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import imports
 from tinyc.load.tflite_phases import Phases, reshaped, resized, transposed
-from tinyc.ops.base import Padding, Pair
 from tinyc.ops.reshape import Reshape
 
 

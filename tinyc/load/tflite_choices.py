@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import imports
 from tinyc.ops.choose import Choose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.picking import picked, tiled
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_graph import Step

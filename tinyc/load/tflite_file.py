@@ -17,7 +17,7 @@ import numpy.typing as npt
 import tflite
 from flatbuffers.number_types import Int32Flags
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.damage import DAMAGED_HINT, reading
 from tinyc.load.tflite_options import Options, options_of

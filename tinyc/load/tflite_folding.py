@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array
 from tinyc.load.tflite_arrays import dtype_of, quant_of
 from tinyc.load.tflite_graph import Step

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.limits import Constants
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
-from tinyc.limits import Constants
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
 from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile

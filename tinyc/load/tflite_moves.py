@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import check_shape
 from tinyc.ir.graph import Shape, Value
-from tinyc.limits import check_shape
+from tinyc.kernel.site import Pair
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, geometry_of_same, imports
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
-from tinyc.ops.base import Pair
 from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.mul import Mul

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add

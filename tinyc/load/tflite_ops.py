@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
-from tinyc.limits import MAX_ELEMENTS
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load.tflite_arrays import dtype_of, elements
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_options import Options
 from tinyc.load.tflite_phases import Phases
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D

@@ -18,7 +18,7 @@ import tflite
 from flatbuffers.number_types import SOffsetTFlags, VOffsetTFlags
 from flatbuffers.table import Table
 
-from tinyc.errors import Loc
+from tinyc.base.errors import Loc
 from tinyc.load.damage import reading
 
 _FIRST_SLOT = 4  # of a vtable; before it are its own size and the table's

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape, Value
+from tinyc.kernel.site import Padding, Pair
 from tinyc.load.tflite_graph import Step
-from tinyc.ops.base import Padding, Pair
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.pad import Pad

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.kernel.site import Act
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import imports
-from tinyc.ops.base import Act
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.concat import Concat
 from tinyc.ops.function import Function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.lstm import Lstm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.check import check_types
 from tinyc.ir.graph import NUMPY_DTYPE, Node, State, Value
 from tinyc.load.tflite_arrays import array_of, dtype_of

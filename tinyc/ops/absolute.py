@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.numerics import Numerics, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.numerics import Numerics, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
 

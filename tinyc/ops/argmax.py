@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Kept, Observed, Op, Site, Type
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import normal_axis
+from tinyc.ops.op import Kept, Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool
-from tinyc.codegen.rows import sums as row_sums
-from tinyc.codegen.rows.pool import global_pool_rows
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, Kernel, RowForm, Special, offered
-from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
-from tinyc.ops.windows import (
-    POOL_S16,
-    PoolParams,
-    Window,
-    infer_pool,
-    lower_pool,
-    pool_is_s8,
-    pool_params,
-)
+from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, Special, offered
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.kernels import pool
+from tinyc.kernels.rows import sums as row_sums
+from tinyc.kernels.rows.pool import global_pool_rows
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

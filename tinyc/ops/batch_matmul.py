@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, Kernel, Struct, offered
-from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, Type
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
+from tinyc.ops.op import Observed, Op
 
 _BATCH_LOOPS = 2
 _LARGEST = 255 * 255  # of one product of centred int8

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, In, Kernel, Out, Params, offered
-from tinyc.ops.base import Act, Site, Type
+from tinyc.kernel.kernel import Arg, Call, Const, In, Kernel, Out, Params, offered
+from tinyc.kernel.site import Act, Site, Type
 from tinyc.ops.movement import tensor_argument
 
 LOOPS = 4

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.op import Observed, Op, SameAs
 
 _LOOPS = 4
 

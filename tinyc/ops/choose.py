@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Kept, Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.kernel.kernel import Arg, Call, Const, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
+from tinyc.ops.op import Kept, Observed, Op, SameAs
 
 HIDDEN = 1e3  # a constant x1 so far below 0 stands for minus infinity, not for a number that needs a place in the scale
 _LOOPS = 4

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
-from tinyc.kernels import Kernel, offered
-from tinyc.numerics import Numerics
-from tinyc.ops.base import RELU6, Act, Observed, Op, SameAs, Site, elementwise
+from tinyc.kernel.kernel import Kernel, offered
+from tinyc.kernel.site import RELU6, Act, Site, elementwise
+from tinyc.ops.op import Observed, Op, SameAs
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
 from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, rescale, same_type

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct, offered
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Kept, Observed, Op, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields
+from tinyc.ops.op import Kept, Observed, Op
 
 _LEFT = 8  # bits that the centred inputs are shifted up before they are scaled
 

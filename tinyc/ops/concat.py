@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

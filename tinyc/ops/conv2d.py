@@ -8,23 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen.fast import thin, tight, winograd
-from tinyc.codegen.mve import conv as mve_conv
-from tinyc.codegen.nibbles import dsp as nibbles_dsp
-from tinyc.codegen.nibbles import portable as nibbles
-from tinyc.codegen.nibbles import scalar as nibbles_scalar
-from tinyc.codegen.rows import conv as rows_conv
-from tinyc.codegen.scalar import conv as scalar
-from tinyc.codegen.scalar import rows as scalar_rows
-from tinyc.codegen.weighted import conv
-from tinyc.codegen.weighted import s16 as s16_dsp
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
-from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
-from tinyc.ops.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
-from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
-from tinyc.ops.windows import (
+from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.wide import IMAGE_KERNELS, WideParams, wide_params
+from tinyc.kernel.windows import (
     ConvParams,
     Window,
     check_bias,
@@ -34,6 +24,16 @@ from tinyc.ops.windows import (
     row_geometry,
     window_fields,
 )
+from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels.fast import thin, tight, winograd
+from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.rows import conv as rows_conv
+from tinyc.kernels.scalar import conv as scalar
+from tinyc.kernels.scalar import nibbles as nibbles_scalar
+from tinyc.kernels.scalar import rows as scalar_rows
+from tinyc.kernels.weighted import conv
+from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.op import Bias, Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

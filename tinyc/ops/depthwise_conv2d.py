@@ -8,25 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen.depthwise import direct
-from tinyc.codegen.mve import depthwise as mve_depthwise
-from tinyc.codegen.nibbles import dsp as nibbles_dsp
-from tinyc.codegen.nibbles import portable as nibbles
-from tinyc.codegen.nibbles import scalar as nibbles_scalar
-from tinyc.codegen.rows import depthwise as rows_depthwise
-from tinyc.codegen.rows import sums as row_sums
-from tinyc.codegen.rv32 import depthwise as rv32_depthwise
-from tinyc.codegen.rv32 import taps as rv32_taps
-from tinyc.codegen.scalar import depthwise as scalar_depthwise
-from tinyc.codegen.scalar import taps as depthwise_taps
-from tinyc.codegen.weighted import s16 as s16_dsp
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch, offered
-from tinyc.ops.base import Act, Bias, Observed, Op, Padding, Pair, Site, Type
-from tinyc.ops.dsp import out_fields, pad_taps, shared_cost
-from tinyc.ops.wide import IMAGE_KERNELS, WideParams, wide_params
-from tinyc.ops.windows import (
+from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch, offered
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.wide import IMAGE_KERNELS, WideParams, wide_params
+from tinyc.kernel.windows import (
     ConvParams,
     Window,
     check_bias,
@@ -36,6 +24,17 @@ from tinyc.ops.windows import (
     row_geometry,
     window_fields,
 )
+from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels.depthwise import direct
+from tinyc.kernels.mve import depthwise as mve_depthwise
+from tinyc.kernels.rows import depthwise as rows_depthwise
+from tinyc.kernels.rows import sums as row_sums
+from tinyc.kernels.scalar import depthwise as scalar_depthwise
+from tinyc.kernels.scalar import nibbles as nibbles_scalar
+from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
+from tinyc.kernels.scalar import taps as depthwise_taps
+from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.op import Bias, Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

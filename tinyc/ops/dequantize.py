@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Kept, Op, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.op import Kept, Op
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc import fixedpoint
-from tinyc.errors import TinycError
-from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Kernel, Struct, offered
-from tinyc.numerics import (
+from tinyc.base import fixedpoint
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import (
     Numerics,
     quantize_multiplier,
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
+from tinyc.ops.op import Observed, Op
 
 _MOST_DOWN = 31  # a further shift to the right leaves nothing
 

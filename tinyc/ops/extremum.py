@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
 from tinyc.ops.movement import need_one_quant
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

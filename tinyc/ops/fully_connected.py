@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen.mve import conv as mve_conv
-from tinyc.codegen.nibbles import dsp as nibbles_dsp
-from tinyc.codegen.nibbles import portable as nibbles
-from tinyc.codegen.nibbles import scalar as nibbles_scalar
-from tinyc.codegen.rv32 import conv as rv32
-from tinyc.codegen.scalar import dense as scalar_dense
-from tinyc.codegen.scalar import pairs as scalar_pairs
-from tinyc.codegen.weighted import fully_connected as asm
-from tinyc.codegen.weighted import held_dense
-from tinyc.codegen.weighted import s16 as s16_dsp
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
-from tinyc.ops.base import Act, Bias, Observed, Op, Site, Type
-from tinyc.ops.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
-from tinyc.ops.wide import MATRIX_KERNELS, WideParams, wide_params
-from tinyc.ops.windows import ConvParams, check_bias, conv_params, is_s8
+from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.site import Act, Site, Type
+from tinyc.kernel.wide import MATRIX_KERNELS, WideParams, wide_params
+from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
+from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.scalar import dense as scalar_dense
+from tinyc.kernels.scalar import nibbles as nibbles_scalar
+from tinyc.kernels.scalar import pairs as scalar_pairs
+from tinyc.kernels.scalar import rv32_conv as rv32
+from tinyc.kernels.weighted import fully_connected as asm
+from tinyc.kernels.weighted import held_dense
+from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.op import Bias, Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

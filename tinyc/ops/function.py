@@ -9,10 +9,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
-from tinyc.numerics import Numerics
-from tinyc.ops.base import Observed, Op, Site, Type, elementwise
+from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
 
 SELU_ALPHA, SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Cost, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Kept, Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Arg, Call, Cost, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
+from tinyc.ops.op import Kept, Observed, Op, SameAs
 
 _PART_INSTRUCTIONS, _BYTE_INSTRUCTIONS, _FLASH = 14, 5, 130
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
 from tinyc.ir.graph import Array
-from tinyc.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
 _Ints = npt.NDArray[np.int64]

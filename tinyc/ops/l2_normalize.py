@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
-from tinyc.fixedpoint import inverse_root
+from tinyc.base.errors import TinycError
+from tinyc.base.fixedpoint import inverse_root
+from tinyc.base.numerics import Rounding, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import Rounding, requantize
-from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Fixed, Observed, Op
 from tinyc.ops.tables import need_scale
 
 _MAX_DEPTH = 2**15  # squares below 2^16 whose sum stays in int32

@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc import fixedpoint
-from tinyc.errors import TinycError
+from tinyc.base import fixedpoint
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
-from tinyc.ops.base import Fixed, Observed, Op, Site, Type
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Fixed, Observed, Op
 from tinyc.ops.softmax import fixed_exps
 from tinyc.ops.tables import need_scale
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.ops.base import Kept, Op, Site, Type
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Kept, Op
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, need_bytes
 
 

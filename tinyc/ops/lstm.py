@@ -17,14 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.kernel.dsp import pack, pad_taps
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.kernel.windows import check_bias
 from tinyc.ops import gates
-from tinyc.ops.base import Bias, Kept, Observed, Op, SameAs, Site, Type
-from tinyc.ops.dsp import pack, pad_taps
-from tinyc.ops.windows import check_bias
+from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs
 
 GATES = "ifgo"
 _X, _W, _R, _B, _HIDDEN, _CELL = 0, 1, 5, 9, 13, 14  # inputs of the node

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, offered
-from tinyc.ops.base import Act, Observed, Op, Padding, Pair, SameAs, Site, Type
-from tinyc.ops.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.kernel.kernel import Call, Kernel, offered
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.codegen import pool
-from tinyc.codegen.rows import sums as row_sums
-from tinyc.codegen.rows.pool import global_pool_rows
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
-from tinyc.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, Type
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.kernels import pool
+from tinyc.kernels.rows import sums as row_sums
+from tinyc.kernels.rows.pool import global_pool_rows
+from tinyc.ops.op import Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

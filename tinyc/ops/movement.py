@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.kernels import Arg, Const, Cost, In
-from tinyc.ops.base import Site
+from tinyc.kernel.kernel import Arg, Const, Cost, In
+from tinyc.kernel.site import Site
 
 _PER_RUN, _PER_CALL, _COPY_FLASH = 28, 30, 150
 

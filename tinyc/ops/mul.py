@@ -6,22 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
-from tinyc.kernels import Call, Const, Kernel, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, elementwise
-from tinyc.ops.binary import (
-    NUMBER_KERNEL,
-    Binary,
-    arguments,
-    few_loops,
-    infer,
-    is_any_s16,
-    is_s8,
-    is_s16,
-    loop_fields,
-)
+from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_any_s16, is_s8, is_s16, loop_fields
+from tinyc.ops.op import Observed, Op
 
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
 

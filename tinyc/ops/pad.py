@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
-from tinyc.numerics import quantize_array
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.op import Observed, Op, SameAs
 
 _LOOPS = 4
 _PER_FILLED = 6  # instructions, an estimate

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Kernel, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Call, Const, Kernel, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.gather import gather_call, gather_cost
 from tinyc.ops.movement import need_one_quant, normal_axis
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

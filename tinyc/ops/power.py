@@ -11,15 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.fixedpoint import inverse_root
+from tinyc.base.fixedpoint import inverse_root
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
-from tinyc.numerics import (
-    Numerics,
-    Rounding,
-    quantize_multiplier,
-    requantize,
-)
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Kernel, Struct, offered
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
+from tinyc.ops.op import Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

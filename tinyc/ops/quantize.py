@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.numerics import Numerics, round_half_away
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import Numerics, round_half_away
-from tinyc.ops.base import Kept, Op, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.op import Kept, Op
 
 
 @dataclass(frozen=True, slots=True)

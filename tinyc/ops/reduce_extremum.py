@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.mean import Mean, adjacent, over_channels, reduced_axes, split
 from tinyc.ops.mean import infer as infer_mean
 from tinyc.ops.movement import need_one_quant
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, Cost, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Kept, Op, Site, Type, elementwise
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.op import Kept, Op
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,

@@ -7,13 +7,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
-from tinyc.numerics import Numerics
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    RowIndex,
+    Rows,
+    Struct,
+    offered,
+)
+from tinyc.kernel.site import Site, Type
+from tinyc.kernel.windows import check_image, pool_is_s8, row_bytes
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.windows import check_image, pool_is_s8, row_bytes
+from tinyc.ops.op import Observed, Op, SameAs
 
 ONE = 1024  # weights are in 1 / ONE
 _PER_ELEMENT, _CODE_BYTES = 20, 250  # estimates

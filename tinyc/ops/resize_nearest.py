@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
-from tinyc.ops.windows import check_image, row_bytes
+from tinyc.ops.op import Observed, Op, SameAs
 
 
 @dataclass(frozen=True, slots=True)

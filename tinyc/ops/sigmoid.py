@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc import fixedpoint
+from tinyc.base import fixedpoint
+from tinyc.base.numerics import Numerics, rounding_divide_by_pot
 from tinyc.ir.graph import Array
-from tinyc.numerics import Numerics, rounding_divide_by_pot
-from tinyc.ops.base import Fixed, Observed, Op, Site, elementwise
+from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.op import Fixed, Observed, Op
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,

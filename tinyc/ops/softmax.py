@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc import fixedpoint
-from tinyc.errors import TinycError
-from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Struct, offered
-from tinyc.numerics import (
+from tinyc.base import fixedpoint
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import (
     Numerics,
     Rounding,
     quantize_multiplier,
@@ -22,7 +20,10 @@ from tinyc.numerics import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyc.ops.base import Fixed, Observed, Op, Site, Type, along_channels
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type, along_channels
+from tinyc.ops.op import Fixed, Observed, Op
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
 from tinyc.ops.tables import need_scale

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
-from tinyc.ops.base import Site
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Site
 from tinyc.ops.tables import need_scale
 
 _INTERVALS = 512

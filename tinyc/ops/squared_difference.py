@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Kernel, Struct, offered
-from tinyc.numerics import Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
+from tinyc.ops.op import Observed, Op
 
 _LEFT = 7  # bits that the centred inputs are shifted up before they are scaled
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array
-from tinyc.ops.base import Observed, Op, Site, elementwise
+from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import Binary, infer
+from tinyc.ops.op import Observed, Op
 from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier
 from tinyc.ir.graph import Array
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier
+from tinyc.kernel.site import Site
 from tinyc.ops import mean
-from tinyc.ops.base import Observed, Op, Site
 from tinyc.ops.mean import Mean, MeanParams, reduced_axes
+from tinyc.ops.op import Observed, Op
 
 
 @dataclass(frozen=True, slots=True)

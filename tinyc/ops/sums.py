@@ -15,13 +15,13 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.codegen import linear
-from tinyc.codegen.mve import linear as mve_linear
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernels import Call, Const, Kernel, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Site
+from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernels import linear
+from tinyc.kernels.mve import linear as mve_linear
 from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernels import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
-from tinyc.numerics import Numerics, Rounding, quantize_multiplier, requantize
-from tinyc.ops.base import Act, Bias, Kept, Observed, Op, SameAs, Site, Type
-from tinyc.ops.dsp import narrow_weights, pack, pad_taps
-from tinyc.ops.windows import check_bias
+from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Act, Site, Type
+from tinyc.kernel.windows import check_bias
+from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs
 
 _MOST_TAPS = 512  # of a dot product: 512 * 127 * 128 < 2^23, as tc_dsp.h asks
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernels import Call, Const, In, Kernel, Out, offered
-from tinyc.numerics import Rounding, quantize_multiplier, requantize, round_half_away
-from tinyc.ops.base import Site, Type
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, offered
+from tinyc.kernel.site import Site, Type
 
 XNN_MIN_RATIO, XNN_MAX_RATIO = 2.0**-8, 2.0**7  # factors that `xnn_scale` is used for
 _BYTE = {"s8": np.int8, "u8": np.uint8}

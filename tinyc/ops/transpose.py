@@ -8,11 +8,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
-from tinyc.ops.base import Observed, Op, SameAs, Site, Type
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    RowIndex,
+    Rows,
+    Struct,
+    offered,
+)
+from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.op import Observed, Op, SameAs
 
 _LOOPS = 5
 _PER_BYTE = 2  # that moves alone, in bytes of a run

@@ -7,12 +7,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernels import Arg, Call, Const, Cost, In, Kernel, Out, Params, RowForm, RowIndex, Rows, Struct, offered
-from tinyc.ops.base import Act, Bias, Observed, Op, Pair, Site, Type
-from tinyc.ops.wide import WideParams, is_s16, scaling_fields, wide_params
-from tinyc.ops.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    RowIndex,
+    Rows,
+    Struct,
+    offered,
+)
+from tinyc.kernel.site import Act, Pair, Site, Type
+from tinyc.kernel.wide import WideParams, is_s16, scaling_fields, wide_params
+from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
+from tinyc.ops.op import Bias, Observed, Op
 
 _PER_OUTPUT, _PER_TAP, _PER_PRODUCT, _CODE_BYTES = 50, 15, 6, 350  # estimates
 

@@ -1,4 +1,4 @@
-"""What every graph goes through before it is quantized or selected for, in order."""
+"""Normal form: one layout, folded constants, fused activations; exact reductions."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.ops.reshape import Reshape
 
 Ints = npt.NDArray[np.int64]

@@ -11,14 +11,14 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node, Shape
 from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.kernel.site import Act, Padding
+from tinyc.kernel.windows import Window
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import Act, Padding
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
-from tinyc.ops.windows import Window
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED, per_input, per_output, sum_inputs
 
 _NONE = Act()

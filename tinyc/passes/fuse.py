@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node
 from tinyc.ir.rewrite import Rewrite, View, rewrite, rule
-from tinyc.ops.base import Act
+from tinyc.kernel.site import Act
 
 FUSIBLE = (
     "conv2d",

@@ -12,16 +12,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
 from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
-from tinyc.numerics import quantize_array
+from tinyc.kernel.site import Act
 from tinyc.ops import all_ops
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import Act, Fixed
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.mean import Mean
+from tinyc.ops.op import Fixed
 from tinyc.ops.pad import Pad
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, Node, Quant
 from tinyc.ir.rewrite import Draft, Rewrite, View, rule
-from tinyc.numerics import quantize_array
 from tinyc.ops import all_ops
-from tinyc.ops.base import Fixed
 from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.op import Fixed
 from tinyc.ops.requantize import Requantize
 from tinyc.passes.qdq_constants import integers_behind
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyc.ir.graph import INT_RANGE, Array, Node, Quant, Value
 from tinyc.ir.rewrite import Draft, Rewrite, View, rule
-from tinyc.ops.base import Act
+from tinyc.kernel.site import Act
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 
 _NONE = Act()

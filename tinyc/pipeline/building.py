@@ -6,18 +6,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from tinyc.base.names import identifier
+from tinyc.base.one_thread import one_thread
+from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.names import identifier
-from tinyc.onboard import RENODE, add_device, add_renode, check_request
-from tinyc.one_thread import one_thread
-from tinyc.output_folder import REPORT_FILE, check_replaceable, replacing
+from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in
-from tinyc.report import Report
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
+from tinyc.verify.report import Report
 
 
 @one_thread

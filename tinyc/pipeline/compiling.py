@@ -8,27 +8,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
+from tinyc.choose.select import Choice, Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
-from tinyc.errors import Loc, TinycError
+from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower_rows import lower_streamed
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model
-from tinyc.lower import Program, lower
-from tinyc.lower_rows import lower_streamed
-from tinyc.memory import Aim, Kernels, plan_memory, plan_window
-from tinyc.numerics import Numerics
-from tinyc.one_thread import one_thread
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.pipeline.options import Options, Progress
 from tinyc.plan import Plan
+from tinyc.plan.layout import Aim, Kernels, plan_memory, plan_window
+from tinyc.plan.rows import StreamPlan, without_time_padding
 from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
-from tinyc.select import Choice, Goal, candidates, choose
-from tinyc.stream import StreamPlan, without_time_padding
 
 
 @dataclass(frozen=True, slots=True)

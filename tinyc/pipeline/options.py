@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from tinyc.base.errors import check_word
+from tinyc.base.numerics import Numerics
 from tinyc.build.device import Protocol
-from tinyc.errors import check_word
-from tinyc.numerics import Numerics
+from tinyc.choose.select import Optimize
+from tinyc.plan.shrink import Memory
 from tinyc.quantize import Pictures, Recipe
-from tinyc.select import Optimize
-from tinyc.shrink import Memory
 
 
 @dataclass(frozen=True, slots=True)

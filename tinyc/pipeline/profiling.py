@@ -6,13 +6,13 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from tinyc.base.errors import TinycError
+from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware
 from tinyc.build.toolchain import find_toolchain
-from tinyc.cycles import Profile, core_of, model_cycles
-from tinyc.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
-from tinyc.errors import TinycError
-from tinyc.one_thread import one_thread
+from tinyc.explain.cycles import Profile, core_of, model_cycles
+from tinyc.explain.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import (

@@ -7,23 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyc import __version__
-from tinyc.accuracy import measure
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import Toolchain, find_toolchain
-from tinyc.cycles import ModelledCycles, core_of, model_cycles
-from tinyc.errors import TinycError
+from tinyc.emit.lower import Step
+from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
 from tinyc.ir.graph import Graph
-from tinyc.lower import Step
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.options import Options, Progress
-from tinyc.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify
+from tinyc.plan.rows import StreamPlan
+from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, firmware_board
-from tinyc.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
-from tinyc.stream import StreamPlan
-from tinyc.verify import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
+from tinyc.verify.accuracy import measure
+from tinyc.verify.compare import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
+from tinyc.verify.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
 _BESIDE_WINDOW = 4096  # bytes of variables of the test

@@ -1,4 +1,4 @@
-"""Where every tensor lives, and when every node runs: `plan_graph`. Terms: `problem.py`."""
+"""Where every tensor lives and when every node runs, whole layers or row by row."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.plan.arena import height
 from tinyc.plan.lifetimes import Interval, Layout
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 
 COLUMNS = ("id", "lower", "upper", "size")

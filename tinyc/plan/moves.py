@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.ops.slice import byte_loops
 
 

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Shape
-from tinyc.kernels import Call, In, Kernel, Offer, Rows
+from tinyc.kernel.kernel import Call, In, Kernel, Offer, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Cut, Moves, Part, moves_of
 from tinyc.plan.states import lasting, views_of

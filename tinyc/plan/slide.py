@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from tinyc.kernels import Across, Rows
+from tinyc.kernel.kernel import Across, Rows
 
 Span = tuple[int, int]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernels import Across, Rows
+from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.problem import Plan, Problem, Step, Task
 
 NOBODY = -1

@@ -1,4 +1,4 @@
-"""From a float graph and calibration inputs to an integer graph."""
+"""A float graph and calibration inputs become an integer graph."""
 
 from __future__ import annotations
 

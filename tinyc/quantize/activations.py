@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.numerics import Numerics
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Site
 from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import with_float_weights

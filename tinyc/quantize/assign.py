@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.ops import all_ops
-from tinyc.ops.base import Fixed, Kept, QuantRule, SameAs
 from tinyc.ops.choose import HIDDEN
+from tinyc.ops.op import Fixed, Kept, QuantRule, SameAs
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import Method, Range, affine, merged, minmax

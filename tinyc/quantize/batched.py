@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node
+from tinyc.kernel.windows import Window
 from tinyc.ops import all_ops
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.ops.windows import Window
 
 Forward = Callable[..., Array]  # (attrs, *inputs) -> the output; absent optional inputs are None
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.sources import Pictures, load_source
-from tinyc.samples import SYNTHETIC, synthetic_samples
+from tinyc.reference.samples import SYNTHETIC, synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Value, read_only
-from tinyc.ops.base import Bias, Kept, Observed
+from tinyc.ops.op import Bias, Kept, Observed
 from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide
 from tinyc.quantize.ranges import affine
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
-from tinyc.numerics import Numerics, quantize_array
+from tinyc.kernel.site import Act, Site
 from tinyc.ops import all_ops
-from tinyc.ops.base import Act, Site
 from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 from tinyc.quantize.calibration import Calibration
 

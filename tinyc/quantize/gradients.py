@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.ops.base import Pair
+from tinyc.kernel.site import Pair
+from tinyc.kernel.windows import Sliding, Window
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.ops.windows import Sliding, Window
 from tinyc.quantize.batched import images, is_pointwise
 
 Gradients = Sequence[Array | None]

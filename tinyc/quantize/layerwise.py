@@ -17,14 +17,7 @@ from tinyc.passes.weights import OUT_AXIS, WEIGHTED
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.influence import Influence, influence
-from tinyc.quantize.rounding import (
-    Moments,
-    groups_of,
-    learn,
-    moments,
-    rows_as_weights,
-    weights_as_rows,
-)
+from tinyc.quantize.rounding import Moments, groups_of, learn, moments, rows_as_weights, weights_as_rows
 from tinyc.quantize.simulate import Batch
 
 LEVELS: Mapping[int, tuple[int, int]] = {4: (-8, 7), 8: (-127, 127)}  # by bits; kernels like int8 without -128

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
-from tinyc.knapsack import exact
 from tinyc.quantize.layerwise import layers
 
 Learn = Callable[[Mapping[str, int]], Graph]

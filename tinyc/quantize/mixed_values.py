@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.activations import Option, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.calibration import Calibration, check_inputs
-from tinyc.reference import prepare_float
+from tinyc.reference.interpreter import prepare_float
 
 Channels = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from tinyc.errors import check_word
+from tinyc.base.errors import check_word
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Quant
 from tinyc.ops import all_ops

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Node
-from tinyc.ops.windows import Window
+from tinyc.kernel.windows import Window
 from tinyc.quantize.batched import images, patches, repeated
 
 Doubles = npt.NDArray[np.float64]

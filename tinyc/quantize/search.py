@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
-from tinyc.ops.base import Fixed
+from tinyc.ops.op import Fixed
 from tinyc.passes.weights import WEIGHTED
 from tinyc.quantize.assign import Groups, output_rule
 from tinyc.quantize.calibration import Calibration

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tinyc.arrays import load_npz
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
-from tinyc.samples import Samples, fit_samples
+from tinyc.reference.samples import Samples, fit_samples
 
 Fit = Literal["crop", "stretch"]
 

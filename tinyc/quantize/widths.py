@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Value
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, fresh, is_activation

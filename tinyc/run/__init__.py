@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.errors import TinycError
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
     OVERHEAD,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tinyc.base.errors import Loc, TinycError
 from tinyc.build.compile import Firmware, FirmwareInfo
-from tinyc.errors import Loc, TinycError
 from tinyc.run import protocol
 
 INSTRUCTION_LIMIT = 2_000_000_000

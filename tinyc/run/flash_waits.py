@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tinyc.board_parts import FlashTiming
+from tinyc.board.parts import FlashTiming
 from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, OVERHEAD, Conversation, Inputs

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.run.base import Conversation, RunError
 
 REQUESTS = "requests.bin"

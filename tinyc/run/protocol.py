@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 
 VERSION = 1
 SYNC = b"TC"

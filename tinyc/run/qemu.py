@@ -10,9 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.errors import TinycError
 from tinyc.board import Board, Qemu
 from tinyc.build.compile import Firmware
-from tinyc.errors import TinycError
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,

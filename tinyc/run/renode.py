@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.errors import TinycError
+from tinyc.base.templates import render
 from tinyc.board import Board, Memory
 from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
 from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
-from tinyc.errors import TinycError
-from tinyc.templates import render
 
 MIPS = 100
 MOST_INFERENCES = 4

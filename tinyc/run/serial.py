@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.serial_line import Line
 from tinyc.build.compile import Firmware
-from tinyc.errors import Loc, TinycError
-from tinyc.line import Line
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,

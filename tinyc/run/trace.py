@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc import paths
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.build.compile import Firmware
 from tinyc.build.disassembly import RISCV, instruction_bytes
 from tinyc.build.elf import Elf
 from tinyc.build.toolchain import Toolchain, host_compiler
-from tinyc.errors import TinycError
 from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount, JumpCount
 
 OUTSIDE = -1

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tinyc.base.errors import TinycError
 from tinyc.board import Board, Memory
 from tinyc.build.compile import Firmware
 from tinyc.build.elf import Elf
-from tinyc.errors import TinycError
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.onnx import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.binary import broadcast_shape

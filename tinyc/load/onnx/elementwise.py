@@ -7,14 +7,14 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, Act
 from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.clip import Clip
 from tinyc.ops.extremum import Extremum

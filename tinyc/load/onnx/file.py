@@ -19,10 +19,10 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, numpy_helper
 
-from tinyc.errors import Loc, TinycError
-from tinyc.escape import visible
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import visible
+from tinyc.base.limits import MAX_STORED
 from tinyc.ir.graph import Array
-from tinyc.limits import MAX_STORED
 from tinyc.load.looked import Looked
 
 T = TypeVar("T")

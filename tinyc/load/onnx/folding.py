@@ -15,9 +15,9 @@ import onnx
 from onnx import TypeProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import Constants, check_products
 from tinyc.ir.graph import Array
-from tinyc.limits import Constants, check_products
 from tinyc.load.onnx.file import OnnxNode, decode
 from tinyc.load.onnx.importing import Builder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.function import SELU_ALPHA, SELU_SCALE, Function
 

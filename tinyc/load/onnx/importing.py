@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.limits import Constants, check_shape
 from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
-from tinyc.limits import Constants, check_shape
 from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import quant_of_input

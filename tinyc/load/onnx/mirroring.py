@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU, Act
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.leaky_relu import LeakyRelu

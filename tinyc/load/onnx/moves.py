@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import MAX_ELEMENTS, check_shape
 from tinyc.ir.graph import Value
-from tinyc.limits import MAX_ELEMENTS, check_shape
+from tinyc.kernel.site import Pair
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.picking import picked
 from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
-from tinyc.ops.base import Pair
 from tinyc.ops.gather import Gather
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.resize_bilinear import ResizeBilinear

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape
+from tinyc.kernel.site import Pair
+from tinyc.kernel.windows import Window
 from tinyc.load.onnx.importing import TO_NHWC, Step, imports
 from tinyc.load.onnx.reductions import reduced
 from tinyc.load.onnx.windows import rounded_up, window
 from tinyc.ops.avg_pool2d import AvgPool2D
-from tinyc.ops.base import Pair
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.windows import Window
 
 
 def _windows(s: Step, x: Shape) -> tuple[Window, Window]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tinyc.errors import Loc, TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.onnx.file import OnnxFile
 

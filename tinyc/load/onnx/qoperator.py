@@ -12,7 +12,7 @@ from typing import Any
 
 from onnx import AttributeProto, helper
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.onnx.file import OnnxNode, as_node
 from tinyc.load.onnx.running import check_attributes
 

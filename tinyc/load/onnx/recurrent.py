@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.site import RELU
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.add import Add
-from tinyc.ops.base import RELU
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.fully_connected import FullyConnected

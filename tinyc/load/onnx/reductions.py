@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.ops.absolute import Absolute

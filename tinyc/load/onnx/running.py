@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import AttributeProto
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
 from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.folding import FOLDABLE, fold

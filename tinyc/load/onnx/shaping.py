@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.load.onnx.importing import Step, imports
 from tinyc.load.onnx.mirroring import pad_with_copies

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
+from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.ir.graph import Array, Value
-from tinyc.limits import MAX_ELEMENTS
+from tinyc.kernel.site import Pair
 from tinyc.load.onnx.importing import Step, imports
-from tinyc.ops.base import Pair
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyc.errors import TinycError
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape
+from tinyc.kernel.site import Padding, Pair
+from tinyc.kernel.windows import Window
 from tinyc.load.onnx.importing import Step
-from tinyc.ops.base import Padding, Pair
-from tinyc.ops.windows import Window
 
 
 def window(s: Step, x: Shape, kernel: Sequence[int]) -> Window:

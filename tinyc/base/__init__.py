@@ -1,0 +1,1 @@
+"""What every room stands on: errors, fixed-point numbers, names, paths, the output folder."""

@@ -1,0 +1,7 @@
+"""Boards: what a target is, read from a TOML file."""
+
+from __future__ import annotations
+
+from tinyc.board.board import Board, Memory, Qemu, list_boards, load_board
+
+__all__ = ["Board", "Memory", "Qemu", "list_boards", "load_board"]

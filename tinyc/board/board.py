@@ -1,0 +1,255 @@
+"""Board: what a target is (core, memories, flags, emulators), read from a TOML file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinyc.base import paths
+from tinyc.base.errors import Loc, TinycError
+from tinyc.board.parts import (
+    Flashing,
+    FlashTiming,
+    SetupStep,
+    Uart,
+    read_flash_timing,
+    read_flashing,
+    read_setup,
+    read_uart,
+)
+from tinyc.board.table import Table, shown
+from tinyc.board.words import read_flags, read_qemu_arguments, read_qemu_program, read_word
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memories that firmware may use: addresses and bytes. The stack is the first part of the RAM."""
+
+    flash_origin: int
+    flash_bytes: int
+    ram_origin: int
+    ram_bytes: int
+    stack_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Qemu:
+    """The QEMU machine that stands for the board."""
+
+    program: str
+    machine: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unicorn:
+    """The unicorn CPU model that stands for the board's core (`cortex-m4`)."""
+
+    cpu: str
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A target. `memory` is None where the operating system gives it (host).
+
+    isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`). clock_hz: typical clock, for times in
+    reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup and io name the
+    harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup,
+    flashing: for firmware on the board itself; flash_timing: for its cycles. file: where the description came from.
+    """
+
+    name: str
+    description: str
+    core: str
+    isa: frozenset[str]
+    clock_hz: int
+    memory: Memory | None
+    startup: str
+    io: str
+    cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    boot2: str = ""
+    uart: Uart | None = None
+    setup: tuple[SetupStep, ...] = ()
+    flashing: Flashing | None = None
+    flash_timing: FlashTiming | None = None
+    qemu: Qemu | None = None
+    unicorn: Unicorn | None = None
+    file: str = ""
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the firmware is a native process of this computer."""
+        return self.startup == "host"
+
+    @property
+    def flash_bytes(self) -> int | None:
+        """Flash that the board has, None when there is no limit."""
+        return self.memory.flash_bytes if self.memory else None
+
+    @property
+    def ram_bytes(self) -> int | None:
+        """RAM that the board has, None when there is no limit."""
+        return self.memory.ram_bytes if self.memory else None
+
+
+STARTUPS = ("cortex-m", "riscv", "host")
+FAMILIES = ("gcc", "zig")
+IOS = ("semihosting", "host")
+ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m")
+BOOT2S = ("rp2040",)
+_MOST_LETTERS = 1 << 16  # of a board file; those that ship have some 3,000
+_MOST_DOTS = 40  # in a line of it
+
+
+def list_boards() -> tuple[Board, ...]:
+    """Every board that ships with tinyc, sorted by name."""
+    return tuple(_read(file) for file in sorted(paths.boards_dir().glob("*.toml")))
+
+
+def load_board(name_or_path: str | Path) -> Board:
+    """The board of that name, or the one that a `.toml` file of the user describes.
+
+    Raises TinycError when the name is unknown (with the closest one) or the file is not a valid board
+    (with its line). What a file's texts may be: board_words.py.
+    """
+    text = str(name_or_path)
+    if text.endswith(".toml"):
+        return _read(Path(text))
+    file = paths.boards_dir() / f"{text}.toml"
+    if re.fullmatch(r"[\w.-]+", text) and file.is_file():
+        return _read(file)
+    known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
+    word = text.lower().replace("_", "-")
+    close = [name for name in known if word and word in name][:1] or difflib.get_close_matches(word, known, n=1)
+    guess = f"did you mean '{close[0]}'? " if close else ""
+    raise TinycError(
+        f"there is no board '{text}'",
+        hint=f"{guess}known boards: {', '.join(known)}; a board of your own is given as a .toml file",
+    )
+
+
+def _read(file: Path) -> Board:
+    try:
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise TinycError("the board file is a pipe or a device", Loc(str(file)), "give a file")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        hint = "`tinyc boards` lists the boards that tinyc knows; docs/boards.md describes a file of your own"
+        raise TinycError(f"cannot read the board file: {reason}", Loc(str(file)), hint) from error
+    hint = "docs/boards.md has an example"
+    # What the reader of TOML takes for a key grows with the cube of its parts.
+    if len(text) > _MOST_LETTERS or any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise TinycError("this is no board file: it is too long, or has too many dots in a line", Loc(str(file)), hint)
+    try:
+        table = tomllib.loads(text)
+    except RecursionError as error:
+        raise TinycError("the board file is nested too deeply", Loc(str(file)), hint) from error
+    except tomllib.TOMLDecodeError as error:
+        raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
+    return _board(Table(table, "", text, str(file)))
+
+
+def _board(table: Table) -> Board:
+    firmware = table.table("firmware")
+    if firmware is None:
+        raise table.error("firmware", "is missing")
+    startup = firmware.choice("startup", STARTUPS)
+    io = firmware.choice("io", IOS)
+    boot2 = firmware.choice("boot2", BOOT2S) if firmware.has("boot2") else ""
+    firmware.finish()
+    clock_hz = table.integer("clock_hz", 0)
+    board = Board(
+        name=read_word(table, "name"),
+        description=table.string("description"),
+        core=read_word(table, "core"),
+        isa=_isa(table),
+        clock_hz=clock_hz,
+        memory=_memory(table, startup),
+        startup=startup,
+        io=io,
+        boot2=boot2,
+        cflags=_cflags(table, startup),
+        uart=read_uart(table, clock_hz),
+        setup=read_setup(table),
+        flashing=read_flashing(table),
+        flash_timing=read_flash_timing(table),
+        file=table.file,
+        **_emulators(table),
+    )
+    table.finish()
+    return board
+
+
+def _isa(table: Table) -> frozenset[str]:
+    words = table.strings("isa")
+    for word in words:
+        if word not in ISA:
+            raise table.error("isa", f"has {shown(word)}; the words are: {', '.join(ISA)}")
+    return frozenset(words)
+
+
+def _memory(table: Table, startup: str) -> Memory | None:
+    memory = table.table("memory")
+    if memory is None:
+        if startup != "host":
+            raise table.error("memory", "is missing")
+        return None
+    result = Memory(
+        flash_origin=memory.integer("flash_origin"),
+        flash_bytes=memory.integer("flash_bytes", least=1024),
+        ram_origin=memory.integer("ram_origin"),
+        ram_bytes=memory.integer("ram_bytes", least=1024),
+        stack_bytes=memory.integer("stack_bytes", least=512),
+    )
+    for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes"):
+        if getattr(result, key) % 1024:
+            raise memory.error(key, "must be a multiple of 1024")
+    if result.stack_bytes % 8 or result.stack_bytes >= result.ram_bytes:
+        raise memory.error("stack_bytes", "must be a multiple of 8 and less than ram_bytes")
+    if _overlap(result):
+        raise memory.error("ram_origin", "puts the RAM into the flash")
+    memory.finish()
+    return result
+
+
+def _overlap(memory: Memory) -> bool:
+    return (
+        memory.flash_origin < memory.ram_origin + memory.ram_bytes
+        and memory.ram_origin < memory.flash_origin + memory.flash_bytes
+    )
+
+
+def _cflags(table: Table, startup: str) -> Mapping[str, tuple[str, ...]]:
+    cflags = table.table("cflags")
+    if cflags is None:
+        if startup != "host":
+            raise table.error("cflags", "is missing")
+        return {}
+    result = {family: read_flags(cflags, family) for family in FAMILIES if cflags.has(family)}
+    cflags.finish()
+    if not result:
+        raise table.error("cflags", "needs the flags of at least one compiler: gcc, zig")
+    return result
+
+
+def _emulators(table: Table) -> dict[str, Any]:
+    emulator = table.table("emulator")
+    if emulator is None:
+        return {}
+    found: dict[str, Any] = {}
+    if (qemu := emulator.table("qemu")) is not None:
+        found["qemu"] = Qemu(
+            read_qemu_program(qemu, "program"), read_word(qemu, "machine"), read_qemu_arguments(qemu, "arguments")
+        )
+        qemu.finish()
+    if (unicorn := emulator.table("unicorn")) is not None:
+        found["unicorn"] = Unicorn(read_word(unicorn, "cpu"))
+        unicorn.finish()
+    emulator.finish()
+    return found

@@ -1,0 +1,208 @@
+"""What a board file says of the hardware around the core: UART, set-up of clocks and pins, flashing, slow flash."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tinyc.board.table import Table, shown
+from tinyc.board.words import read_label, read_word
+
+UARTS = ("cmsdk", "nrf", "nrf-uarte", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
+METHODS = ("stm32", "samba", "pyocd", "esptool", "picotool", "bossac", "uf2", "drive")
+BAUD = 115_200
+
+StepKind = Literal["write", "set", "clear", "wait"]
+STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Uart:
+    """The UART that firmware talks over. kind: its registers, templates/firmware/uart_<kind>.c. clock_hz: what its
+    baud rate is divided from. qemu_serial: which of the QEMU machine's serial ports it is."""
+
+    kind: str
+    base: int
+    clock_hz: int
+    baud: int = BAUD
+    qemu_serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One access of the firmware to a register before it talks: `write` all of it, `set` or `clear` the bits, or
+    `wait` until `register & bits == value` (for a limited time)."""
+
+    op: StepKind
+    address: int
+    bits: int
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SamBa:
+    """What the SAM-BA bootloader must know: the address that it counts the application's flash from."""
+
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flashing:
+    """How firmware gets onto the board. methods: the first that can be used is taken.
+
+    chip_ids: what the STM32 bootloader may answer to GET ID. sectors: (count, bytes) in order of addresses.
+    size_register: where the chip has its flash's size in KiB, 0 when not known. enter, leave: DTR/RTS sequences
+    (`dtr on`, `rts off`, `wait 0.1`, `touch 1200`). pyocd: target name. drive: label of the USB drive. uf2_family: of
+    UF2 files.
+    """
+
+    methods: tuple[str, ...]
+    chip_ids: tuple[int, ...] = ()
+    sectors: tuple[tuple[int, int], ...] = ()
+    size_register: int = 0
+    enter: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+    pyocd: str = ""
+    drive: str = ""
+    uf2_family: int = 0
+    samba: SamBa | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlashTiming:
+    """Flash that is slower than the core: an access that its small caches do not hold waits.
+
+    wait_states: cycles more for one flash word of word_bytes. line_bytes: what is fetched on a miss.
+    instruction_lines, data_lines: lines of the caches (the least recently used goes), 0: none. prefetch:
+    sequential instruction lines come while the core runs the one before.
+    """
+
+    wait_states: int
+    word_bytes: int
+    line_bytes: int
+    instruction_lines: int
+    data_lines: int
+    prefetch: bool = False
+
+
+def read_uart(table: Table, clock_hz: int) -> Uart | None:
+    uart = table.table("uart")
+    if uart is None:
+        return None
+    result = Uart(
+        kind=uart.choice("kind", UARTS),
+        base=uart.integer("base"),
+        clock_hz=uart.integer("clock_hz", clock_hz, least=1),
+        baud=uart.integer("baud", BAUD, least=300),
+        qemu_serial=uart.integer("qemu_serial", 0),
+    )
+    uart.finish()
+    return result
+
+
+def read_setup(table: Table) -> tuple[SetupStep, ...]:
+    setup = table.table("setup")
+    if setup is None:
+        return ()
+    steps = tuple(_step(item) for item in setup.tables("steps"))
+    setup.finish()
+    return steps
+
+
+def _step(item: Table) -> SetupStep:
+    kinds = [kind for kind in STEP_KINDS if item.has(kind)]
+    if len(kinds) != 1:
+        raise item.error(" or ".join(STEP_KINDS), "must be there once: the register's address")
+    address = item.integer(kinds[0])
+    if address % 4:
+        raise item.error(kinds[0], f"must be a word's address, not 0x{address:x}")
+    bits = item.integer("value" if kinds[0] == "write" else "bits")
+    value = item.integer("value", bits) if kinds[0] == "wait" else 0
+    if value & ~bits:
+        raise item.error("value", "has bits that 'bits' has not: the wait would not end")
+    item.finish()
+    return SetupStep(kinds[0], address, bits, value)
+
+
+_LINE_STEP = re.compile(r"(dtr|rts) (on|off)|wait \d+(\.\d+)?|touch \d+")
+
+
+def read_flashing(table: Table) -> Flashing | None:
+    flashing = table.table("flashing")
+    if flashing is None:
+        return None
+    methods = flashing.strings("methods")
+    for method in methods:
+        if method not in METHODS:
+            raise flashing.error("methods", f"has {shown(method)}; it may have: {', '.join(METHODS)}")
+    if not methods:
+        raise flashing.error("methods", f"must name at least one of: {', '.join(METHODS)}")
+    samba = flashing.table("samba")
+    result = Flashing(
+        methods=methods,
+        chip_ids=flashing.integers("chip_ids", ()),
+        sectors=_sectors(flashing),
+        size_register=flashing.integer("size_register", 0),
+        enter=_line_steps(flashing, "enter"),
+        leave=_line_steps(flashing, "leave"),
+        pyocd=read_word(flashing, "pyocd") if flashing.has("pyocd") else "",
+        drive=read_label(flashing, "drive") if flashing.has("drive") else "",
+        uf2_family=flashing.integer("uf2_family", 0),
+        samba=SamBa(samba.integer("offset", 0)) if samba is not None else None,
+    )
+    if samba is not None:
+        samba.finish()
+    _check_methods(flashing, result)
+    flashing.finish()
+    return result
+
+
+def _sectors(flashing: Table) -> tuple[tuple[int, int], ...]:
+    made = []
+    for item in flashing.tables("sectors"):
+        made.append((item.integer("count", 1, least=1), item.integer("bytes", least=4)))
+        item.finish()
+    return tuple(made)
+
+
+def _line_steps(flashing: Table, key: str) -> tuple[str, ...]:
+    steps = flashing.strings(key, ())
+    for step in steps:
+        if not _LINE_STEP.fullmatch(step):
+            raise flashing.error(
+                key, f"has {shown(step)}; a step is dtr on, dtr off, rts on, rts off, wait 0.1 or touch 1200"
+            )
+    return steps
+
+
+def _check_methods(flashing: Table, found: Flashing) -> None:
+    """What a method cannot do without."""
+    needed = {
+        "stm32": ("chip_ids", found.chip_ids and found.sectors, "and 'sectors' must be there for the method stm32"),
+        "pyocd": ("pyocd", found.pyocd, "must name the target for the method pyocd"),
+        "uf2": ("uf2_family", found.uf2_family, "must be there for the method uf2"),
+        "drive": ("drive", found.drive, "must be the label of the board's USB drive for the method drive"),
+    }
+    for method in found.methods:
+        key, there, what = needed.get(method, ("", True, ""))
+        if not there:
+            raise flashing.error(key, what)
+
+
+def read_flash_timing(table: Table) -> FlashTiming | None:
+    timing = table.table("flash_timing")
+    if timing is None:
+        return None
+    result = FlashTiming(
+        wait_states=timing.integer("wait_states"),
+        word_bytes=timing.integer("word_bytes", least=1),
+        line_bytes=timing.integer("line_bytes", least=4),
+        instruction_lines=timing.integer("instruction_lines", 0),
+        data_lines=timing.integer("data_lines", 0),
+        prefetch=timing.boolean("prefetch", False),
+    )
+    if result.line_bytes % result.word_bytes or result.line_bytes & (result.line_bytes - 1):
+        raise timing.error("line_bytes", "must be a power of two, and a multiple of word_bytes")
+    timing.finish()
+    return result

@@ -1,0 +1,142 @@
+"""Reading of a board file, key by key: every complaint names file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import visible
+
+MOST_LETTERS = 200  # of a text
+_SHOWN = 80  # of a wrong value in a message
+
+
+class Table:
+    """A TOML table that is read key by key; every complaint names file, line and key."""
+
+    def __init__(self, data: Mapping[str, Any], section: str, text: str, file: str) -> None:
+        self._data = dict(data)
+        self._section = section
+        self._text = text
+        self.file = file
+        self._read: set[str] = set()
+
+    def string(self, key: str, default: str | None = None) -> str:
+        value = self._value(key, default)
+        if not isinstance(value, str) or not value:
+            raise self.error(key, f"must be a text, not {shown(value)}")
+        if len(value) > MOST_LETTERS or not value.isprintable():
+            what = f"must be at most {MOST_LETTERS} letters in one line, without invisible characters"
+            raise self.error(key, f"{what}, not {shown(value)}")
+        return value
+
+    def integer(self, key: str, default: int | None = None, least: int = 0) -> int:
+        value = self._value(key, default)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.error(key, f"must be a whole number, not {shown(value)}")
+        if not least <= value < 1 << 32:
+            raise self.error(key, f"must be from {least} to 2^32 - 1, not {value}")
+        return value
+
+    def boolean(self, key: str, default: bool | None = None) -> bool:
+        value = self._value(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, f"must be true or false, not {shown(value)}")
+        return value
+
+    def strings(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        value = self._value(key, default)
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise self.error(key, f"must be a list of texts, not {shown(value)}")
+        return tuple(value)
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.string(key)
+        if value not in choices:
+            raise self.error(key, f"is '{value}'; it must be one of: {', '.join(choices)}")
+        return value
+
+    def table(self, key: str) -> Table | None:
+        if key not in self._data:
+            return None
+        value = self._value(key, None)
+        path = f"{self._section}.{key}" if self._section else key
+        if not isinstance(value, dict):
+            raise self.error(key, f"must be a table, [{path}]")
+        return Table(value, path, self._text, self.file)
+
+    def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        value = self._value(key, default)
+        numbers = isinstance(value, (list, tuple)) and all(type(item) is int and 0 <= item < 1 << 32 for item in value)
+        if not numbers:
+            raise self.error(key, f"must be a list of whole numbers, not {shown(value)}")
+        return tuple(value)
+
+    def tables(self, key: str) -> list[Table]:
+        """The inline tables of a list, in order; complaints name their number."""
+        value = self._value(key, ())
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
+            raise self.error(key, "must be a list of tables { ... }")
+        return [_Item(item, number, key, self) for number, item in enumerate(value, 1)]
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._data)
+
+    def has(self, key: str) -> bool:
+        return key in self._data
+
+    def finish(self) -> None:
+        """Refuse keys that nobody asked for: a misspelt key would be ignored silently."""
+        for key in self._data:
+            if key not in self._read:
+                close = difflib.get_close_matches(key, self._read, n=1)
+                guess = f"; did you mean '{close[0]}'?" if close else ""
+                raise self.error(key, f"is not a key of a board file{guess}")
+
+    def error(self, key: str, what: str) -> TinycError:
+        name = visible(f"{self._section}.{key}" if self._section else key)
+        line = self._line(key)
+        where = f"{self.file}:{line}" if line else self.file
+        hint = "docs/boards.md describes the keys of a board file"
+        return TinycError(f"'{name}' {what}", Loc(where), hint)
+
+    def _value(self, key: str, default: Any) -> Any:
+        self._read.add(key)
+        if key not in self._data and default is None:
+            raise self.error(key, "is missing")
+        return self._data.get(key, default)
+
+    def _line(self, key: str) -> int | None:
+        """Line of the key, or of its table's header when the key is missing; None when neither is found."""
+        header = None
+        section = ""
+        for number, line in enumerate(self._text.splitlines(), 1):
+            if opened := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
+                section = opened[1].replace(" ", "")
+                if section == f"{self._section}.{key}".lstrip("."):
+                    return number
+                header = number if section == self._section else header
+            elif section == self._section and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+                return number
+        return header
+
+
+class _Item(Table):
+    """One table of a list; it has no line of its own, so complaints name the list's."""
+
+    def __init__(self, data: Mapping[str, Any], number: int, key: str, parent: Table) -> None:
+        super().__init__(data, "", "", parent.file)
+        self._number = number
+        self._key = key
+        self._parent = parent
+
+    def error(self, key: str, what: str) -> TinycError:
+        return self._parent.error(self._key, f"has an item {self._number} whose '{key}' {what}")
+
+
+def shown(value: Any) -> str:
+    text = "empty" if value == "" else visible(repr(value))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

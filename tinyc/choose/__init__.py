@@ -1,0 +1,1 @@
+"""Which kernel runs each node, under budgets of flash and time."""

@@ -1,0 +1,191 @@
+"""Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
+
+Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against
+bytes of flash (PRICE), `size` asks for the least flash.
+Under a budget this is the multiple-choice knapsack problem (`knapsack.py`), solved exactly up to FLASH_GRAIN; of
+graphs with hundreds of layers to within one exchange of kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tinyc.base.errors import TinycError
+from tinyc.base.knapsack import exact, greedy
+from tinyc.base.numerics import Numerics
+from tinyc.board.parts import FlashTiming
+from tinyc.choose.slow_flash import slowed
+from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused
+from tinyc.kernel.site import Site
+from tinyc.ops import all_ops
+
+Optimize = Literal["speed", "balanced", "size"]
+
+FLASH_GRAIN = 128  # bytes; sums are compared in these
+EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
+# Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
+PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
+# Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
+FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
+# Estimates for kernels without a cost of their own, which are all shared between layers.
+_PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
+_PER_ELEMENT = 20
+_SHARED_CODE = 300
+_TIME_BITS = 48  # more than the time of any layer has
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What to choose kernels for. flash_bytes: budget of all constants and kernel code together; None: no limit."""
+
+    optimize: Optimize = "speed"
+    flash_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The kernel of a node, the integers it works with, its cost, and why better kernels were refused."""
+
+    site: Site
+    params: Any
+    kernel: Kernel
+    offer: Offer
+    cost: Cost
+    refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.offer.scratch_bytes
+
+
+def select(
+    graph: Graph,
+    isa: frozenset[str],
+    numerics: Numerics,
+    prefer: Mapping[str, str] | None = None,
+    goal: Goal | None = None,
+) -> dict[str, Choice]:
+    """The best Choice for each node that does work (views have none), by node name: `choose` of `candidates`."""
+    return choose(candidates(graph, isa, numerics, prefer), goal or Goal())
+
+
+def candidates(
+    graph: Graph,
+    isa: frozenset[str],
+    numerics: Numerics,
+    prefer: Mapping[str, str] | None = None,
+    flash: FlashTiming | None = None,
+) -> dict[str, list[Choice]]:
+    """Every Choice that there is for each node, by node name. flash: of a board on which costs shall count its waits.
+
+    `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
+    that no kernel serves, with what each kernel asks for.
+    """
+    found = {}
+    for node in graph.nodes:
+        if all_ops()[node.op].view:
+            continue
+        try:
+            found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name), flash)
+        except TinycError as error:
+            raise error.located(node.where) from error
+    return found
+
+
+def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
+    """The best of each node's candidates. TinycError with exit code 1, and the bytes that are missing, if
+    nothing fits the flash budget."""
+    return dict(zip(found, _cheapest(list(found.values()), goal), strict=True))
+
+
+def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | None = None) -> Offer | Refused:
+    """What the kernel offers for the node, or what it asks for that the core or the node does not give.
+
+    Of the conditions the first that fails: those behind it may rely on it. What is dear to find out, the kernel's offer
+    says. params: what the node's operator prepares.
+    """
+    missing = [f"a core with {feature}" for feature in sorted(kernel.isa - isa)]
+    failed = next((test for test in kernel.when if not test(site)), None)
+    if failed is not None:
+        missing.append((failed.__doc__ or failed.__name__).strip())
+    if missing:
+        return Refused("; ".join(missing))
+    return kernel.offer(site, params() if params else all_ops()[site.node.op].prepare(site))
+
+
+def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: FlashTiming | None) -> list[Choice]:
+    """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
+    op = all_ops()[site.node.op]
+    params = Once(lambda: op.prepare(site))
+    refused: list[tuple[str, str]] = []
+    found = []
+    for kernel in op.kernels:
+        if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
+            continue
+        offer = ask(kernel, site, isa, params)
+        if isinstance(offer, Refused):
+            refused.append((kernel.name, offer.asks))
+            continue
+        offer = offer if flash is None else slowed(kernel, offer, flash)
+        found.append(Choice(site, params(), kernel, offer, cost_of(kernel, offer, site)))
+    if not found:
+        raise _no_kernel(site.node, op.name, refused)
+    return [replace(choice, refused=tuple(refused)) for choice in found]
+
+
+def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
+    """What the kernel says; else an estimate by multiplications and outputs."""
+    if offer.cost is not None:
+        return offer.cost
+    consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
+    macs = all_ops()[site.node.op].macs(site)
+    instructions = _PER_MAC["dsp" in kernel.isa] * macs + _PER_ELEMENT * site.y().elements
+    return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes)
+
+
+def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
+    """One Choice of each class: best by the goal, and within the flash budget."""
+    price = PRICE[goal.optimize]
+
+    def weight(choice: Choice) -> int:
+        """What is minimized: where flash alone counts, time decides between equals."""
+        cost = choice.cost
+        return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
+
+    best = [min(options, key=weight) for options in classes]
+    if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:
+        return best
+    least = [min(options, key=lambda choice: choice.cost.flash_bytes) for options in classes]
+    if _flash(least) > goal.flash_bytes:
+        heaviest = max(least, key=lambda choice: choice.cost.flash_bytes)
+        raise TinycError(
+            f"the smallest kernels and constants take about {_flash(least):,} bytes of flash, "
+            f"the budget is {goal.flash_bytes:,}: {_flash(least) - goal.flash_bytes:,} too few",
+            heaviest.site.node.where,
+            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: shrink it, or raise the budget",
+            exit_code=1,
+        )
+    return _within(classes, weight, goal.flash_bytes) or least
+
+
+def _flash(choices: Sequence[Choice]) -> int:
+    return sum(choice.cost.flash_bytes for choice in choices)
+
+
+def _within(classes: Sequence[Sequence[Choice]], weight: Callable[[Choice], int], budget: int) -> list[Choice] | None:
+    """The least total weight within the budget; None if rounding to grains leaves no solution."""
+    large = len(classes) > EXACT_UP_TO
+    grain = 1 if large else FLASH_GRAIN
+    items = [[(-(-choice.cost.flash_bytes // grain), weight(choice)) for choice in options] for options in classes]
+    taken = (greedy if large else exact)(items, budget // grain)
+    return None if taken is None else [options[i] for options, i in zip(classes, taken, strict=True)]
+
+
+def _no_kernel(node: Node, op: str, refused: list[tuple[str, str]]) -> TinycError:
+    asked = "; ".join(f"{kernel} takes {reason}" for kernel, reason in refused) or "it has no C kernel"
+    return TinycError(
+        f"no kernel runs this {op}: {asked}", node.where, "docs/operators.md lists what each kernel takes"
+    )

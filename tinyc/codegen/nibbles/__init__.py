@@ -1,1 +1,0 @@
-"""Layers with int4 weights, two per byte."""

@@ -1,1 +1,0 @@
-"""Weighted layers on RV32IM."""

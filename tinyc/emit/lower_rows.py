@@ -1,0 +1,325 @@
+"""Graph + streamed plan -> Program: a function per layer that makes one row, and the order of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tinyc.base.names import identifier
+from tinyc.base.numerics import Numerics
+from tinyc.emit.lower import (
+    LOST,
+    ConstPool,
+    Incremental,
+    Moves,
+    Place,
+    Program,
+    RowInput,
+    RowStep,
+    RowTable,
+    Step,
+    Stream,
+    call_consts,
+)
+from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.kernel import Const, In, RowForm, Rows
+from tinyc.ops import all_ops
+from tinyc.plan.rows.live import reads_of
+from tinyc.plan.rows.problem import Form, StreamPlan, Turn
+
+_TABLE_LIMIT = 2**16
+_SEEN_BYTES = 4  # the count of rows
+
+
+def lower_streamed(
+    graph: Graph,
+    plan: StreamPlan,
+    numerics: Numerics,
+    name: str,
+    input_perms: Mapping[str, tuple[int, ...]] | None = None,
+) -> Program:
+    """The Program of an integer graph whose rows have addresses. `name`, `input_perms`: as `lower` has them."""
+    prefix = identifier(name)
+    pool = ConstPool(prefix)
+    nodes = {node.name: node for node in graph.nodes}
+    steps = tuple(_step(index, nodes[layer.node], graph, plan, pool) for index, layer in enumerate(plan.problem.layers))
+    streams = tuple(_streams(plan))
+    row_input = _row_input(plan, pool) if plan.problem.by_rows else None
+    incremental = _incremental(graph, plan, pool) if plan.problem.hop else None
+    for number, stream in enumerate(streams):
+        if row_input is None and incremental is None:
+            pool.add(stream.order, f"group_{number}")
+    moves = _moves(plan, pool) if plan.moves else None
+    return Program(
+        name=prefix,
+        numerics=numerics,
+        steps=steps,
+        symbols=pool.symbols(),
+        inputs=tuple(_place(graph, value, plan) for value in graph.inputs),
+        outputs=tuple(_place(graph, value, plan) for value in graph.outputs),
+        arena_bytes=plan.arena_bytes + (incremental.extra_bytes if incremental else 0),
+        arena_lower_bound_bytes=plan.lower_bound_bytes,
+        arena_align=plan.arena_align,
+        input_perms=dict(input_perms or {}),
+        streams=streams,
+        row_input=row_input,
+        incremental=incremental,
+        moves=moves,
+    )
+
+
+def _streams(plan: StreamPlan) -> Iterator[Stream]:
+    number = 0
+    for group in plan.groups:
+        if not group.is_whole:
+            turns = [turn for turn, _ in _with_moves(plan, number, number + len(group.turns))]
+            yield Stream(tuple(range(group.start, group.stop)), len(group.turns), _order(turns))
+        number += len(group.turns)
+
+
+def _with_moves(plan: StreamPlan, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
+    """Turns start ... stop - 1, before each the moves made then as turns of a step behind the last; and which those
+    are."""
+    step = len(plan.problem.layers)
+    for number, turn in enumerate(plan.turns[start:stop], start):
+        for i, move in enumerate(plan.moves):
+            if move.turn == number:
+                yield (step, i), True
+        yield turn, False
+
+
+def _moves(plan: StreamPlan, pool: ConstPool) -> Moves:
+    unit = plan.problem.unit
+    triples = [(move.source // unit, move.target // unit, -(-move.size // unit)) for move in plan.moves]
+    table = Const(np.array(triples, np.uint16), f"rows that move: from, to, bytes, in units of {unit} bytes: ", "moves")
+    pool.add(table, "rows")
+    return Moves(unit, table)
+
+
+def _order(turns: Sequence[Turn]) -> Const:
+    pairs = np.array([(step, max(row, 0)) for step, row in turns])
+    data = pairs.astype(np.uint8 if pairs.max() < 256 else np.uint16)
+    return Const(data, "pairs of step and row, in the order in which they run: ", "order")
+
+
+def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
+    """Turns wait for the last row that they, or turns before them, read."""
+    (name,) = plan.problem.inputs
+    tensor = plan.problem.tensors[name]
+    waits, last = [], -1
+    read: set[int] = set()
+    turns = list(_with_moves(plan, 0, len(plan.turns)))
+    for turn, is_move in turns:
+        if is_move:  # right after the turn before
+            waits.append(last)
+            continue
+        rows = [row for found, rows in reads_of(plan.problem, turn) if found.name == name for row in rows]
+        read.update(rows)
+        last = max([last, *rows])
+        waits.append(last)
+    counts = [sum(wait <= row for wait in waits) for row in range(tensor.rows)]
+    counts[-1] = len(waits)
+    lost = [row for row in range(tensor.rows) if row not in read]
+    places = [plan.row_offsets[name][row] for row in range(tensor.rows)]
+    found = RowInput(
+        count=tensor.rows,
+        row_bytes=tensor.row_bytes,
+        rows=_lossy_table(places, lost, plan.problem.unit, pool)
+        if lost
+        else _table(places, plan.problem.unit, pool, "input", "rows"),
+        loses_rows=bool(lost),
+        order=_order([turn for turn, _ in turns]),
+        turns=Const(np.array(counts, np.uint16), "how many turns have run when a row is there: ", "turns"),
+    )
+    pool.add(found.order, "all")
+    pool.add(found.turns, "input")
+    return found
+
+
+def _incremental(graph: Graph, plan: StreamPlan, pool: ConstPool) -> Incremental:
+    problem = plan.problem
+    (name,) = problem.inputs
+    tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
+    moves, spare = moves_of(plan, plan.arena_bytes + _SEEN_BYTES)
+    found = Incremental(
+        hop=problem.hop,
+        window=graph.values[name].shape[1],
+        row_bytes=tensor.row_bytes,
+        places=_table(plan.row_offsets[name][kept:], problem.unit, pool, "input", "rows"),
+        order=_order(plan.turns),
+        turns=len(plan.turns),
+        moves=Const(np.array(moves, np.uint16), "moves between calls: from, to, bytes: ", "moves") if moves else None,
+        seen=plan.arena_bytes,
+        extra_bytes=_SEEN_BYTES + -(-spare // 4) * 4,
+    )
+    pool.add(found.order, "all")
+    if found.moves is not None:
+        pool.add(found.moves, "all")
+    return found
+
+
+Move = tuple[int, int, int]  # from, to, bytes
+
+
+def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
+    """Moves that make a tensor's row r its row r - new of the next call, in an order in which no row is overwritten
+    before it has moved; and how many bytes at `spare` they need, where rows change places in a circle.
+    """
+    pending: list[Move] = []
+    for name in reversed([*plan.problem.inputs, *(n for layer in plan.problem.layers for n in layer.writes)]):
+        tensor, kept = plan.problem.tensors[name], plan.problem.kept.get(name, 0)
+        offsets = plan.row_offsets[name]
+        pairs = [(offsets[row + tensor.rows - kept], offsets[row]) for row in range(kept)]
+        pending += [(source, target, tensor.row_bytes) for source, target in pairs if source != target]
+    moves: list[Move] = []
+    used = 0
+    while pending:
+        free = [move for move in pending if not any(_overwrites(move, other) for other in pending if other != move)]
+        if free:
+            pending.remove(free[0])
+            _append(moves, free[0])
+        else:
+            source, target, size = pending[0]
+            moves.append((source, spare + used, size))
+            pending[0] = (spare + used, target, size)
+            used += size
+    return moves, used
+
+
+def _overwrites(move: Move, other: Move) -> bool:
+    """Whether the move destroys what the other one still has to read."""
+    return other[0] < move[1] + move[2] and move[1] < other[0] + other[2]
+
+
+def _append(moves: list[Move], move: Move) -> None:
+    """Together with the last one, where both lie behind each other and go to lower addresses."""
+    source, target, size = move
+    if moves:
+        before = moves[-1]
+        if (source, target) == (before[0] + before[2], before[1] + before[2]) and target < source:
+            moves[-1] = (before[0], before[1], before[2] + size)
+            return
+    moves.append(move)
+
+
+def _lossy_table(places: Sequence[int], lost: Sequence[int], unit: int, pool: ConstPool) -> RowTable:
+    units = [LOST if row in lost else at // unit for row, at in enumerate(places)]
+    const = Const(np.array(units, np.uint16), f"as above; {LOST}: nobody reads the row: ", "given")
+    pool.add(const, "input")
+    return RowTable(0, 0, unit, const)
+
+
+def _place(graph: Graph, value: str, plan: StreamPlan) -> Place:
+    found = graph.values[value]
+    if plan.is_contiguous(value):
+        return Place(found, plan.offset(value))
+    rows = plan.row_offsets[plan.problem.tensor_of(value)]
+    return Place(found, min(rows), rows)
+
+
+def _step(index: int, node: Node, graph: Graph, plan: StreamPlan, pool: ConstPool) -> Step:
+    form = plan.forms[index]
+    choice, row = form.choice, form.row
+    call = row.call if row else choice.offer.call()
+    before = pool.total_bytes
+    for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
+        pool.add(const, node.name)
+    row_step = _row_step(form, row, node, plan, pool) if row else None
+    special = row.special if row else choice.offer.special() if choice.offer.special else None
+    inputs = (
+        None if not value else Place(graph.values[value], None) if value in graph.consts else _place(graph, value, plan)
+        for value in node.inputs
+    )
+    return Step(
+        index=index,
+        node=node,
+        choice=choice,
+        call=call,
+        inputs=tuple(inputs),
+        outputs=tuple(_place(graph, value, plan) for value in node.outputs),
+        scratch_offset=plan.scratch_offsets[node.name][0] if form.scratch_bytes else 0,
+        macs=_macs(node, plan, index),
+        const_bytes=pool.total_bytes - before,
+        special=special,
+        row_step=row_step,
+    )
+
+
+def _macs(node: Node, plan: StreamPlan, index: int) -> int:
+    """Of a window; incremental: of as many calls as give a window."""
+    site = plan.forms[index].choice.site
+    macs = all_ops()[node.op].macs(site)
+    if not plan.problem.hop:
+        return macs
+    calls = -(-site.graph.values[plan.problem.inputs[0]].shape[1] // plan.problem.hop)
+    walk = plan.problem.layers[index].walk
+    made, rows = (walk.turns, site.y().shape[1]) if walk and len(site.y().shape) == 4 else (1, 1)
+    return macs * made * calls // max(rows, 1)
+
+
+def _row_step(form: Form, row: RowForm, node: Node, plan: StreamPlan, pool: ConstPool) -> RowStep:
+    problem = plan.problem
+    used = {arg.index for arg in row.call.args if isinstance(arg, In)}
+    tensors = {index: problem.tensor_of(node.inputs[index]) for index in used}
+    makers = {name: layer.node for layer in problem.layers for name in layer.writes}
+
+    walk = next(layer.walk for layer in problem.layers if layer.node == node.name)
+    assert walk is not None
+
+    moved = {move.tensor for move in plan.moves}
+    index = next(i for i, layer in enumerate(problem.layers) if layer.node == node.name)
+    rows = row.call.rows
+    assert rows is not None  # of every row form
+
+    def table_of(tensor: str, first: int = 0) -> RowTable:
+        offsets = plan.row_offsets[tensor][first:]
+        return _table(offsets, problem.unit, pool, makers.get(tensor, "input"), "rows")
+
+    return RowStep(
+        form=row,
+        inputs={
+            i: _places_of_calls(plan, index, rows, tensor, pool) if tensor in moved else table_of(tensor)
+            for i, tensor in tensors.items()
+        },
+        output=table_of(problem.tensor_of(node.outputs[0]), walk.first),
+        scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch"),
+        accumulator=plan.accumulator_offsets.get(node.name, 0),
+        spare=form.spare,
+        tight=form.tight,
+    )
+
+
+def _places_of_calls(plan: StreamPlan, index: int, rows: Rows, tensor: str, pool: ConstPool) -> RowTable:
+    """Where the rows of each call's window lie while it runs."""
+    unit = plan.problem.unit
+    places = []
+    for number, (layer, call) in enumerate(plan.turns):
+        if layer == index:
+            first = rows.begins(min(call * rows.out_rows - rows.phase, rows.out_h - rows.out_rows))
+            window = [first + k * rows.dilation for k in range(rows.window_rows)]
+            inside = [0 <= row < rows.in_h for row in window]
+            places += [
+                plan.place(tensor, row, number) // unit if is_in else LOST
+                for row, is_in in zip(window, inside, strict=True)
+            ]
+    if max(place for place in places if place != LOST) >= LOST:
+        raise ValueError(f"{tensor}: a row at {max(places)} units, a table holds 16 bits")
+    what = f"where the {rows.window_rows} rows of each call lie in the arena, in units of {unit} bytes: "
+    const = Const(np.array(places, np.uint16), what, "places")
+    pool.add(const, plan.problem.layers[index].node)
+    return RowTable(0, 0, unit, const, rows.window_rows)
+
+
+def _table(offsets: Sequence[int], unit: int, pool: ConstPool, owner: str, role: str) -> RowTable:
+    """Arithmetic where the offsets are an arithmetic sequence, else a table."""
+    step = offsets[1] - offsets[0] if len(offsets) > 1 else 0
+    if all(at == offsets[0] + row * step for row, at in enumerate(offsets)):
+        return RowTable(offsets[0], step)
+    units = np.array(offsets) // unit
+    if units.max() >= _TABLE_LIMIT:
+        raise ValueError(f"{owner}: row at {units.max()} units, a table holds 16 bits")
+    what = "rows" if role == "rows" else "scratch of the rows"
+    const = Const(units.astype(np.uint16), f"where the {what} lie in the arena, in units of {unit} bytes: ", role)
+    pool.add(const, owner)
+    return RowTable(0, 0, unit, const)

@@ -1,0 +1,1 @@
+"""What a build can be asked afterwards: time, memory, ends of groups, lost accuracy."""

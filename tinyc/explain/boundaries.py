@@ -1,0 +1,170 @@
+"""Why layers run whole, and why groups of layers that run row by row end where they do: what `tinyc plan` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Choice
+from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.site import Site
+from tinyc.ops import all_ops
+from tinyc.plan import Plan
+from tinyc.plan.layout import STREAMED_UP_TO
+from tinyc.plan.rows.cuts import measure_group
+from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.rows.live import round_up, uses_of
+from tinyc.plan.rows.problem import Group, Layer, Problem, StreamPlan
+from tinyc.plan.rows.schedule import ORDERS, group_turns
+from tinyc.plan.shrink import Memory
+
+_AT_ONCE = ("fully_connected", "batch_matmul", "lstm", "svdf", "spectrum", "gates")
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Steps first .. last, and what is to be said of them: by rows, or why not; what would help, or ``. fullest: the
+    arena's first peak is in one of them."""
+
+    first: int
+    last: int
+    by_rows: bool
+    reason: str
+    hint: str = ""
+    fullest: bool = False
+
+    @property
+    def steps(self) -> str:
+        return f"step {self.first}" if self.first == self.last else f"steps {self.first} to {self.last}"
+
+    def lines(self) -> list[str]:
+        """As text."""
+        how = "row by row" if self.by_rows else "whole"
+        mark = "; the arena is fullest here" if self.fullest else ""
+        return [f"{self.steps} {how}: {self.reason}{mark}", *([f"  {self.hint}"] if self.hint else [])]
+
+
+def boundaries(
+    graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan | StreamPlan, memory: Memory
+) -> tuple[Boundary, ...]:
+    """Of all steps in order. found: all kernels of each node; memory: the option that the plan was made by."""
+    if not isinstance(plan, StreamPlan):
+        return _layer_by_layer(graph, found, plan, memory)
+    nodes = {node.name: node for node in graph.nodes}
+    said = []
+    peak, _ = plan.turns[plan.peak]
+    for number, group in enumerate(plan.groups):
+        layer = plan.problem.layers[group.start]
+        if group.is_whole and layer.walk is None:
+            reason, hint = _needs_all(graph, plan.problem, nodes[layer.node], layer)
+            said.append(Boundary(group.start, group.stop - 1, False, reason, hint))
+        elif group.is_whole:
+            said.append(Boundary(group.start, group.stop - 1, False, "faster than by rows, in no larger arena"))
+        else:
+            said.append(Boundary(group.start, group.stop - 1, True, _end(graph, plan, number)))
+    return tuple(replace(one, fullest=one.first <= peak <= one.last) for one in _joined(said))
+
+
+def _joined(said: Sequence[Boundary]) -> tuple[Boundary, ...]:
+    """Neighbours of which the same is said, as one."""
+    found: list[Boundary] = []
+    for one in said:
+        last = found[-1] if found and found[-1].last + 1 == one.first else None
+        if last is not None and not last.by_rows and replace(one, first=last.first) == replace(last, last=one.last):
+            found[-1] = replace(last, last=one.last)
+        else:
+            found.append(one)
+    return tuple(found)
+
+
+def _end(graph: Graph, plan: StreamPlan, number: int) -> str:
+    """Why the group does not go on into the next one."""
+    problem, group = plan.problem, plan.groups[number]
+    if number + 1 == len(plan.groups):
+        return "to the end of the model"
+    following = plan.groups[number + 1]
+    layer = problem.layers[following.start]
+    title = _title(graph, layer)
+    if layer.walk is None:
+        return f"up to {title}, which needs all rows"
+    uses = uses_of(problem)
+    needs = []
+    for order in ORDERS:
+        turns = group_turns(problem.layers, group.start, following.stop, order)
+        measured = measure_group(problem, Group(group.start, following.stop, turns), uses)
+        least = (
+            min(load.need(form) for form in one.row_forms)
+            for one, load in zip(measured.layers, measured.loads, strict=True)
+        )
+        needs.append(max(least))
+    crossing = sum(
+        round_up(problem.tensors[name].size, problem.unit)
+        for name, last in uses.last.items()
+        if uses.maker[name] < following.start <= last
+    )
+    if min(needs) > plan.arena_bytes:
+        return f"up to {title}: together they hold {min(needs):,} bytes at least; between them lie {crossing:,}"
+    return f"up to {title}: together they fit too, but take more time; between them lie {crossing:,} bytes"
+
+
+def _title(graph: Graph, layer: Layer) -> str:
+    node = next(node for node in graph.nodes if node.name == layer.node)
+    return f"{node.op} '{node.origin[0].name if node.origin else node.name}'"
+
+
+def _layer_by_layer(
+    graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
+) -> tuple[Boundary, ...]:
+    last = max(len(plan.steps) - 1, 0)
+    if graph.states:
+        reason = "a model with state runs layer by layer: what it keeps from run to run has a place of its own"
+        return (Boundary(0, last, False, reason, "the state's own bytes are the least that any plan could take"),)
+    if memory == "speed":
+        hint = "--memory balanced, or min: layers row by row"
+        return (Boundary(0, last, False, "--memory speed plans layer by layer", hint),)
+    if memory == "balanced" and len(plan.steps) > STREAMED_UP_TO:
+        reason = f"--memory balanced plans models of more than {STREAMED_UP_TO} layers layer by layer"
+        return (Boundary(0, last, False, reason, "--memory min looks for groups that run row by row"),)
+    problem = problem_of(graph, found)
+    nodes = {node.name: node for node in graph.nodes}
+    steps = {step.node: number for number, step in enumerate(plan.steps)}
+    stopping = [layer for layer in problem.layers if layer.walk is None and layer.node in steps]
+    saving = "a tenth of the arena" if memory == "balanced" else "a byte"
+    reason = f"row by row would not save {saving} within the time that --memory {memory} may spend"
+    said = [Boundary(0, last, False, reason, "--ram-budget BYTES spends any time" if len(stopping) < last else "")]
+    for layer in sorted(stopping, key=lambda one: steps[one.node]):
+        why, hint = _needs_all(graph, problem, nodes[layer.node], layer)
+        said.append(Boundary(steps[layer.node], steps[layer.node], False, why, hint))
+    return (said[0], *_joined(said[1:]))
+
+
+def _needs_all(graph: Graph, problem: Problem, node: Node, layer: Layer) -> tuple[str, str]:
+    """Why no kernel makes the layer's rows one at a time, and what would help."""
+    short = sorted(name for name in layer.reads if problem.tensors[name].rows == 1)
+    if len(short) == len(layer.reads):
+        hint = (
+            "one column of many rows runs row by row: [1,T,1,C] rather than [1,1,T,C]" if _is_long(graph, node) else ""
+        )
+        return "its input is one row", hint
+    elementwise = all_ops()[node.op].rowwise(Site(graph, node, Numerics.OURS))
+    cases = (
+        (node.op in _AT_ONCE, "reads all of its input for every output", ""),
+        (
+            elementwise and bool(short),
+            f"waits for '{short[0] if short else ''}', which is computed from all rows",
+            "as in squeeze and excitation: without the gate its layers could run row by row",
+        ),
+        (node.op == "transpose", "makes rows of columns or channels", ""),
+        (node.op == "concat", "joins rows, or takes a constant", "channels and columns are joined row by row"),
+        (problem.tensors[layer.writes[0]].rows == 1, "makes one row of all rows", ""),
+        (True, "has no kernel that makes one row at a time", ""),
+    )
+    why, hint = next((why, hint) for holds, why, hint in cases if holds)
+    return f"{_title(graph, layer)} {why}", hint
+
+
+def _is_long(graph: Graph, node: Node) -> bool:
+    """Whether it works along a row of many columns, as a layer over time does."""
+    shape = graph.values[node.inputs[0]].shape
+    return len(shape) == 4 and shape[1] == 1 < shape[2]

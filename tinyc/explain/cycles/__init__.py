@@ -1,0 +1,21 @@
+"""Modelled cycles: executed instructions and jumps, counted by an emulator, times the timing rules of the core."""
+
+from __future__ import annotations
+
+from tinyc.explain.cycles.model import Line, ModelledCycles, model_cycles
+from tinyc.explain.cycles.profile import Cost, FunctionCost, HotBlock, LayerCost, Profile, speedscope
+from tinyc.machine.cores import Core, core_of
+
+__all__ = (
+    "Core",
+    "Cost",
+    "FunctionCost",
+    "HotBlock",
+    "LayerCost",
+    "Line",
+    "ModelledCycles",
+    "Profile",
+    "core_of",
+    "model_cycles",
+    "speedscope",
+)

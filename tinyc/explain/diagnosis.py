@@ -1,0 +1,270 @@
+"""Where a quantized model loses accuracy: its figures against the float model's, and the layer where the error is
+born."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
+from tinyc.quantize import Quantized
+from tinyc.quantize.batched import compute
+from tinyc.quantize.score import Teacher, decides
+from tinyc.quantize.search import with_float_weights
+from tinyc.quantize.simulate import Batch, sqnr_db
+from tinyc.quantize.widths import pattern_of
+from tinyc.reference.interpreter import prepare_int
+from tinyc.verify import accuracy
+
+_LOOKED_AT = 64  # samples that layers are measured on
+_CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word
+_UNEVEN = 16.0  # largest channel over the median one, from which equalization is worth a try
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """A figure of both models on labelled samples: top-1 and AUC are shares, MSE in units of the output squared."""
+
+    name: str
+    float_model: float
+    integer_model: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerError:
+    """A layer. bits: of its weights, value_bits: of its output.
+
+    sqnr_db: of its output in the integer model. Of the model's output if only this layer is in integers: own_db, and
+    for its weights or its output values alone: weights_db, values_db. clipped: share of the test's values beyond the
+    range; lo, hi: that range; least, largest: what the test has. uneven: largest channel over the median one.
+    """
+
+    name: str
+    op: str
+    bits: int | None
+    sqnr_db: float
+    own_db: float
+    weights_db: float | None
+    values_db: float
+    clipped: float
+    lo: float
+    hi: float
+    least: float
+    largest: float
+    uneven: float
+    value_bits: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The integer model beside the float model on `samples` inputs. worst: the layer that costs most, "" if no
+    layer rounds anything; advice: what may help. Figures that would say nothing are None (`tinyc.verify.accuracy`)."""
+
+    samples: int
+    sqnr_db: float | None
+    agreement: float | None
+    qualities: tuple[Quality, ...]
+    layers: tuple[LayerError, ...]
+    worst: str
+    advice: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts, numbers and strings."""
+        return asdict(self)
+
+
+def integer_outputs(graph: Graph, inputs: Mapping[str, Array]) -> Array:
+    """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals."""
+    program = prepare_int(graph, Numerics.OURS)
+    return np.stack([program(sample)[graph.outputs[0]] for sample in integer_inputs(graph, inputs)])
+
+
+def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, Array]]:
+    """Reals [samples, *shape] as the integers that the graph takes, sample by sample."""
+    made = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        assert value.quant is not None  # the quantizer gives every input one
+        integers = quantize_array(inputs[name], *value.quant.per_tensor, *INT_RANGE[value.dtype])
+        made[name] = integers.astype(np.int16 if value.dtype == "s16" else np.int8)
+    count = min(len(array) for array in made.values())
+    return [{name: array[k] for name, array in made.items()} for k in range(count)]
+
+
+def diagnose(
+    graph: Graph, quantized: Quantized, inputs: Mapping[str, Array], labels: Array | None, *, proven: bool = True
+) -> Diagnosis:
+    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape].
+
+    labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs. proven: the inputs
+    are the user's; of others no accuracy is stated.
+    """
+    name = graph.outputs[0]
+    wanted = Batch(graph).run(inputs)[name]
+    quant = quantized.graph.values[name].quant
+    assert quant is not None
+    found = quant.dequantize(integer_outputs(quantized.graph, inputs))
+    rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+    few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
+    layers = layer_errors(quantized, few)
+    worst = min(layers, key=lambda layer: layer.own_db, default=None)
+    return Diagnosis(
+        samples=len(wanted),
+        sqnr_db=accuracy.sqnr_db(rows, made),
+        agreement=accuracy.agreement(graph, rows, made) if proven else None,
+        qualities=tuple(qualities(graph, inputs, wanted, found, labels)),
+        layers=tuple(layers),
+        worst="" if worst is None else worst.name,
+        advice="" if worst is None else advice(quantized, worst),
+    )
+
+
+def qualities(
+    graph: Graph, inputs: Mapping[str, Array], wanted: Array, found: Array, labels: Array | None
+) -> list[Quality]:
+    """The figures that the labels allow: top-1, AUC, MSE."""
+    if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
+        return []
+    rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+    if labels.dtype.kind == "f" and labels.size == wanted.size:
+        with np.errstate(over="ignore"):
+            flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
+        if not np.isfinite(flat).all():
+            message = "the labels 'y' have values that are no finite 32-bit floats"
+            raise TinycError(message, hint="leave 'y' out, or mend it")
+        return [Quality("MSE", float(np.square(rows - flat).mean()), float(np.square(made - flat).mean()))]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(np.unique(labels)) < 2:
+        return []
+    figures = []
+    if decides(graph) and labels.max() < rows.shape[1]:
+        top = [float((scores.argmax(axis=1) == labels).mean()) for scores in (rows, made)]
+        figures.append(Quality("top-1", top[0], top[1]))
+    if set(np.unique(labels)) == {0, 1}:
+        x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
+        scores = [_anomaly_or_class(x, y) for y in (rows, made)]
+        figures.append(Quality("AUC", auc(scores[0], labels), auc(scores[1], labels)))
+    return figures
+
+
+def _anomaly_or_class(x: Array, y: Array) -> npt.NDArray[np.float64]:
+    """How much each sample looks like class 1: an autoencoder's error, else the last score."""
+    if x.shape == y.shape:
+        return np.square(y.astype(np.float64) - x).mean(axis=1)
+    return y[:, -1].astype(np.float64)
+
+
+def auc(scores: npt.NDArray[np.float64], labels: Array) -> float:
+    """Area under the ROC curve: the chance that a sample of class 1 scores higher than one of class 0 (ties count
+    half)."""
+    ones, zeros = scores[labels == 1], scores[labels == 0]
+    order = np.sort(zeros)
+    below, upto = np.searchsorted(order, ones, side="left"), np.searchsorted(order, ones, side="right")
+    return float((below + upto).mean() / (2 * len(zeros)))
+
+
+def layer_errors(quantized: Quantized, inputs: Mapping[str, Array]) -> list[LayerError]:
+    """What every layer does to the output, one at a time, in run order. Layers that round nothing are left out."""
+    graph, integer = quantized.float_graph, quantized.graph
+    teacher = Teacher.of(graph, inputs)
+    plain = Batch(graph)
+    floats = plain.resume(plain.start(inputs), 0)
+    rounded = Batch(integer)
+    integers = rounded.resume(rounded.start(inputs), 0)
+    names = {node.name for node in graph.nodes}
+    found = []
+    for index, node in enumerate(integer.nodes):
+        value = integer.values[node.outputs[0]]
+        source = node.inputs[0]
+        same = source in integer.values and integer.values[source].quant == value.quant
+        if node.name in names and value.quant is not None and not (same and node.name not in quantized.bits):
+            found.append(_layer(quantized, node, index, teacher, floats, integers))
+    return found
+
+
+def _layer(
+    quantized: Quantized,
+    node: Node,
+    index: int,
+    teacher: Teacher,
+    floats: Mapping[str, Array],
+    integers: Mapping[str, Array],
+) -> LayerError:
+    integer = quantized.graph
+    name = node.outputs[0]
+    value = integer.values[name]
+    assert value.quant is not None
+    scale, zero = value.quant.per_tensor
+    least, most = INT_RANGE[value.dtype]
+    lo, hi = scale * (least - zero), scale * (most - zero)
+    real = floats[name]
+    rows = np.abs(real.reshape(-1, real.shape[-1])).max(axis=0)
+    bits = quantized.bits.get(node.name)
+    scores = [_alone(quantized, index, teacher, floats, weights=w, values=v) for w, v in _SHARES]
+    return LayerError(
+        name=node.where.name if node.where is not None else node.name,
+        op=node.op,
+        bits=bits,
+        sqnr_db=round(sqnr_db(real, integers[name]), 2),
+        own_db=round(scores[0], 2),
+        weights_db=round(scores[1], 2) if bits is not None else None,
+        values_db=round(scores[2], 2),
+        clipped=float(((real < lo - scale) | (real > hi + scale)).mean()),
+        lo=lo,
+        hi=hi,
+        least=float(real.min()),
+        largest=float(real.max()),
+        uneven=round(float(rows.max() / max(float(np.median(rows)), 1e-12)), 2),
+        value_bits=16 if value.dtype == "s16" else 8,
+    )
+
+
+_SHARES = ((True, True), (True, False), (False, True))
+
+
+def _alone(
+    quantized: Quantized, index: int, teacher: Teacher, floats: Mapping[str, Array], *, weights: bool, values: bool
+) -> float:
+    """Score of the model in which one layer has integer weights, an integer output, or both."""
+    integer = quantized.graph
+    node = integer.nodes[index]
+    batch = with_float_weights(quantized.float_graph, integer)
+    if weights:
+        exact = Batch(integer).consts
+        batch.consts.update({name: exact[name] for name in node.inputs[1:] if name in exact})
+    batch.quants = {name: quant for name, quant in batch.quants.items() if values and name in node.outputs}
+    known = dict(floats)
+    inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
+    for name, array in zip(node.outputs, compute(integer, node, inputs), strict=True):
+        known[name] = batch.rounded(name, array)
+    return teacher.score_of(batch.resume(known, index + 1))
+
+
+def advice(quantized: Quantized, layer: LayerError) -> str:
+    """What may help a layer, in the words of the command line."""
+    if layer.clipped > _CLIPPED:
+        return (
+            f"{layer.clipped:.1%} of its values leave the calibrated range {layer.lo:.3g}..{layer.hi:.3g}: "
+            "calibrate with more, or more varied, inputs"
+        )
+    if layer.weights_db is not None and layer.weights_db < layer.values_db:
+        if layer.bits == 4:
+            return "keep its weights in 8 bits: --weights auto with a larger --flash-budget or a smaller --max-loss"
+        return (
+            "its weights lose more than its values: --rounding learned"
+            if not quantized.plan.learned
+            else ("its weights lose more than its values; 8 bits per output channel can do no better here")
+        )
+    if layer.uneven > _UNEVEN and not quantized.plan.equalize and layer.value_bits == 8:
+        return f"its largest channel is {layer.uneven:.0f} times the median one: --equalize on"
+    if layer.value_bits == 16:
+        return "its values have 16 bits already: what is lost is lost in the weights"
+    return (
+        f"its values need more than 8 bits: --int16-layers '{pattern_of(quantized.float_graph, layer.name)}', or "
+        "--activations auto; a narrower range may help too: --calibration-method percentile or mse"
+    )

@@ -1,0 +1,124 @@
+"""What a model file holds, without compiling it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.ir.graph import Graph, Node, Value
+from tinyc.kernel.site import Site
+from tinyc.load import load_model, unsupported
+from tinyc.ops import all_ops
+from tinyc.passes import normalize
+from tinyc.passes.inputs import take_inputs_as_computed
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """A value: shape, dtype, and scale and zero point of the whole tensor, or the number of scales."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int | None
+    scales: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node after normalization, and the user's layers that it came from."""
+
+    index: int
+    name: str
+    op: str
+    origin: tuple[str, ...]
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    macs: int
+    const_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the model cannot be compiled."""
+
+    message: str
+    where: str | None
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """`nodes` is empty when there are problems. const_bytes: as stored in the model, after folding. states: what lasts
+    from run to run."""
+
+    model: str
+    model_sha256: str
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    nodes: tuple[NodeFacts, ...]
+    macs: int
+    const_bytes: int
+    problems: tuple[Problem, ...]
+    states: tuple[TensorFacts, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def inspect_model(path: Path) -> Inspection:
+    """Facts of an .onnx or .tflite file, normalized. TinycError if it cannot be read at all."""
+    problems = tuple(_problem(error) for error in unsupported(path))
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    if problems:
+        return Inspection(path.name, sha256, (), (), (), 0, 0, problems)
+    graph = take_inputs_as_computed(normalize(load_model(path))).graph
+    nodes = tuple(_node(graph, index, node) for index, node in enumerate(graph.nodes))
+    return Inspection(
+        model=path.name,
+        model_sha256=sha256,
+        inputs=tuple(_tensor(graph.values[name]) for name in graph.inputs),
+        outputs=tuple(_tensor(graph.values[name]) for name in graph.outputs),
+        nodes=nodes,
+        macs=sum(node.macs for node in nodes),
+        const_bytes=sum(array.nbytes for array in graph.consts.values()),
+        problems=(),
+        states=tuple(_tensor(graph.values[state.name]) for state in graph.states),
+    )
+
+
+def _node(graph: Graph, index: int, node: Node) -> NodeFacts:
+    names = [name for name in node.inputs if name]
+    act = str(getattr(node.attrs, "act", ""))
+    return NodeFacts(
+        index=index,
+        name=node.name,
+        op=f"{node.op} + {act}" if act else node.op,
+        origin=tuple(str(loc) for loc in node.origin),
+        inputs=tuple(_tensor(graph.values[name]) for name in names),
+        outputs=tuple(_tensor(graph.values[name]) for name in node.outputs),
+        macs=all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)),
+        const_bytes=sum(graph.consts[name].nbytes for name in names if name in graph.consts),
+    )
+
+
+def _tensor(value: Value) -> TensorFacts:
+    quant = value.quant
+    single = quant is not None and quant.axis is None and len(quant.scale) == 1
+    return TensorFacts(
+        name=value.name,
+        shape=value.shape,
+        dtype=value.dtype,
+        scale=quant.scale[0] if quant and single else None,
+        zero_point=quant.zero[0] if quant and single else None,
+        scales=len(quant.scale) if quant else 0,
+    )
+
+
+def _problem(error: TinycError) -> Problem:
+    return Problem(error.message, str(error.where) if error.where else None, error.hint)

@@ -1,0 +1,229 @@
+"""The arena over time: who holds which bytes in which step, as values, as text, and as JSON."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tinyc.ir.graph import Graph
+from tinyc.ops import all_ops
+from tinyc.plan import Plan
+from tinyc.plan.rows.problem import WHOLE, StreamPlan
+
+Kind = Literal["input", "tensor", "output", "scratch", "state"]
+
+FREE, SCRATCH = ".", "#"
+LETTERS = string.ascii_uppercase
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Bytes [at, at + size) in steps [born, dies), and what they hold: a tensor, or one row of it, or the scratch of
+    a node; -1: written before step 0."""
+
+    name: str
+    kind: Kind
+    at: int
+    size: int
+    born: int
+    dies: int
+    row: int | None = None
+
+    @property
+    def end(self) -> int:
+        return self.at + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A step: the node that runs, its operator, the row that it makes where layers are streamed, bytes that hold
+    something while it runs (a byte held twice counts once), and the highest byte in use."""
+
+    node: str
+    op: str
+    live_bytes: int
+    top_bytes: int
+    row: int | None = None
+
+    @property
+    def title(self) -> str:
+        """`conv2d`, or `conv2d row 3`."""
+        return self.op if self.row is None else f"{self.op} row {self.row}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """An arena: what it holds in each of its steps. Input and output of a step overlap where rows are used up."""
+
+    arena_bytes: int
+    lower_bound_bytes: int
+    moments: tuple[Moment, ...]
+    tenants: tuple[Tenant, ...]
+
+    @property
+    def peak(self) -> tuple[int, ...]:
+        """The steps in which most bytes hold something: what decides how large the arena is."""
+        most = max((moment.live_bytes for moment in self.moments), default=0)
+        return tuple(i for i, moment in enumerate(self.moments) if moment.live_bytes == most)
+
+    def at(self, step: int) -> list[Tenant]:
+        """What the arena holds while a step runs."""
+        return [tenant for tenant in self.tenants if tenant.born <= step < tenant.dies]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object: arena_bytes, lower_bound_bytes, peak, moments, tenants."""
+        return {**asdict(self), "peak": list(self.peak)}
+
+
+def map_of(graph: Graph, plan: Plan | StreamPlan) -> MemoryMap:
+    """The map of a graph's plan; a tensor and what is made in its place are two tenants, streamed rows one each."""
+    return _map_of_stream(graph, plan) if isinstance(plan, StreamPlan) else _map_of_plan(graph, plan)
+
+
+def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
+    views = {node.outputs[0]: node.inputs[0] for node in graph.nodes if all_ops()[node.op].view}
+    outputs = {_root(name, views) for name in graph.outputs}
+    states = {state.name for state in graph.states}
+    tenants = []
+    for buffer in plan.buffers:
+        if buffer.name in views and not buffer.scratch:
+            continue
+        at = plan.scratch_offsets[buffer.name] if buffer.scratch else plan.offsets[buffer.name]
+        kind: Kind = "scratch" if buffer.scratch else "input" if buffer.born < 0 else "tensor"
+        if kind == "tensor" and buffer.name in outputs:
+            kind = "output"
+        if buffer.name in states and not buffer.scratch:
+            kind = "state"
+        tenants.append(Tenant(buffer.name, kind, at, buffer.size, buffer.born, buffer.dies))
+    ops = {node.name: node.op for node in graph.nodes}
+    steps = [(step.node, ops[step.node], None) for step in plan.steps]
+    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants)
+
+
+def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
+    inputs, outputs = ({plan.problem.tensor_of(name) for name in names} for names in (graph.inputs, graph.outputs))
+    tenants = []
+    for piece in plan.pieces:
+        tensor = piece.what in plan.problem.tensors
+        kind: Kind = "scratch"
+        if tensor:
+            kind = "input" if piece.what in inputs else "output" if piece.what in outputs else "tensor"
+        born = -1 if kind == "input" and not plan.problem.by_rows else piece.born
+        row = piece.row if tensor else None
+        tenants.append(Tenant(piece.what, kind, piece.offset, piece.size, born, piece.dies + 1, row))
+    ops = {node.name: node.op for node in graph.nodes}
+    nodes = [plan.problem.layers[layer].node for layer, _ in plan.turns]
+    steps = [(node, ops[node], None if row == WHOLE else row) for node, (_, row) in zip(nodes, plan.turns, strict=True)]
+    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants)
+
+
+def make_map(
+    arena_bytes: int,
+    lower_bound_bytes: int,
+    steps: Sequence[tuple[str, str, int | None]],
+    tenants: Sequence[Tenant],
+) -> MemoryMap:
+    """A map from (node, operator, row) of each step and the tenants."""
+    moments = []
+    for (node, op, row), alive in zip(steps, _alive(len(steps), tenants), strict=True):
+        held = [(t.at, t.end) for t in alive]
+        moments.append(Moment(node, op, _covered(held), max((end for _, end in held), default=0), row))
+    return MemoryMap(arena_bytes, lower_bound_bytes, tuple(moments), tuple(tenants))
+
+
+def _alive(steps: int, tenants: Sequence[Tenant]) -> Iterator[list[Tenant]]:
+    """What the arena holds in each step, in effort that grows with what it holds and not with all that it ever held."""
+    waiting = sorted(tenants, key=lambda t: t.born, reverse=True)
+    alive: list[Tenant] = []
+    for step in range(steps):
+        while waiting and waiting[-1].born <= step:
+            alive.append(waiting.pop())
+        alive = [t for t in alive if step < t.dies]
+        yield alive
+
+
+def _covered(spans: Sequence[tuple[int, int]]) -> int:
+    """Bytes in any of the spans."""
+    total = reached = 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def map_text(found: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
+    """Lines: a bar of `width` cells per step, a letter for who holds most of a cell; then who the letters are.
+
+    Of more than `most` steps, those at the peak and others at equal distances.
+    """
+    letters = _letters(found)
+    cell = max(1, -(-found.arena_bytes // width))
+    cells = -(-found.arena_bytes // cell)
+    wide = max([len(moment.title) for moment in found.moments] + [8])
+    lines = [f"step  {'operator':<{wide}}  0{found.arena_bytes:>{max(1, cells - 1)},}     live"]
+    shown = _shown(found, most)
+    for before, step in zip([-1, *shown], shown, strict=False):
+        moment = found.moments[step]
+        bar = "".join(_cell(found.at(step), start, cell, letters) for start in range(0, cells * cell, cell))
+        mark = "  <- peak" if step in found.peak else ""
+        lines += [" ..."] if step > before + 1 else []
+        lines.append(f"{step:>4}  {moment.title:<{wide}}  {bar}  {moment.live_bytes:>7,}{mark}")
+    legend = (
+        f"A cell is {cell:,} bytes: '{FREE}' free, '{SCRATCH}' scratch, small letter: the output over used-up input."
+    )
+    return [*lines, "", legend, "", *_legend(found, letters)]
+
+
+def _shown(found: MemoryMap, most: int) -> list[int]:
+    """The steps of the map's text, ascending."""
+    count = len(found.moments)
+    if count <= most:
+        return list(range(count))
+    peak = found.peak[:: -(-len(found.peak) // max(1, most // 3))]
+    rest = max(2, most - len(peak))
+    return sorted({*peak, *(round(i * (count - 1) / (rest - 1)) for i in range(rest))})
+
+
+def _cell(held: Sequence[Tenant], start: int, size: int, letters: Mapping[str, str]) -> str:
+    inside = [(max(t.at, start), min(t.end, start + size), t) for t in held if t.at < start + size and t.end > start]
+    if not inside:
+        return FREE
+    if sum(end - begin for begin, end, _ in inside) > _covered([(begin, end) for begin, end, _ in inside]):
+        newest = max((t for _, _, t in inside if t.kind != "scratch"), key=lambda t: t.born)
+        return letters[newest.name].lower()
+    most = max(inside, key=lambda part: part[1] - part[0])[2]
+    return SCRATCH if most.kind == "scratch" else letters[most.name]
+
+
+def _legend(found: MemoryMap, letters: Mapping[str, str]) -> list[str]:
+    lines = ["   holds      bytes  at                steps      name"]
+    grouped: dict[tuple[str, Kind], list[Tenant]] = {}
+    for t in sorted(found.tenants, key=_age):
+        grouped.setdefault((t.name, t.kind), []).append(t)
+    for (name, kind), parts in grouped.items():
+        size = max(t.size for t in parts)
+        bytes_text = f"{size:,}" if len(parts) == 1 else f"{len(parts)} x {size:,}"
+        place = f"[{min(t.at for t in parts)}, {max(t.end for t in parts)})"
+        life = f"[{max(min(t.born for t in parts), 0)}, {max(t.dies for t in parts)})"
+        letter = SCRATCH if kind == "scratch" else letters[name]
+        lines.append(f"{letter}  {kind:<8}{bytes_text:>10}  {place:<16}  {life:<10}  {name}")
+    return lines
+
+
+def _letters(found: MemoryMap) -> dict[str, str]:
+    """Letters of the tensors in order of birth, used again after all have been."""
+    names = dict.fromkeys(t.name for t in sorted(found.tenants, key=_age) if t.kind != "scratch")
+    return {name: LETTERS[i % len(LETTERS)] for i, name in enumerate(names)}
+
+
+def _age(tenant: Tenant) -> tuple[int, bool, int]:
+    return tenant.born, tenant.kind == "scratch", tenant.at
+
+
+def _root(name: str, views: Mapping[str, str]) -> str:
+    """The tensor of which a value is a view."""
+    while name in views:
+        name = views[name]
+    return name

@@ -1,0 +1,175 @@
+"""docs/operators.md from the code: what each operator is, its kernels, and which foreign operators become it.
+
+Nothing here is a list to keep up to date: operators and kernels describe themselves, and the loaders'
+importers are read as syntax trees to find which operators they emit.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tinyc.kernel.kernel import Condition, Kernel
+from tinyc.load.onnx.folding import FOLDABLE
+from tinyc.load.onnx.importing import IMPORTERS as ONNX
+from tinyc.load.onnx.qoperator import SPELLINGS
+from tinyc.load.tflite import IMPORTERS as TFLITE
+from tinyc.load.tflite_folding import FOLDS
+from tinyc.ops import all_ops
+from tinyc.ops.op import Op
+
+_EMITTERS = frozenset({"emit", "insert", "emit_image", "make"})  # methods of the importers that add a node
+
+_IMPORTERS = "tinyc.load."  # where functions are that importers share
+
+_HEAD = """\
+# Operators
+
+Written from the code by `make docs`; do not edit.
+
+tinyc imports the operators of the first two tables into the operators of the third section. Of the kernels
+whose conditions hold and whose instructions the core has, a layer gets the cheapest that the flash and RAM
+budgets allow; where costs are equal, the one listed first. `tinyc inspect` says which operators a model has,
+`tinyc build` which kernels they got. An operator that no kernel takes is an error at build time, with what each
+kernel asks for. Nothing falls back to float.
+"""
+
+
+def operator_page() -> str:
+    """The whole page, Markdown, ending in a newline. The same code gives the same text."""
+    folded = ", ".join(f"`{name}`" for name in sorted({*FOLDABLE, "Constant"} - ONNX.keys()))
+    constant = ", ".join(f"`{name}`" for name in sorted({*FOLDS, "RANK", "ZEROS_LIKE"} - TFLITE.keys()))
+    parts = [
+        _HEAD,
+        "## From ONNX\n",
+        _imports(ONNX),
+        f"\nOnly of constants, and then computed when the model is loaded: {folded}.\n",
+        f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
+        "## From TFLite\n",
+        _imports(TFLITE),
+        f"\nOnly of constants, and then computed when the model is loaded: {constant}.\n",
+        "\n## Operators and their kernels\n",
+        *(_operator(op) for op in all_ops().values()),
+    ]
+    return "\n".join(parts)
+
+
+def _spelled() -> str:
+    names = sorted(f"{domain}.{name}" if domain else name for domain, name in SPELLINGS)
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def emitted_by(importer: Callable[..., Any], foreign: str) -> tuple[str, ...]:
+    """The operators that an importer may make of the foreign operator, in the order of its source.
+
+    Empty: it only folds constants. Operators that merely change the layout (what `Step.reshape` and
+    `Step.transpose` insert) are left out.
+    """
+    return tuple(dict.fromkeys(_emitted(importer, foreign, frozenset())))
+
+
+def _emitted(function: Callable[..., Any], foreign: str, seen: frozenset[str]) -> Iterator[str]:
+    scope = vars(sys.modules[function.__module__])
+    tree = _Known(foreign).visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _EMITTERS:
+            yield from _named(call.args[0], tree, scope, foreign)
+        given = [arg for arg in call.args if isinstance(arg, ast.Name) and arg.id.startswith("_")]
+        for name in (call.func, *given):  # called here, or by what is called
+            called = scope.get(name.id) if isinstance(name, ast.Name) and name.id not in seen else None
+            if isinstance(name, ast.Name) and inspect.isfunction(called) and called.__module__.startswith(_IMPORTERS):
+                yield from _emitted(called, foreign, seen | {name.id})
+
+
+class _Known(ast.NodeTransformer):
+    """Drops the branches that an importer shared by several foreign operators does not take for this one."""
+
+    def __init__(self, foreign: str) -> None:
+        self._foreign = foreign
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+        both = not isinstance(node.test, ast.BoolOp) or isinstance(node.test.op, ast.And)
+        if both and any(self._is_false(test) for test in tests):
+            return node.orelse
+        return node
+
+    def _is_false(self, test: ast.expr) -> bool:
+        """Whether it is `s.node.op == "X"` or `!=`, and does not hold."""
+        if not isinstance(test, ast.Compare) or not ast.unparse(test.left).endswith("node.op"):
+            return False
+        literal = test.comparators[0]
+        if not isinstance(literal, ast.Constant):
+            return False
+        equal = literal.value == self._foreign
+        return equal if isinstance(test.ops[0], ast.NotEq) else isinstance(test.ops[0], ast.Eq) and not equal
+
+
+def _named(arg: ast.expr, tree: ast.AST, scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
+    """The operator that an argument names: a literal, or a variable looked up by the foreign name in a table."""
+    if isinstance(arg, ast.Constant):
+        yield str(arg.value)
+        return
+    tables = [scope.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    found = [table[foreign] for table in tables if isinstance(table, Mapping) and foreign in table]
+    entries = [part for entry in found for part in (entry if isinstance(entry, tuple) else (entry,))]
+    names = [part for part in entries if isinstance(part, str) and part in all_ops()]
+    if not names:
+        raise LookupError(f"cannot tell which operator {foreign} becomes: {ast.unparse(arg)}")
+    yield from names
+
+
+def _imports(importers: Mapping[str, Callable[..., Any]]) -> str:
+    lines = ["| operator | becomes | remarks |", "|---|---|---|"]
+    for foreign in sorted(importers):
+        importer = importers[foreign]
+        becomes = ", ".join(f"[{name}](#{name})" for name in emitted_by(importer, foreign)) or "a constant"
+        lines.append(f"| `{foreign}` | {becomes} | {_escaped(_summary(importer.__doc__))} |")
+    return "\n".join(lines)
+
+
+def _operator(op: Op) -> str:
+    module = sys.modules[op.attrs.__module__]
+    lines = [f"### {op.name}\n", f"{_sentence(op, module.__doc__)}\n"]
+    if op.kernels:
+        lines += ["| kernel | core | takes |", "|---|---|---|", *map(_kernel, op.kernels)]
+    else:
+        lines.append(_without_kernel(op))
+    return "\n".join(lines) + "\n"
+
+
+def _without_kernel(op: Op) -> str:
+    return "Costs nothing: no code, no copy." if op.view else "Has no kernel: passes fold it into its neighbours."
+
+
+def _kernel(kernel: Kernel) -> str:
+    core = ", ".join(sorted(kernel.isa)) or "any"
+    takes = "; ".join([*map(condition_text, kernel.when), *filter(None, [kernel.asks])]) or "everything"
+    how = ", written for the layer" if kernel.written else ""
+    how += ", on boards with slow flash" if kernel.slow_flash else ""
+    return f"| `{kernel.name}`{how} | {core} | {_escaped(takes)} |"
+
+
+def condition_text(condition: Condition) -> str:
+    """What a kernel asks for, in words: the condition's docstring on one line."""
+    return " ".join((condition.__doc__ or condition.__name__).split())
+
+
+def _sentence(op: Op, doc: str | None) -> str:
+    """A module's first paragraph without the operator's own name in front."""
+    return _escaped(_summary(doc).removeprefix(f"{op.name}: ").removeprefix(f"{op.name} "))
+
+
+def _summary(doc: str | None) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join(inspect.cleandoc(doc or "").split("\n\n", 1)[0].split())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")

@@ -1,0 +1,156 @@
+"""Weights and output constants as the DSP kernels want them; runtime_c/tc_dsp.h says what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.numerics import Rounding, float_factor, requantize
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Const, Cost, Fetches
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, accumulator_bounds
+
+Fields = dict[str, int | float | str | Const]
+
+_SUM_LIMIT = 2**23  # of the packed products of one dot product
+_SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
+_MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
+_CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
+_SHARED_CODE = 300  # bytes of a C kernel, a layer's share
+_ALONE = 0.9  # of the instructions of a tap more, without a second pixel
+
+
+def narrow_weights(site: Site) -> bool:
+    """weights in [-127, 127]"""
+    return site.is_const(1) and int(site.const(1).min(initial=0)) >= -127
+
+
+def shared_cost(
+    per_tap: float,
+    per_output: float,
+    scratch: Callable[[Site, ConvParams], int],
+    run: Callable[[Site], int] = lambda site: 2,
+) -> Callable[[Site, ConvParams], Cost]:
+    """The cost of a C kernel that layers share: instructions for each output and each of its taps, as measured on a
+    Cortex-M4 with 8 to 128 taps, to 10 %. run: pixels that a kernel for pixel pairs makes one after the other; the last
+    of an odd number has nobody to share weights with."""
+
+    def cost(site: Site, p: ConvParams) -> Cost:
+        taps = p.w.size // len(p.bias)
+        pixels = run(site)
+        alone = _ALONE * (pixels % 2) / pixels
+        executed = site.y().elements * (per_tap * (1 + alone) * taps + per_output)
+        constants = p.w.nbytes + p.bias.nbytes
+        pairs = -(-site.y().elements // (2 * len(p.bias)))
+        fetches = Fetches((constants + 12 * len(p.bias)) * pairs)
+        cycles = int(_CYCLES * executed)
+        return Cost(int(executed), constants + _SHARED_CODE, scratch(site, p), cycles, fetches)
+
+    return cost
+
+
+def one_group(site: Site) -> bool:
+    """one group"""
+    return int(site.attrs.groups) == 1
+
+
+def pad_taps(taps: Array) -> npt.NDArray[np.int8]:
+    """[..., K] int8 with zeros appended to the last axis until it is a multiple of 4."""
+    spare = -taps.shape[-1] % 4
+    return np.pad(taps, [(0, 0)] * (taps.ndim - 1) + [(0, spare)]).astype(np.int8)
+
+
+def pack(taps: npt.NDArray[np.int8], block: int) -> npt.NDArray[np.int32]:
+    """[O, K] int8, K a multiple of 4 -> words of every `block` channels, then the rest as plain int8 words.
+
+    In a block, unit by unit: the words of channel pairs (0,1), (2,3) ... for taps (0,2), then for (1,3); each
+    half is 256 * first + second. Weights must lie in [-127, 127].
+    """
+    out_c, count = taps.shape
+    blocks = out_c // block
+    units = taps[: blocks * block].astype(np.int32).reshape(blocks, block // 2, 2, count // 4, 4)
+    halves = 256 * units[:, :, 0] + units[:, :, 1]  # [blocks, pairs, units, taps]
+    low, high = halves[..., [0, 1]], halves[..., [2, 3]]
+    words = (low & 0xFFFF) | (high << 16)  # [blocks, pairs, units, (0,2) or (1,3)]
+    rest = np.ascontiguousarray(taps[blocks * block :]).view("<i4")
+    packed = words.transpose(0, 2, 3, 1).astype(np.int32)
+    return np.concatenate([packed.ravel(), rest.ravel().astype(np.int32)])
+
+
+def dot_fields(p: ConvParams, taps: npt.NDArray[np.int8], block: int, layout: str) -> Fields:
+    """Packed weights, their `units` and `chunk`, and `out`, for weights [O, K] with K a multiple of 4."""
+    units = taps.shape[1] // 4
+    chunk = units if _fits_one_dot(taps) else min(units, _SAFE_UNITS)
+    return {
+        "w": Const(pack(taps, block), f"{layout}, packed by {block} channels (tc_dsp.h)", "w"),
+        "units": units,
+        "chunk": chunk,
+        **{f"out.{name}": value for name, value in out_fields(p, taps).items()},
+    }
+
+
+def matrix_fields(p: ConvParams, taps: npt.NDArray[np.int8], layout: str) -> Fields:
+    """Fields of the tc_dsp_matrix_t called `m` for weights [O, K], K a multiple of 4."""
+    fields = dot_fields(p, taps, 4, layout)
+    way = fields["out.finish"] if _fits_one_dot(taps) else 0
+    return {f"m.{name}": value for name, value in fields.items()} | {"m.blocks": f"tc_dsp_blocks_{way}"}
+
+
+def _fits_one_dot(taps: npt.NDArray[np.int8]) -> bool:
+    """Whether the sums of every channel fit a packed dot product whatever the input."""
+    return 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0)) < _SUM_LIMIT
+
+
+def out_fields(p: ConvParams, taps: npt.NDArray[np.int8]) -> Fields:
+    """Fields of a tc_dsp_out_t for a layer with weights [O, K]."""
+    least, greatest = accumulator_bounds(taps.astype(np.int64), p.bias.astype(np.int64))
+    worst = np.abs(p.bias.astype(np.int64)) + 128 * np.abs(taps.astype(np.int64)).sum(axis=1)
+    mult, shift = _without_dead(p, least, greatest)
+    finish = _finish(p, shift, int(worst.max(initial=0)))
+    if finish == 0:
+        is_float = p.rounding is Rounding.FLOAT
+        mult = float_factor(p.mult, p.shift).view(np.int32) if is_float else p.mult
+        shift, c = p.shift, np.zeros_like(p.mult)
+    else:
+        shift = -shift
+        c = (np.left_shift(1, shift - 1) + np.left_shift(p.y_zero, shift)).astype(np.int32)
+    scale = np.stack([mult, c, shift], axis=1).astype(np.int32)
+    return {
+        "bias": Const(p.bias, "[out_c]", "bias"),
+        "scale": Const(scale, "[out_c][mult, c, shift]", "scale"),
+        "out_c": len(p.bias),
+        "finish": finish,
+        "rounds": p.rounding.code,
+        "y_zero": p.y_zero,
+        "y_min": p.y_min,
+        "y_max": p.y_max,
+        "clamp": int((p.y_min, p.y_max) != (-128, 127)),
+    }
+
+
+def _finish(p: ConvParams, shift: npt.NDArray[np.int32], worst: int) -> int:
+    """The way from accumulator to output, as tc_dsp.h numbers them."""
+    in_range = int(shift.min(initial=-1)) >= -_MAX_SHIFT and int(shift.max(initial=-1)) <= -1
+    if p.rounding is Rounding.FLOAT or not in_range or worst >= 2**30:
+        return 0
+    if p.rounding is Rounding.SINGLE:
+        return 1
+    return 2 if p.y_min >= p.y_zero else 3
+
+
+def _without_dead(
+    p: ConvParams, least: npt.NDArray[np.int64], greatest: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """(mult, shift), with factor 0 for channels whose output is y_zero whatever the input.
+
+    Their factor is tiny and its shift may be beyond what the fast ways take. Exact: scaling is monotone.
+    """
+    if p.rounding is Rounding.FLOAT:
+        return p.mult, p.shift
+    low = requantize(least, p.mult, p.shift, p.rounding)
+    high = requantize(greatest, p.mult, p.shift, p.rounding)
+    dead = (low == 0) & (high == 0)
+    return np.where(dead, 0, p.mult).astype(np.int32), np.where(dead, -1, p.shift).astype(np.int32)

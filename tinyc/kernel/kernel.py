@@ -1,0 +1,412 @@
+"""What the compiler knows about a C kernel, and how a step of the generated library calls it.
+
+A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a family of such functions,
+each written for one layer (`Kernel.written`): shapes as constants, loops unrolled. An
+operator lists its kernels best first; of those whose conditions hold on the board, `select` takes the cheapest.
+
+Two kinds of call:
+
+* whole tensor: the function gets the input and output tensors as they lie in the arena;
+* rows: the function computes output row(s) from pointers to the input rows that they need. The step
+  (or, when layers are streamed, the schedule) says where the rows are; rows beyond the border are
+  pointers to a constant row of zero points, so no kernel tests for the vertical border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from tinyc.ir.graph import Array
+from tinyc.kernel.site import Site
+
+T = TypeVar("T")
+W = TypeVar("W")
+Condition = Callable[[Site], bool]  # its docstring is the message: what the kernel asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant array that goes to flash. `layout` is said in the generated comment: `[out_c][k_h][k_w][in_c]`."""
+
+    data: Array
+    layout: str = ""
+    role: str = "w"  # last part of the C name: w, bias, mult, shift, lut, pad ...
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A `const` parameter struct of C type `ctype`; fields are ints, floats, Consts or names of C enums."""
+
+    ctype: str
+    fields: Mapping[str, int | float | str | Const]
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Argument: the node's input number `index`, a tensor in the arena; a constant input is passed as its Const."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """Argument: the step's output number `index`."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Argument: `void *` to the scratch bytes of this step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Argument: `const` pointer to the step's parameter struct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """Argument of an accumulating row form: `void *` to its bytes, which last from the first row to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """Argument of a row form: `int32_t`, the number of the row that the call makes (accumulating: consumes)."""
+
+
+Arg = In | Out | Scratch | Params | Accumulator | RowIndex | Const | int
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """How a call goes along its rows, from left to right, piece by piece.
+
+    Before piece i it has read (and keeps what it needs of) the first `ahead` + i * columns * stride columns of all rows
+    of its window; then it writes output columns [i * columns, (i + 1) * columns) of its output rows. in_step, out_step:
+    bytes of a column.
+    """
+
+    columns: int
+    ahead: int
+    stride: int
+    in_step: int
+    out_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The vertical geometry of a row call. Output row r reads input rows r*stride - pad_top + k*dilation.
+
+    `out_rows` output rows come from one call; `pad` is a row of zero points that stands for rows
+    outside the tensor. None: rows outside are null pointers, which the kernel skips (pooling), or
+    there are none. buffered: a call has read all of its input before it writes any output, so its output
+    may take the place of rows that only it still needs. across: what is known of a call's way along its rows; None:
+    it may read any of them until it ends. phase (of row forms): the first call makes so many rows fewer, so that every
+    other one makes later rows. starts (of row forms that make one row, without dilation): the first input row of the
+    window of each output row, where that is not r*stride - pad_top, because the image grows.
+    """
+
+    in_h: int
+    out_h: int
+    k_h: int
+    stride: int
+    pad_top: int
+    dilation: int
+    in_row_bytes: int
+    out_row_bytes: int
+    pad: Const | None
+    out_rows: int = 1
+    buffered: bool = False
+    across: Across | None = None
+    phase: int = 0
+    starts: Const | None = None
+
+    @property
+    def calls(self) -> int:
+        """Calls that make all rows."""
+        return -(-(self.out_h + self.phase) // self.out_rows)
+
+    @property
+    def window_rows(self) -> int:
+        """Pointers to input rows of a call."""
+        return (self.out_rows - 1) * self.stride + self.k_h
+
+    def made(self, call: int) -> range:
+        """The output rows that come from a call."""
+        first = call * self.out_rows - self.phase
+        return range(max(first, 0), min(first + self.out_rows, self.out_h))
+
+    def begins(self, row: int) -> int:
+        """The first input row of an output row's window; < 0 where that begins above the tensor."""
+        return row * self.stride - self.pad_top if self.starts is None else int(self.starts.data[row])
+
+    @property
+    def stays_inside(self) -> bool:
+        """Whether no window leaves the tensor."""
+        reach = (self.k_h - 1) * self.dilation
+        ends = [self.begins(row) for row in ((0, self.out_h - 1) if self.starts is None else range(self.out_h))]
+        return min(ends) >= 0 and max(ends) + reach < self.in_h
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel call. For a row call, In is replaced by the row pointers and Out by the output row.
+
+    flow: how one call for the whole tensor (or for one row that is all of it) goes through its input by
+    itself, first row to last; a row may be a pixel, or whatever is read at a time. It tells the planner how
+    far the output may overlap the input.
+    """
+
+    args: tuple[Arg, ...]
+    params: Struct | None = None
+    rows: Rows | None = None
+    flow: Rows | None = None
+
+
+def buffered_flow(count: int, at_a_time: int, in_bytes: int, out_bytes: int) -> Rows:
+    """The flow of a kernel that makes `count` pieces of out_bytes from as many of in_bytes, in order,
+    and has read `at_a_time` of them completely before it writes their outputs."""
+    return Rows(count, count, 1, 1, 0, 1, in_bytes, out_bytes, None, at_a_time, buffered=True)
+
+
+def no_scratch(site: Site, params: Any) -> int:
+    """0: the kernel works in its inputs, outputs and registers."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A C function written for one layer. Layers with the same name and text share it.
+
+    name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
+    definition, contract in a comment above. includes: headers of runtime_c/ that it needs. parts: functions that it
+    calls, which other layers may call too.
+    """
+
+    name: str
+    text: str
+    includes: tuple[str, ...] = ()
+    parts: tuple[Special, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetches:
+    """What a layer takes out of flash in an inference.
+
+    data_bytes: of constants, each time that they are read. loops: of code, (bytes, turns); a cache may hold the bytes
+    from the first turn on.
+    """
+
+    data_bytes: int
+    loops: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def around(cls, data_bytes: int, code_bytes: int, instructions: int) -> Fetches:
+        """Of a function that is mostly in one loop: it turns as often as all instructions, of 4 bytes, say."""
+        return cls(data_bytes, ((code_bytes, -(-4 * instructions // max(code_bytes, 1))),))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
+    cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
+
+    Code that layers share is counted for each. fetches: for boards whose flash is slow; None: what
+    `choose/slow_flash.py` takes for usual.
+    """
+
+    instructions: int
+    flash_bytes: int
+    scratch_bytes: int
+    cycles: int = -1
+    fetches: Fetches | None = None
+
+    def __post_init__(self) -> None:
+        if self.cycles < 0:
+            object.__setattr__(self, "cycles", self.instructions * 3 // 2)
+
+    @property
+    def time(self) -> int:
+        """What select and shrink compare: instructions and cycles together. A kernel that saves one must not lose as
+        much of the other: LDM is one instruction and many cycles."""
+        return self.instructions + self.cycles
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
+
+    call: `call.rows` is the vertical geometry. In(i) is passed as an array of row
+    pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row
+    (or to rows.pad);
+    Out() is the pointer to the output row. Rows outside the tensor are pointers to rows.pad, or null pointers
+    where there is none. An elementwise kernel gets rows of each of its tensor inputs.
+    out_rows > 1 (without dilation): Out() is an array of so many row pointers (`int8_t *const *`). Where a call makes
+    fewer rows, the window is that of out_rows rows that hold them, never beyond the last; those that are not made have
+    the pointer of one that is, and the kernel leaves there what it makes of the last row with that pointer. Input rows
+    that only others need may be anything then.
+    cost: of the whole tensor made this way, scratch included. special: the function written for the layer, where the
+    kernel is a family of them. inplace: inputs whose dying row (one of the topmost of the window, as many as there are
+    output rows) may be exactly an output row's bytes: they have the same number of bytes, and what is written over has
+    been read.
+    accumulator_bytes: > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned).
+    They belong to the layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which
+    may not overlap them. Then k_h is 1 and out_h is in_h. function: the C function, where it is not `special`
+    and has another name than the kernel; includes: then its headers, else those beside the kernel's. only_made: rows
+    that a call does not make take no time.
+    """
+
+    call: Call
+    scratch_bytes: int
+    cost: Cost
+    special: Special | None = None
+    inplace: tuple[int, ...] = ()
+    accumulator_bytes: int = 0
+    direct: bool = False
+    function: str = ""
+    includes: tuple[str, ...] = ()
+    only_made: bool = False
+
+
+class Once(Generic[T]):
+    """A value that is made when it is first asked for, and kept: `value()`."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._made: T
+
+    def __call__(self) -> T:
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A kernel does not take a layer. asks: what it asks for, in the words of `Kernel.asks`."""
+
+    asks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a kernel offers for one layer. It is made once; every stage that comes later asks it and not the kernel.
+
+    cost: None where the kernel does not say; `choose` estimates it then. special: the function written for the layer;
+    None where the kernel is one C function for all. row_forms: ways to make its rows one at a time in a streamed group,
+    with several scratch sizes at several costs, beside that of `Call.rows` where it makes one row per call. What only
+    the chosen kernel needs is made when it is asked for.
+    """
+
+    scratch_bytes: int
+    cost: Cost | None
+    call: Once[Call]
+    special: Once[Special] | None = None
+    row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
+
+
+Offering = Callable[["Site", Any], Offer | Refused]
+
+
+def offered(
+    lower: Callable[[Site, Any], Call],
+    *,
+    scratch: Callable[[Site, Any], int] = no_scratch,
+    cost: Callable[[Site, Any], Cost] | None = None,
+    specialize: Callable[[Site, Any], Special] | None = None,
+    row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None,
+) -> Offering:
+    """`Kernel.offer` of functions that share no work: each gives one part of the Offer."""
+
+    def offer(site: Site, params: Any) -> Offer:
+        return Offer(
+            scratch(site, params),
+            None if cost is None else cost(site, params),
+            Once(lambda: lower(site, params)),
+            None if specialize is None else Once(lambda: specialize(site, params)),
+            Once(lambda: () if row_forms is None else row_forms(site, params)),
+        )
+
+    return offer
+
+
+def planned(
+    plan: Callable[[Site, Any], W | None],
+    asks: str,
+    *,
+    call: Callable[[W, Site, Any], Call],
+    cost: Callable[[W, Site, Any], Cost],
+    special: Callable[[W, Site, Any], Special],
+) -> Offering:
+    """`Kernel.offer` of a function written for the layer: all parts of the Offer come from one plan of it.
+
+    plan: None where the layer is refused; asks says what for.
+    """
+
+    def offer(site: Site, params: Any) -> Offer | Refused:
+        work = plan(site, params)
+        if work is None:
+            return Refused(asks)
+        whole = cost(work, site, params)
+        return Offer(
+            whole.scratch_bytes,
+            whole,
+            Once(lambda: call(work, site, params)),
+            Once(lambda: special(work, site, params)),
+        )
+
+    return offer
+
+
+def only_if(holds: Callable[[Site, Any], bool], asks: str, offering: Offering) -> Offering:
+    """`Kernel.offer` that is refused, with what it asks for, where something does not hold."""
+
+    def offer(site: Site, params: Any) -> Offer | Refused:
+        return offering(site, params) if holds(site, params) else Refused(asks)
+
+    return offer
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A C function, where it may be used, and what it offers there.
+
+    name: the C function, and `runtime_c/<name>.h`; with `written`, of a family of functions, each written for its
+    layer. offer: what it costs and how it is called, for a node that fits `when`. isa: features that the core must
+    have (`dsp`). when: conditions on the node. asks: what `offer` may still refuse for, in words. inplace: inputs whose
+    bytes may be the output's bytes (same start), because every element is read before it is written; they have the
+    output's shape, or (shrinks) more elements. slow_flash: for boards with slow flash only, where others wait for
+    their code.
+    """
+
+    name: str
+    offer: Offering
+    isa: frozenset[str] = frozenset()
+    when: tuple[Condition, ...] = ()
+    asks: str = ""
+    inplace: tuple[int, ...] = ()
+    shrinks: bool = False
+    includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
+    written: bool = False
+    slow_flash: bool = False
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Headers of runtime_c/ that a call needs; a function written for the layer brings its own."""
+        return self.includes if self.written else (*self.includes, f"{self.name}.h")
+
+    def with_row_forms(self, row_forms: Callable[[Site, Any], tuple[RowForm, ...]]) -> Kernel:
+        """The same kernel with these row forms."""
+
+        def offer(site: Site, params: Any) -> Offer | Refused:
+            found = self.offer(site, params)
+            if isinstance(found, Refused):
+                return found
+            return replace(found, row_forms=Once(lambda: row_forms(site, params)))
+
+        return replace(self, offer=offer)

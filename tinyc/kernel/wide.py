@@ -1,0 +1,216 @@
+"""Weighted layers beyond int8: int16 activations with 64-bit accumulators, and int16 weights on int8.
+
+One kernel for each of the two serves convolution, depthwise convolution and matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics, Rounding, quantize_multipliers, requantize
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Padding, Pair, Site
+from tinyc.kernel.windows import ConvParams
+
+_MOST = 1 << 47  # of an accumulator: its product with 16 bits stays within int64
+_LARGEST = 32768  # of an int16's magnitude
+WIDE_ROUNDS = 4  # `rounds` of tc_conv2d_s16
+
+
+@dataclass(frozen=True, slots=True)
+class WideParams:
+    """y = clamp(scaled(bias[o] + sum x*w[o]) + y_zero, y_min, y_max), int16.
+
+    rounding None: mult has 16 bits and scaled is floor(acc * mult / 2^(15 - shift) + 1/2), as TensorFlow Lite
+    does with a 64-bit bias. Otherwise `requantize`; the accumulator fits int32 then.
+    """
+
+    attrs: Any
+    w: Array
+    bias: npt.NDArray[np.int64]
+    mult: npt.NDArray[np.int32]
+    shift: npt.NDArray[np.int32]
+    x_zero: int
+    y_zero: int
+    y_min: int
+    y_max: int
+    rounding: Rounding | None
+
+    def finish(self, acc: Array) -> Array:
+        """int16 outputs of accumulators whose last axis is the output channel."""
+        if self.rounding is None:
+            total = 15 - self.shift.astype(np.int64)
+            y = (acc * self.mult.astype(np.int64) + (np.int64(1) << (total - 1))) >> total
+        else:
+            y = requantize(acc, self.mult, self.shift, self.rounding)
+        return np.clip(y + self.y_zero, self.y_min, self.y_max).astype(np.int16)
+
+
+def is_s16(site: Site) -> bool:
+    """int16 input and output, int8 or int4 weights, constant"""
+    kinds = (site.x(0).dtype, site.y().dtype)
+    return kinds == ("s16", "s16") and site.x(1).dtype in ("s8", "s4") and site.is_const(1)
+
+
+def has_wide_weights(site: Site) -> bool:
+    """int8 input and output, int16 weights (int8 ones with a zero point), constant"""
+    kinds = (site.x(0).dtype, site.x(1).dtype, site.y().dtype)
+    return kinds == ("s8", "s16", "s8") and site.is_const(1)
+
+
+def wide_params(site: Site, out_axis: int) -> WideParams:
+    """The integers of a weighted layer on int16. TinycError if an accumulator could leave 2^47."""
+    if not is_s16(site):
+        raise TinycError(
+            f"{site.node.op} of {site.x(0).dtype} and {site.x(1).dtype} to {site.y().dtype}: with int16 inputs the "
+            "output is int16 and the weights are int8",
+            site.node.where,
+        )
+    x_scale, x_zero = site.scale_zero(site.x(0))
+    y_scale, y_zero = site.scale_zero(site.y())
+    quant = site.x(1).quant
+    if quant is None or any(quant.zero):
+        raise TinycError(f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where)
+    w = site.const(1)
+    out_c = w.shape[out_axis]
+    taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
+    bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
+    folded = bias - x_zero * taps.sum(axis=1)
+    products = np.float64(x_scale) * np.asarray(quant.scale, np.float64)
+    if site.numerics is Numerics.LITERT and site.node.op == "fully_connected" and len(quant.scale) == 1:
+        products = products.astype(np.float32).astype(np.float64)
+    factors = products / np.float64(y_scale)
+    mult, shift = quantize_multipliers(np.broadcast_to(factors, (out_c,)))
+    worst = int((np.abs(folded) + _LARGEST * np.abs(taps).sum(axis=1)).max())
+    lo, hi = site.attrs.act.range_of(site.y())
+    rounding = _rounding(site, worst << max(int(shift.max()), 0))
+    if rounding is None:
+        if worst >= _MOST or int(shift.max()) > 7:
+            raise TinycError(f"an accumulator can reach {worst}, or is scaled up by 2^{shift.max()}", site.node.where)
+        mult = np.where(mult < 0x7FFF0000, (mult.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF).astype(np.int32)
+    return WideParams(site.attrs, w, folded, mult, shift, x_zero, y_zero, lo, hi, rounding)
+
+
+def _rounding(site: Site, worst: int) -> Rounding | None:
+    """The width of the bias decides in TensorFlow Lite, whether 32 bits are enough elsewhere."""
+    fits = worst < 2**31
+    if site.numerics not in (Numerics.TFLM, Numerics.LITERT):
+        return Rounding.SINGLE if fits else None
+    is_narrow = site.has(2) and site.x(2).dtype == "s32"
+    if is_narrow and site.node.op in _READS_64_BITS[site.numerics]:
+        raise TinycError(
+            f"{site.node.op} of int16 with an int32 bias: {site.numerics.value} reads the bias as int64",
+            site.node.where,
+            "convert the model again: layers of int16x8 models have an int64 bias",
+        )
+    if not is_narrow and (site.numerics is Numerics.TFLM or site.node.op != "fully_connected"):
+        return None
+    if not site.has(2):
+        raise TinycError(
+            f"{site.node.op} of int16 without a bias: its rounding in desktop LiteRT is not known",
+            site.node.where,
+            "build with --numerics tflm, or give the layer a bias of zeros",
+        )
+    if not fits:
+        raise TinycError(f"an accumulator can reach {worst}, beyond int32", site.node.where)
+    return Rounding.DOUBLE
+
+
+# Layers that take every bias for one of int64.
+_READS_64_BITS = {
+    Numerics.TFLM: frozenset({"depthwise_conv2d", "transpose_conv2d"}),
+    Numerics.LITERT: frozenset({"conv2d", "depthwise_conv2d", "transpose_conv2d"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape16:
+    """The layer as tc_conv2d_s16 sees it: w [out_c][k_h][k_w][group_in]."""
+
+    w: Array
+    in_h: int
+    in_w: int
+    in_c: int
+    out_h: int
+    out_w: int
+    groups: int
+    stride: Pair = Pair(1, 1)
+    pad: Padding = Padding(0, 0, 0, 0)
+    dilation: Pair = Pair(1, 1)
+
+
+def wide_call(p: WideParams | ConvParams, s: Shape16) -> Call:
+    """tc_conv2d_s16, or for int16 weights tc_conv2d_s8_w16, for the layer."""
+    if isinstance(p, ConvParams):
+        weights, kind, scaling = s.w.astype(np.int16), "s8_w16", p.struct_fields()
+    else:
+        weights, kind, scaling = s.w.astype(np.int8), "s16", scaling_fields(p)
+    out_c, k_h, k_w, group_in = s.w.shape
+    fields: dict[str, int | float | str | Const] = {
+        "w": Const(weights, "[out_c][k_h][k_w][in_c/groups]", "w"),
+        **scaling,
+        **{name: getattr(s, name) for name in ("in_h", "in_w", "in_c", "out_h", "out_w")},
+        "out_c": out_c,
+        "k_h": k_h,
+        "k_w": k_w,
+        "group_in": group_in,
+        "group_out": out_c // s.groups,
+        "stride_h": s.stride.h,
+        "stride_w": s.stride.w,
+        "pad_top": s.pad.top,
+        "pad_left": s.pad.left,
+        "dilation_h": s.dilation.h,
+        "dilation_w": s.dilation.w,
+        "x_zero": p.x_zero,
+    }
+    return Call((Params(), In(0), Out()), Struct(f"tc_conv2d_{kind}_t", fields))
+
+
+def scaling_fields(p: WideParams) -> dict[str, int | float | str | Const]:
+    """Bias, factors, zero point and clamp, as the int16 kernels' parameter structs have them."""
+    return {
+        "bias": Const(p.bias, "[out_c]", "bias"),
+        "mult": Const(p.mult, "[out_c]", "mult"),
+        "shift": Const(p.shift.astype(np.int8), "[out_c]", "shift"),
+        **{name: getattr(p, name) for name in ("y_zero", "y_min", "y_max")},
+        "rounds": WIDE_ROUNDS if p.rounding is None else p.rounding.code,
+    }
+
+
+def lower_image(site: Site, p: WideParams | ConvParams) -> Call:
+    """conv2d and depthwise_conv2d: the whole tensor."""
+    a = site.attrs
+    depthwise = site.node.op == "depthwise_conv2d"
+    w = p.w.transpose(2, 0, 1)[..., None] if depthwise else p.w
+    (_, in_h, in_w, in_c), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    groups = in_c if depthwise else a.groups
+    return wide_call(p, Shape16(w, in_h, in_w, in_c, out_h, out_w, groups, a.stride, a.pad, a.dilation))
+
+
+def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
+    """fully_connected, the whole tensor: one pixel per row of the input."""
+    out_c, in_c = p.w.shape
+    rows = site.y().elements // out_c
+    return wide_call(p, Shape16(p.w[:, None, None, :], 1, rows, in_c, 1, rows, 1))
+
+
+def cost(site: Site, p: WideParams) -> Cost:
+    """An estimate from measured layers: per tap, per output."""
+    taps = p.w.size // len(p.bias)
+    return Cost(site.y().elements * (13 * taps + 60), p.w.size + 13 * len(p.bias) + 500, 0)
+
+
+IMAGE_KERNELS = (
+    Kernel("tc_conv2d_s16", offered(lower_image, cost=cost), when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_image), when=(has_wide_weights,)),
+)
+MATRIX_KERNELS = (
+    Kernel("tc_conv2d_s16", offered(lower_matrix, cost=cost), when=(is_s16,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_matrix), when=(has_wide_weights,)),
+)

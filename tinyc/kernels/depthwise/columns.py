@@ -1,0 +1,188 @@
+"""The assembly of depthwise convolutions with windows of one column: a pixel from row pointers, and sums by rows.
+
+Four channels at a time, nothing in scratch. Two rows lie over each other: two loads, two packings and four SXTB16
+make the words of four channels for both rows; a last odd row is taken by halves. r0 stream, r1 row pointers, r2
+outputs, r3 bytes into the rows, r4 ... r7 accumulators, r8 ... r11 columns, then constants, r12 r14 weights.
+
+The other function adds one row into sums that last from call to call: int32 of all channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+_ACC = ("r4", "r5", "r6", "r7")
+_PIXEL = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y", "int32_t offset")
+_MOST_ROWS = 32  # unrolled
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the code depends on. Windows of rows x 1 taps, `channels` inputs and outputs."""
+
+    rows: int
+    channels: int
+    way: Way
+
+    @property
+    def groups(self) -> int:
+        return -(-self.channels // GROUP)
+
+    @property
+    def rest(self) -> int:
+        """Channels of a last group that is not full, else 0."""
+        return self.channels % GROUP
+
+    @property
+    def fits(self) -> bool:
+        """Whether this module can write the functions."""
+        return self.channels >= GROUP and self.rows <= _MOST_ROWS
+
+
+def order(column: Column) -> list[int]:
+    """The channels by groups of four; the last group ends with the last channel, -1 where it begins before."""
+    found = list(range(column.channels - column.rest))
+    if column.rest:
+        found += [-1] * (GROUP - column.rest) + list(range(column.channels - column.rest, column.channels))
+    return found
+
+
+# ---- a pixel ----
+
+
+def pixel_function(name: str, column: Column) -> tuple[str, Work]:
+    """`name(stream, x, y, offset)`: one output pixel; the taps lie `offset` bytes into the rows. Its text, and what a
+    call executes."""
+    asm = Asm()
+    asm.op("push", "{r4-r11, lr}")
+    full = column.groups - bool(column.rest)
+    asm.add("r4", "r3", GROUP * full)
+    asm.op("sub", "sp", "sp", "#12")
+    asm.op("str", "r4", "[sp]")
+    executed = asm.size
+    asm.label("group", aligned=True)
+    start = asm.size
+    _pixel_group(asm, column, GROUP)
+    asm.op("ldr", "r12", "[sp]")
+    asm.op("add", "r3", "r3", f"#{GROUP}")
+    asm.op("cmp", "r3", "r12")
+    asm.branch("bne.w", "group")
+    executed += full * (asm.size - start)
+    start = asm.size
+    if column.rest:
+        asm.op("sub", "r3", "r3", f"#{GROUP - column.rest}")
+        _pixel_group(asm, column, column.rest)
+    asm.op("add", "sp", "sp", "#12")
+    asm.op("pop", "{r4-r11, pc}")
+    return naked_function(name, _PIXEL, asm), executed + (asm.size - start)
+
+
+def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
+    """Four channels, of which the last `channels` are stored."""
+    asm.load_multiple("r0", _ACC)
+    for pair in range(column.rows // 2):
+        asm.op("ldrd", "r8", "r9", f"[r1, #{8 * pair}]" if pair else "[r1]")
+        asm.op("ldr", "r8", "[r8, r3]")
+        asm.op("ldr", "r9", "[r9, r3]")
+        asm.op("pkhbt", "r10", "r8", "r9", "lsl #16")
+        asm.op("pkhtb", "r9", "r9", "r8", "asr #16")
+        asm.op("sxtb16", "r8", "r10")
+        asm.op("sxtb16", "r10", "r10", "ror #8")
+        asm.op("sxtb16", "r11", "r9")
+        asm.op("sxtb16", "r9", "r9", "ror #8")
+        for first, words in ((0, ("r8", "r10")), (2, ("r11", "r9"))):
+            asm.op("ldrd", "r12", "r14", "[r0], #8")
+            for i, (x, w) in enumerate(zip(words, ("r12", "r14"), strict=True)):
+                asm.op("smlad", _ACC[first + i], x, w, _ACC[first + i])
+    if column.rows % 2:
+        asm.op("ldr", "r9", f"[r1, #{4 * (column.rows - 1)}]" if column.rows > 1 else "[r1]")
+        asm.op("ldr", "r9", "[r9, r3]")
+        _single_row(asm, "r8", "r9")
+    _finish(asm, column.way, channels, "[r2], #1")
+
+
+def _single_row(asm: Asm, even: str, odd: str) -> None:
+    """Four channels of one row, bytes in `odd`, times the halves of two words of the stream."""
+    asm.op("ldrd", "r12", "r14", "[r0], #8")
+    asm.op("sxtb16", even, odd)
+    asm.op("sxtb16", odd, odd, "ror #8")
+    for x, w, low, high in ((even, "r12", 0, 2), (odd, "r14", 1, 3)):
+        asm.op("smlabb", _ACC[low], x, w, _ACC[low])
+        asm.op("smlatt", _ACC[high], x, w, _ACC[high])
+
+
+def _finish(asm: Asm, way: Way, channels: int, place: str) -> None:
+    """Scales and stores the last `channels` accumulators; uses r8 ... r12."""
+    constants: list[tuple[str, ...]] = []
+    for position in range(GROUP - channels, GROUP):
+        if not constants:
+            left = GROUP - position
+            pair = ("r8", "r9", "r10", "r11")[: 4 if left > 1 else 2]
+            registers = pair if way.constants == 2 else ("r8", "r9", "r10")
+            asm.load_multiple("r0", registers)
+            constants = [registers[:2], registers[2:]] if len(registers) == 4 else [registers]
+        way.emit(asm, 0, _ACC[position], "", constants.pop(0), "r12")
+        asm.op("strb", _ACC[position], place)
+        if len(constants) == 1 and not constants[0]:
+            constants = []
+
+
+# ---- sums by rows ----
+
+
+def add_function(name: str, column: Column) -> tuple[str, Work]:
+    """`name(stream, x, sums)`: adds a row times its weights to int32 sums. Its text, and what a call executes."""
+    asm = Asm()
+    asm.op("push", "{r4-r11, lr}")
+    full = column.groups - bool(column.rest)
+    asm.add("r3", "r2", 4 * GROUP * full)
+    executed = asm.size
+    asm.label("group", aligned=True)
+    start = asm.size
+    asm.op("ldr", "r9", "[r1], #4")
+    asm.load_multiple("r2", _ACC, advance=False)
+    _single_row(asm, "r8", "r9")
+    asm.op("stm", "r2!", "{r4-r7}")
+    asm.op("cmp", "r2", "r3")
+    asm.branch("bne.w", "group")
+    executed += full * (asm.size - start)
+    start = asm.size
+    if column.rest:
+        asm.op("ldr", "r9", f"[r1, #-{GROUP - column.rest}]")
+        used = ", ".join(_ACC[GROUP - column.rest :])
+        asm.op("ldm" if column.rest > 1 else "ldr", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
+        _single_row(asm, "r8", "r9")
+        asm.op("stm" if column.rest > 1 else "str", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
+    asm.op("pop", "{r4-r11, pc}")
+    parameters = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")
+    return naked_function(name, parameters, asm), executed + (asm.size - start)
+
+
+def _multiple(count: int, used: str) -> tuple[str, ...]:
+    return ("{" + used + "}",) if count > 1 else ("[r2]",)
+
+
+def finish_function(name: str, column: Column) -> tuple[str, Work]:
+    """`name(constants, sums, y)`: the outputs of the sums. Its text, and what a call executes."""
+    asm = Asm()
+    asm.op("push", "{r4-r11, lr}")
+    full = column.groups - bool(column.rest)
+    asm.add("r3", "r1", 4 * GROUP * full)
+    executed = asm.size
+    asm.label("group", aligned=True)
+    start = asm.size
+    asm.load_multiple("r1", _ACC)
+    _finish(asm, column.way, GROUP, "[r2], #1")
+    asm.op("cmp", "r1", "r3")
+    asm.branch("bne.w", "group")
+    executed += full * (asm.size - start)
+    start = asm.size
+    if column.rest:
+        asm.load_multiple("r1", _ACC[GROUP - column.rest :])
+        _finish(asm, column.way, column.rest, "[r2], #1")
+    asm.op("pop", "{r4-r11, pc}")
+    parameters = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
+    return naked_function(name, parameters, asm), executed + (asm.size - start)

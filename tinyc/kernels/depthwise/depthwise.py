@@ -1,0 +1,260 @@
+"""depthwise_conv2d on Cortex-M with DSP, one output per input channel: a function in assembly for each layer.
+
+`planes.py` writes the function; here is which one a layer gets, its constants and its cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.depthwise.plane_layer import Layer, row_words
+from tinyc.kernels.depthwise.planes import function_text
+from tinyc.kernels.finish import FOURS, Finish, Way
+from tinyc.kernels.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
+from tinyc.machine.thumb import Work, inner_loop_bytes
+
+NAME = "tc_depthwise_conv2d_s8_asm"
+
+_PITCH_LIMIT = 480  # bytes of a plane row: what the offsets of STRD reach
+_LEAST_CHANNELS = 4  # loads take four
+_STACKED_WORDS = 64  # of int4 weights of a channel: what the portable twin has room for
+_BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
+_SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
+_CALL_COST = Work(20, 30)  # instructions of a step, or of a row's loop, around a call
+_SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a depthwise_conv2d is made: its function, the proof behind its constants, its weights [C, K]."""
+
+    layer: Layer
+    finish: Finish
+    matrix: Matrix
+    text: str
+    executed: Work
+
+
+Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
+
+
+def plan(site: Site, p: ConvParams, choices: Choices) -> Plan | None:
+    """The function that takes the least time; None where none fits or no requantization is proved."""
+    if not takes(site):
+        return None
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(fit_of(site))
+    if finish is None:
+        return None
+    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.way)) if _fits(layer)}
+    if not written:
+        return None
+    best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
+    return Plan(best, finish, matrix, *written[best])
+
+
+@lru_cache(maxsize=512)
+def _written(layer: Layer) -> tuple[str, Work]:
+    return function_text("@", layer)
+
+
+def fit_of(site: Site) -> Fit:
+    """How weights lie in registers: int8 ones with a scale of their own for each channel, int4 ones on top."""
+    return raised if site.x(1).dtype == "s4" else wide
+
+
+def fast(layer: Layer) -> Iterator[Layer]:
+    """As it is or with rows and columns exchanged, in bands of several heights."""
+    limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
+    for way in (layer, transposed(layer)):
+        bands = sorted({band for band in (*_BANDS, way.out_h) if band <= way.out_h})
+        bands = bands if _bands_in_place(way) else [way.out_h]
+        found = [replace(way, band=band) for band in bands]
+        yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
+
+
+def lean(layer: Layer) -> Iterator[Layer]:
+    """The same with the least scratch: planes of k_h rows."""
+    ways = [way for way in (layer, transposed(layer)) if _fits(way)]
+    found = [replace(way, band=1) if _bands_in_place(way) else way for way in ways]
+    yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
+
+
+def banded(layer: Layer) -> Iterator[Layer]:
+    """Between the two: bands with at most 5/8 of the planes of the whole image."""
+    found = [one for one in fast(layer) if _fits(one)]
+    limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
+    yield from [one for one in found if one.scratch_bytes <= limit] or lean(layer)
+
+
+def paired(layer: Layer) -> Iterator[Layer]:
+    """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
+    found = [replace(way, band=way.out_h, group=2) for way in (layer, transposed(layer))]
+    yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
+
+
+def _bands_in_place(layer: Layer) -> bool:
+    """Whether the output of a band, from the start of the input on, overwrites only what was read already.
+
+    Channels keep to their own bytes. A single band reads all of a channel first, whatever the shapes.
+    """
+    return layer.in_h == layer.out_h if layer.transposed else layer.out_w <= layer.in_w
+
+
+def by_rows(layer: Layer) -> Iterator[Layer]:
+    """One output row from pointers to the input rows."""
+    yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
+
+
+def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
+    """The whole image, upright, in one band."""
+    k_h, k_w, channels = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    _, in_h, in_w, _ = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    return Layer(
+        in_h=in_h,
+        in_w=in_w,
+        out_h=out_h,
+        out_w=out_w,
+        k_h=k_h,
+        k_w=k_w,
+        stride_h=window.stride.h,
+        stride_w=window.stride.w,
+        pad_top=window.pad.top,
+        pad_left=window.pad.left,
+        in_step=channels,
+        in_row=in_w * channels,
+        out_step=channels,
+        out_row=out_w * channels,
+        channels=channels,
+        band=out_h,
+        way=way,
+        int4=site.x(1).dtype == "s4",
+    )
+
+
+def transposed(layer: Layer) -> Layer:
+    """The same layer with rows and columns exchanged."""
+    return replace(
+        layer,
+        in_h=layer.in_w,
+        in_w=layer.in_h,
+        out_h=layer.out_w,
+        out_w=layer.out_h,
+        k_h=layer.k_w,
+        k_w=layer.k_h,
+        stride_h=layer.stride_w,
+        stride_w=layer.stride_h,
+        pad_top=layer.pad_left,
+        pad_left=layer.pad_top,
+        in_step=layer.in_row,
+        in_row=layer.in_step,
+        out_step=layer.out_row,
+        out_row=layer.out_step,
+        band=layer.out_w,
+        transposed=not layer.transposed,
+    )
+
+
+def _fits(layer: Layer) -> bool:
+    return (
+        layer.stride_w in (1, 2)
+        and layer.pad_top < layer.k_h
+        and layer.pad_left < layer.k_w
+        and layer.pitch <= _PITCH_LIMIT
+        and max(layer.real_rows, layer.real_columns) < 2**15
+        and layer.stacked_words <= _STACKED_WORDS
+    )
+
+
+def takes(site: Site) -> bool:
+    """constant weights, 4 channels or more, one output per input channel, no dilation"""
+    if not site.is_const(1) or site.x(1).shape[2] != site.x(0).shape[3] or site.attrs.dilation != (1, 1):
+        return False
+    return site.x(1).shape[2] >= _LEAST_CHANNELS
+
+
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
+    """The function of the layer."""
+    layer = work.layer
+    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
+    shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
+    name = f"{NAME}{kind}_{shape}_{digest}"
+    return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
+
+
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
+    """One call for the whole image, or for an output row."""
+    words = Const(_stream(work, p.x_zero), "stream of tc_depthwise_planes.h", "stream")
+    rows = None
+    if work.layer.by_rows:
+        rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
+    return Call((words, In(0), Out(), Scratch()), rows=rows)
+
+
+def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
+    """The words of the layer: the zero point, then channel by channel."""
+    layer, finish, matrix = work.layer, work.finish, work.matrix
+    scale = np.full_like(finish.weight_scale, FOURS[0]) if layer.int4 else finish.weight_scale
+    scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
+    kernel = (layer.k_w, layer.k_h) if layer.transposed else (layer.k_h, layer.k_w)
+    taps = scaled[: layer.channels].reshape(layer.channels, *kernel)
+    if layer.transposed:
+        taps = taps.transpose(0, 2, 1)
+    taps = np.concatenate([taps, np.zeros((layer.channels, layer.k_h, 1), np.int64)], axis=2)  # tap -1
+    low, high = np.array(row_words(layer.k_w, layer.stride_w)).T
+    weights = (taps[:, :, low] & 0xFFFF) | ((taps[:, :, high] & 0xFFFF) << 16)
+    start = finish.start_values(matrix.p.bias.astype(np.int64))[: layer.channels, None]
+    constants = finish.constants()[: layer.channels]
+    weights = weights.reshape(layer.channels, -1)
+    parts = [_nibbles(weights), start, constants] if layer.int4 else [start, weights, constants]
+    rows = np.concatenate(parts, axis=1)
+    zero = (x_zero & 0xFF) * 0x01010101
+    words = np.concatenate([[zero], rows.ravel()])
+    return (words & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[C, words] with weights in the upper 4 bits of each half -> a quarter as many words: the first word's on top."""
+    padded = np.pad(words, ((0, 0), (0, -words.shape[1] % 4))) & 0xF000F000
+    return np.asarray((padded.reshape(len(words), -1, 4) >> (4 * np.arange(4))).sum(axis=2))
+
+
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+    """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
+    calls = site.y().shape[1] if work.layer.by_rows else 1
+    words = 1 + work.layer.channels * work.layer.channel_words
+    code = 4 * work.text.count("\\n")
+    whole = calls * (work.executed + _CALL_COST)
+    fetches = Fetches.around(4 * words * calls, inner_loop_bytes(work.text), whole.instructions)
+    return Cost(whole.instructions, 4 * words + code, work.layer.scratch_bytes, whole.cycles, fetches)
+
+
+_ASKS = (
+    "stride 1 or 2 along rows (or columns) of at most 240 places, less padding than taps, planes that fit, and "
+    "a requantization that is proved"
+)
+KERNELS = tuple(
+    Kernel(
+        f"{NAME}{suffix}",
+        planned(partial(plan, choices=choices), _ASKS, call=call, cost=cost, special=special),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, takes),
+        asks=_ASKS,
+        inplace=() if choices is by_rows else (0,),
+        shrinks=choices is not by_rows,
+        written=True,
+    )
+    for suffix, choices in (("", fast), ("_lean", lean), ("_rows", by_rows), ("_bands", banded), ("_pairs", paired))
+)

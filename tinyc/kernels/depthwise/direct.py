@@ -1,0 +1,413 @@
+"""depthwise_conv2d on Cortex-M with DSP without scratch: row calls, four output channels by two pixels at a time.
+
+Four channels of a column are one load and two SXTB16, which leave channels (0, 2) and (1, 3) in the halves of two
+registers; each multiplication takes one half of a pixel and one half of a weight word. That is twice the
+multiplications of the planes (`planes.py`), but nothing is arranged before: what wins for stride 2, for windows that
+share few columns, for few channels, and where there is no RAM for planes.
+
+Taps of a kernel row are taken in chains a stride apart: the column that the second pixel has just used is the next one
+of the first pixel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.finish import GROUP, Finish, Way
+from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
+from tinyc.machine.thumb import Asm, Work, inner_loop_bytes, naked_function
+
+NAME = "tc_depthwise_conv2d_s8_direct_asm"
+
+_PARAMETERS = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
+_ACC = (("r1", "r2", "r3", "r4"), ("r5", "r6", "r7", "r8"))
+_WEIGHTS = ("r9", "r10")
+_EVEN, _ODD = "r11", "r12"  # channels (0, 2) and (1, 3) of a column
+_REACH = 4095  # of LDR's immediate
+_MOST_TAPS = 100  # code has all taps of a pair, several times
+_MOST_EDGES = 6  # pairs of pixels whose windows leave the image
+_CALL = Work(15, 24)  # around the call of a row
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the code depends on. times: output channels per input channel."""
+
+    k_h: int
+    k_w: int
+    stride: int
+    dilation: int
+    pad_left: int
+    in_w: int
+    out_w: int
+    in_c: int
+    times: int
+    x_zero: int
+    way: Way
+
+    @property
+    def out_c(self) -> int:
+        return self.in_c * self.times
+
+    @property
+    def groups(self) -> int:
+        return -(-self.out_c // GROUP)
+
+    @property
+    def rest(self) -> int:
+        """Channels that the last group adds, if it shares some with the one before; else 0."""
+        return self.out_c % GROUP
+
+    @property
+    def group_words(self) -> int:
+        return GROUP + 2 * self.k_h * self.k_w + GROUP * self.way.constants
+
+    @property
+    def chains(self) -> list[list[int]]:
+        """The columns of a kernel row in the order of use."""
+        step, uneven = divmod(self.stride, self.dilation)
+        if uneven or step >= self.k_w:
+            return [[tap] for tap in range(self.k_w)]
+        return [list(range(start, self.k_w, step)) for start in range(step)]
+
+    @property
+    def taps(self) -> list[int]:
+        return [tap for chain in self.chains for tap in chain]
+
+    def outside(self, first: int, pixels: int) -> frozenset[int]:
+        """Columns, counted from the first of pixel `first`, that `pixels` windows from there have outside the image."""
+        start = first * self.stride - self.pad_left
+        used = {p * self.stride + tap * self.dilation for p in range(pixels) for tap in range(self.k_w)}
+        return frozenset(at for at in used if not 0 <= start + at < self.in_w)
+
+    @property
+    def edges(self) -> tuple[int, int]:
+        """Pairs of pixels at the left, and whole pairs from which on the right, leave the image."""
+        inside = [first // 2 for first in range(0, self.out_w - 1, 2) if not self.outside(first, 2)]
+        return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+class _Writer:
+    """Writes one function; `executed` is what a call takes."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.asm = Asm()
+        self.executed = Work()
+        names = ["y", "groups", "turns", *(f"row{k}" for k in range(layer.k_h))]
+        self._slots = {name: 4 * i for i, name in enumerate(names)}
+        size = 4 * len(names)
+        self._size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
+
+    def _at(self, name: str) -> str:
+        return f"[sp, #{self._slots[name]}]"
+
+    def write(self) -> None:
+        layer, asm = self.layer, self.asm
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{self._size}")
+        asm.op("str", "r2", self._at("y"))
+        asm.constant("r4", layer.groups)
+        asm.op("str", "r4", self._at("groups"))
+        for k in range(layer.k_h):
+            asm.op("ldr", "r4", f"[r1, #{4 * k}]")
+            asm.add("r4", "r4", -layer.pad_left * layer.in_c, "r5")
+            asm.op("str", "r4", self._at(f"row{k}"))
+        self.executed = asm.size
+        asm.label("group")
+        start = asm.size
+        pixels = self._row()
+        self.executed += layer.groups * pixels
+        start = asm.size
+        self._next_group()
+        self.executed += layer.groups * (asm.size - start)
+        asm.label("done")
+        start = asm.size
+        asm.op("add", "sp", "sp", f"#{self._size}")
+        asm.op("pop", "{r4-r11, pc}")
+        self.executed += asm.size - start
+
+    def _row(self) -> Work:
+        """All pixels of four channels; what that takes."""
+        layer, asm = self.layer, self.asm
+        start = asm.size
+        first, last = layer.edges
+        for pair in range(first):
+            self._pixels(2 * pair, 2)
+            self._rewind()
+        executed = Work()
+        if last - first > 1:
+            asm.constant("r9", last - first)
+            asm.op("str", "r9", self._at("turns"))
+            executed = asm.size - start
+            asm.label("pair", aligned=True)
+            start = asm.size
+            self._pixels(2 * first, 2)
+            self._rewind()
+            asm.op("ldr", "r9", self._at("turns"))
+            asm.op("subs", "r9", "r9", "#1")
+            asm.op("str", "r9", self._at("turns"))
+            asm.branch("bne.w", "pair")
+            executed += (last - first) * (asm.size - start)
+            start = asm.size
+        elif last > first:
+            self._pixels(2 * first, 2)
+            self._rewind()
+        for at in range(2 * last, layer.out_w, 2):
+            self._pixels(at, min(2, layer.out_w - at))
+            self._rewind()
+        return executed + asm.size - start
+
+    def _rewind(self) -> None:
+        self.asm.add("r0", "r0", -4 * self.layer.group_words, "r9")
+
+    def _next_group(self) -> None:
+        layer, asm = self.layer, self.asm
+        asm.op("ldr", "r4", self._at("groups"))
+        asm.op("subs", "r4", "r4", "#1")
+        asm.branch("beq.w", "done")
+        asm.op("str", "r4", self._at("groups"))
+        asm.add("r0", "r0", 4 * layer.group_words, "r9")
+        pairs = -(-layer.out_w // 2)
+        whole = -(pairs - 1) * 2 * layer.out_c - (2 if layer.out_w % 2 == 0 else 1) * layer.out_c
+        moves = [("y", GROUP + whole)]
+        if layer.times <= GROUP:
+            whole = -pairs * 2 * layer.stride * layer.in_c
+            moves += [(f"row{k}", GROUP // layer.times + whole) for k in range(layer.k_h)]
+        else:
+            moves += [(f"row{k}", -pairs * 2 * layer.stride * layer.in_c) for k in range(layer.k_h)]
+        if layer.rest:
+            asm.op("cmp", "r4", "#1")
+        for name, move in moves:
+            asm.op("ldr", "r5", self._at(name))
+            asm.add("r5", "r5", move, "r6")
+            if layer.rest:
+                back = GROUP - layer.rest
+                asm.op("it", "eq")
+                asm.op("subeq", "r5", "r5", f"#{back if name == 'y' else back // layer.times}")
+            asm.op("str", "r5", self._at(name))
+        asm.branch("b.w", "group")
+
+    # ---- pixels ----
+
+    def _pixels(self, first: int, pixels: int) -> None:
+        """One or two pixels from `first` on; for a loop, any of its pairs."""
+        layer, asm = self.layer, self.asm
+        asm.op("ldm", "r0", "{" + ", ".join(_ACC[1]) + "}")
+        asm.op("ldm", "r0!", "{" + ", ".join(_ACC[0]) + "}")
+        outside = layer.outside(first, pixels)
+        for k in range(layer.k_h):
+            asm.op("ldr", "r14", self._at(f"row{k}"))
+            for chain in layer.chains:
+                self._column(chain[0] * layer.dilation, outside)
+                for tap in chain:
+                    asm.op("ldrd", *_WEIGHTS, "[r0], #8")
+                    self._multiply(0)
+                    if pixels == 2:
+                        self._column(tap * layer.dilation + layer.stride, outside)
+                        self._multiply(1)
+                    elif tap != chain[-1]:
+                        self._column(tap * layer.dilation + layer.stride, outside)
+            asm.add("r14", "r14", 2 * layer.stride * layer.in_c, "r9")
+            asm.op("str", "r14", self._at(f"row{k}"))
+        self._finish(pixels)
+
+    def _column(self, at: int, outside: frozenset[int]) -> None:
+        """A column's channels to two registers."""
+        layer, asm = self.layer, self.asm
+        place = f"[r14, #{at * layer.in_c}]"
+        if at in outside:
+            asm.constant(_EVEN, (layer.x_zero & 0xFFFF) * 0x10001)
+            if layer.times <= 2:
+                asm.op("mov", _ODD, _EVEN)
+        elif layer.times == 1:
+            asm.op("ldr", _EVEN, place)
+            asm.op("sxtb16", _ODD, _EVEN, "ror #8")
+            asm.op("sxtb16", _EVEN, _EVEN)
+        elif layer.times == 2:
+            asm.op("ldrh", _EVEN, place)
+            asm.op("sxtb16", _ODD, _EVEN, "ror #8")
+            asm.op("sxtb16", _EVEN, _EVEN)
+        else:
+            asm.op("ldrsb", _EVEN, place)
+
+    def _multiply(self, pixel: int) -> None:
+        """The column times the weights of four channels."""
+        times = self.layer.times
+        for channel, acc in enumerate(_ACC[pixel]):
+            weight, half = _WEIGHTS[channel % 2], "bt"[channel // 2]
+            if times == 1:
+                x, side = (_EVEN, _ODD)[channel % 2], half
+            elif times == 2:
+                x, side = (_EVEN, _ODD)[channel // 2], "b"
+            else:
+                x, side = _EVEN, "b"
+            self.asm.op(f"smla{side}{half}", acc, x, weight, acc)
+
+    def _finish(self, pixels: int) -> None:
+        layer, asm, way = self.layer, self.asm, self.layer.way
+        constants = ("r9", "r10", "r11")[: way.constants]
+        asm.op("ldr", "r14", self._at("y"))
+        for channel in range(GROUP):
+            asm.load_multiple("r0", constants)
+            for pixel in range(pixels):
+                acc = _ACC[pixel][channel]
+                way.emit(asm, 0, acc, "", constants, "r12")
+                at = pixel * layer.out_c + channel
+                asm.op("strb", acc, f"[r14, #{at}]" if at else "[r14]")
+        asm.add("r14", "r14", pixels * layer.out_c, "r9")
+        asm.op("str", "r14", self._at("y"))
+
+
+# ---- the kernel ----
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The function of a layer and the proof behind its constants."""
+
+    layer: Layer
+    finish: Finish
+    matrix: Matrix
+    text: str
+    executed: Work
+
+
+def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
+    k_h, k_w, out_c = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    _, _, in_w, in_c = site.x(0).shape
+    return Layer(
+        k_h=k_h,
+        k_w=k_w,
+        stride=window.stride.w,
+        dilation=window.dilation.w,
+        pad_left=window.pad.left,
+        in_w=in_w,
+        out_w=site.y().shape[2],
+        in_c=in_c,
+        times=out_c // in_c,
+        x_zero=p.x_zero,
+        way=way,
+    )
+
+
+def plan(site: Site, p: ConvParams) -> Plan | None:
+    """The function that runs the layer; None where no requantization is proved or offsets do not reach."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
+    if finish is None:
+        return None
+    layer = _layer(site, p, finish.way)
+    first, last = layer.edges
+    edges = -(-layer.out_w // 2) - (last - first)
+    reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
+    if edges > _MOST_EDGES or reach > _REACH or layer.out_c + 3 > _REACH:
+        return None
+    writer = _Writer(layer)
+    writer.write()
+    return Plan(layer, finish, matrix, _text(layer, writer.asm), writer.executed)
+
+
+def _text(layer: Layer, asm: Asm) -> str:
+    low, high = layer.way.clamp or (-128, 127)
+    fields: dict[str, int | str] = {
+        **{name: getattr(layer, name) for name in _TWIN_FIELDS},
+        "sign": int(layer.way.sign),
+        "varies": int(layer.way.shifts is None),
+        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "y_min": low,
+        "y_max": high,
+        "taps": "taps",
+    }
+    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+    return f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride}: {layer.in_w}x{layer.in_c} -> \
+{layer.out_w}x{layer.out_c}, an output row.
+ * stream: tc_depthwise_direct.h. x: {layer.k_h} row pointers.
+ */
+#if TC_DSP_ASM
+{naked_function("@", _PARAMETERS, asm)}#else
+static void @({", ".join(_PARAMETERS)})
+{{
+    static const uint8_t taps[] = {{{", ".join(map(str, layer.taps))}}};
+    static const tc_depthwise_direct_t layer = {{
+{body}
+    }};
+    tc_depthwise_direct(&layer, stream, x, y);
+}}
+#endif"""
+
+
+_TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stride", "dilation", "pad_left", "x_zero"),)
+
+
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
+    """The function of the layer."""
+    layer = work.layer
+    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}_{digest}"
+    return Special(name, work.text.replace("@", name), ("tc_depthwise_direct.h",))
+
+
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
+    """A call for each output row."""
+    words = Const(_stream(work), "stream of tc_depthwise_direct.h", "stream")
+    return Call((words, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero))
+
+
+def _stream(work: Plan) -> npt.NDArray[np.int32]:
+    """The words of the layer."""
+    layer, finish, matrix = work.layer, work.finish, work.matrix
+    scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
+    firsts = [min(group, layer.out_c - GROUP) for group in range(0, layer.out_c, GROUP)]
+    channels = np.array(firsts)[:, None] + np.arange(GROUP)  # [groups, 4]
+    taps = scaled.reshape(-1, layer.k_h, layer.k_w)[:, :, layer.taps][channels]  # [groups, 4, k_h, k_w]
+    words = (taps[:, :2] & 0xFFFF) | ((taps[:, 2:] & 0xFFFF) << 16)
+    weights = words.transpose(0, 2, 3, 1).reshape(layer.groups, -1)
+    start = finish.start_values(matrix.p.bias.astype(np.int64))[channels]
+    constants = finish.constants()[channels].reshape(layer.groups, -1)
+    rows = np.concatenate([start, weights, constants], axis=1)
+    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+    """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
+    whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
+    words = work.layer.groups * work.layer.group_words
+    code = 4 * work.text.count("\\n")
+    _, out_h, out_w, _ = site.y().shape
+    data = 4 * words * out_h * -(-out_w // 2)
+    fetches = Fetches.around(data, inner_loop_bytes(work.text), whole.instructions)
+    return Cost(whole.instructions, 4 * words + code, 0, whole.cycles, fetches)
+
+
+def takes(site: Site) -> bool:
+    """constant weights, 4 output channels or more, as many as input channels or twice or four times as many (any
+    multiple of 4 of one input channel), rows of 2 places or more, at most 100 taps"""
+    if not site.is_const(1):
+        return False
+    k_h, k_w, out_c = site.x(1).shape
+    in_c = site.x(0).shape[3]
+    times = out_c // in_c
+    known = times in (1, 2, GROUP) or (in_c == 1 and times % GROUP == 0)
+    return out_c >= GROUP and known and k_h * k_w <= _MOST_TAPS and site.y().shape[2] >= 2
+
+
+_ASKS = f"rows that few windows leave, and {PROVED[wide]}"
+KERNELS = (
+    Kernel(
+        NAME,
+        planned(plan, _ASKS, call=call, cost=cost, special=special),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, takes),
+        asks=_ASKS,
+        written=True,
+    ),
+)

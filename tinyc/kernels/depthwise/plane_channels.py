@@ -1,0 +1,372 @@
+"""The multiplications of a depthwise convolution over planes, channel by channel, in assembly: see planes.py."""
+
+from __future__ import annotations
+
+from tinyc.kernels.depthwise.plane_layer import Layer, row_macs
+from tinyc.machine.thumb import Asm, Work
+
+_PAIR_REACH = 1020  # of the immediate of LDRD and STRD
+_WORD_BACK = 252  # of LDR, whose negative immediates end at 255
+_WORD_REACH = 4095  # of LDR, STRB, ADDW
+
+
+class Cursor:
+    """A pointer register whose immediates do not reach everywhere: it moves when it must."""
+
+    def __init__(self, asm: Asm, register: str, low: int, high: int) -> None:
+        self.asm, self.register, self.low, self.high = asm, register, low, high
+        self.base = 0
+
+    def at(self, offset: int, size: int = 0) -> str:
+        """`[register, #imm]` for byte `offset`; further offsets up to `size` beyond are near then."""
+        self.reach(offset, offset + size)
+        imm = offset - self.base
+        return f"[{self.register}, #{imm}]" if imm else f"[{self.register}]"
+
+    def reach(self, first: int, last: int) -> None:
+        """Moves so that offsets first ... last can be reached."""
+        if first - self.base < self.low or last - self.base > self.high:
+            self.move(max(first, 0) if last - first <= self.high else last - self.high)
+
+    def move(self, base: int) -> None:
+        """The register points to byte `base`."""
+        left = base - self.base
+        while left:
+            step = max(-_WORD_REACH, min(left, _WORD_REACH))
+            self.asm.add(self.register, self.register, step)
+            left -= step
+        self.base = base
+
+
+class Frame:
+    """Stack slots [sp, #offset] by name; the constants of a channel first, where LDM finds them."""
+
+    _NAMES = (
+        *(
+            "mult",
+            "add",
+            "shift",
+            "start",
+            "plane",
+            "output",
+            "out",
+            "left",
+            "stream",
+            "channel",
+            "turns",
+            "z",
+        ),
+        *("x", "y", "scratch", "groups", "count", "first", "row", "from", "y_band", "stream_group", "bands"),
+    )
+
+    def __init__(self, words: int) -> None:
+        self._slots = {name: 4 * i for i, name in enumerate(self._NAMES)}
+        self.weights = 4 * len(self._NAMES)  # where int4 weights are unpacked to
+        size = self.weights + 4 * words
+        self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
+
+    def at(self, name: str) -> str:
+        offset = self._slots[name]
+        return f"[sp, #{offset}]" if offset else "[sp]"
+
+
+class ChannelWriter:
+    """Writes the channels of a function; `asm` has the text, `executed` the instructions that a call executes."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.frame = Frame(layer.stacked_words)
+        self.asm = Asm()
+        self.executed = Work()
+        self._mark = Work()
+        self._times = 1
+
+    def _count(self, times: int) -> None:
+        """What follows is executed `times` times in a call."""
+        self.executed += (self.asm.size - self._mark) * self._times
+        self._mark, self._times = self.asm.size, times
+
+    def _channels(self) -> None:
+        """The output rows of a band, channel by channel."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        around = self._times
+        asm.op("ldr", "r4", frame.at("scratch"))
+        if layer.rest and layer.groups > 1:
+            asm.op("ldrd", "r6", "r5", frame.at("count"))
+            asm.op("add", "r4", "r4", "r5")
+        else:
+            asm.op("mov", "r6", f"#{layer.group}")
+        asm.op("ldr", "r5", frame.at("y" if layer.bands == 1 else "y_band"))
+        asm.op("strd", "r4", "r5", frame.at("plane"))
+        asm.op("str", "r6", frame.at("channel"))
+        if self._turns_vary:
+            asm.op("ldr", "r4", frame.at("bands"))
+            asm.op("cmp", "r4", "#1")
+            asm.op("ite", "eq")
+            asm.op("moveq", "r4", f"#{layer.last_band // layer.turn}")
+            asm.op("movne", "r4", f"#{layer.band // layer.turn}")
+            asm.op("str", "r4", frame.at("turns"))
+        self._count(layer.channels * layer.bands)
+        asm.label("channel")
+        if layer.resident:
+            self._resident_channel()
+        else:
+            self._streamed_channel()
+        asm.op("ldr", "r4", frame.at("channel"))
+        asm.op("subs", "r4", "r4", "#1")
+        asm.op("str", "r4", frame.at("channel"))
+        asm.branch("bne.w", "channel")
+        self._count(around)
+
+    @property
+    def _turns_vary(self) -> bool:
+        return self.layer.bands > 1 and self.layer.last_band != self.layer.band
+
+    @property
+    def _looped(self) -> bool:
+        rows = self.layer.out_h if self.layer.bands == 1 else self.layer.band
+        return rows > self.layer.turn or self._turns_vary
+
+    def _turn_count(self, register: str) -> None:
+        layer, asm = self.layer, self.asm
+        if self._turns_vary:
+            asm.op("ldr", register, self.frame.at("turns"))
+        else:
+            rows = layer.out_h if layer.bands == 1 else layer.band
+            asm.constant(register, rows // layer.turn)
+
+    def _begin_channel(self) -> None:
+        """r0: planes, r1: output, of the channel; the slots move to the next."""
+        asm, frame = self.asm, self.frame
+        asm.op("ldrd", "r0", "r1", frame.at("plane"))
+        asm.add("r2", "r0", self.layer.pitch)
+        asm.op("add", "r3", "r1", "#1")
+        asm.op("strd", "r2", "r3", frame.at("plane"))
+
+    def _resident_channel(self) -> None:
+        """r6: start value, r7 ... r12: weights, then constants if all find room, r14: turns left, or a temporary that
+        the way asks for, or a constant."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        spare = "r14" in self._held if self._held else layer.way.shifts is None or layer.way.sign
+        words = layer.k_h * layer.row_words
+        asm.op("ldr", "r14", frame.at("stream"))
+        if layer.int4:
+            self._unpack_weights(words)
+        else:
+            asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
+        if self._held:
+            asm.add("r2", "r14", 4 * len(self._held))
+            asm.op("str", "r2", frame.at("stream"))
+            asm.load_multiple("r14", self._held, advance=False)
+        elif layer.way.constants == 3:
+            asm.op("ldm", "r14!", "{r2-r4}")
+            asm.op("stm", "sp", "{r2-r4}")
+            asm.op("str", "r14", frame.at("stream"))
+        else:
+            asm.op("ldm", "r14!", "{r2, r3}")
+            asm.op("strd", "r2", "r3", frame.at("mult"))
+            asm.op("str", "r14", frame.at("stream"))
+        self._begin_channel()
+        if self._looped:
+            counter = "r4" if spare else "r14"
+            self._turn_count(counter)
+            if spare:
+                asm.op("str", counter, frame.at("left"))
+        times = self._times
+        self._count(layer.channels * (layer.out_h // layer.turn))
+        asm.label("rows", aligned=True)
+        p, o = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH), Cursor(asm, "r1", -255, _WORD_REACH)
+        for row in range(layer.turn):
+            for first in range(0, layer.out_w, 2):
+                self._resident_step(p, o, row, first)
+        if self._looped:
+            p.move(layer.turn * layer.stride_h * layer.plane_row)
+            o.move(layer.turn * layer.out_row)
+            if spare:
+                asm.op("ldr", counter, frame.at("left"))
+            asm.op("subs", counter, counter, "#1")
+            if spare:
+                asm.op("str", counter, frame.at("left"))
+            asm.branch("bne.w", "rows")
+        self._count(times)
+
+    @property
+    def _held(self) -> tuple[str, ...]:
+        """Registers beside the weights that hold the constants of a channel; none where not all can be held."""
+        layer = self.layer
+        free = (*(f"r{i}" for i in range(7 + layer.k_h * layer.row_words, 13)), "r14")
+        return free[: layer.way.constants] if len(free) >= layer.way.constants else ()
+
+    def _unpack_weights(self, count: int) -> None:
+        """The start value to r6; int4 weights on top of the halves of r7 ... r12; r4 is the mask."""
+        packed = ("r2", "r3")[: -(-count // 4)]
+        self.asm.load_multiple("r14", (*packed, "r6"))
+        self.asm.op("mov", "r4", f"#{0xF000F000:#x}")
+        for i in range(count):
+            shift = [f"lsl #{i % 4 * 4}"] if i % 4 else []
+            self.asm.op("and", f"r{7 + i}", "r4", packed[i // 4], *shift)
+
+    def _resident_step(self, p: Cursor, o: Cursor, row: int, first: int) -> None:
+        """Two outputs (one at the end of an odd row)."""
+        layer, asm = self.layer, self.asm
+        outputs = min(2, layer.out_w - first)
+        macs = row_macs(outputs, layer.k_w, layer.stride_w)
+        last = max(mac.x for mac in macs)
+        start = row * layer.stride_h * layer.plane_row + 4 * (first * layer.stride_w // 2)
+        p.reach(start, start + (layer.k_h - 1) * layer.plane_row + 4 * last)
+        acc = ("r4", "r5")
+        begun: set[int] = set()
+        for k in range(layer.k_h):
+            for word in range(0, last + 1, 2):
+                at = start + k * layer.plane_row + 4 * word
+                if word < last:
+                    asm.op("ldrd", "r2", "r3", p.at(at))
+                else:
+                    asm.op("ldr", "r2", p.at(at))
+                for mac in sorted((m for m in macs if m.x // 2 == word // 2), key=lambda m: (m.x, m.out)):
+                    to = acc[mac.out]
+                    weight = f"r{7 + k * layer.row_words + mac.w}"
+                    asm.op(mac.op, to, f"r{2 + mac.x % 2}", weight, to if mac.out in begun else "r6")
+                    begun.add(mac.out)
+        if self._held:
+            for out in range(outputs):
+                layer.way.emit(asm, 0, acc[out], "", self._held, "r3")
+                asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
+            return
+        self._load_constants("r2", "r3", "r14")
+        for out in range(outputs):
+            final = out == outputs - 1
+            temp = "r3" if final or layer.way.shifts is None else "r14"
+            layer.way.emit(asm, 0, acc[out], "", ("r2", "r3", "r14")[: layer.way.constants], temp)
+            if layer.way.sign and temp == "r3" and not final:
+                asm.op("ldr", "r3", self.frame.at("add"))
+            asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
+
+    def _load_constants(self, *registers: str) -> None:
+        if self.layer.way.constants == 3:
+            self.asm.op("ldm", "sp", "{" + ", ".join(registers) + "}")
+        else:
+            self.asm.op("ldrd", *registers[:2], self.frame.at("mult"))
+
+    def _streamed_channel(self) -> None:
+        """r0: planes, r1: weights, r4 ... r7: accumulators, r2 r3 r8 r9: columns, r10 ... r14: weights."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        words = layer.k_h * layer.row_words
+        self._begin_channel()
+        asm.op("str", "r1", frame.at("out"))
+        asm.op("ldr", "r1", frame.at("stream"))
+        if layer.int4:
+            self._stack_weights(words)
+            words = 0
+        asm.op("ldr", "r2", "[r1], #4")
+        asm.op("str", "r2", frame.at("start"))
+        constants = Cursor(asm, "r1", -255, _WORD_REACH)
+        for i, slot in enumerate(("mult", "add", "shift")[: layer.way.constants]):
+            asm.op("ldr", "r2", constants.at(4 * (words + i)))
+            asm.op("str", "r2", frame.at(slot))
+        asm.add("r2", "r1", 4 * (words + layer.way.constants) - constants.base)
+        constants.move(0)
+        asm.op("str", "r2", frame.at("stream"))
+        if layer.int4:
+            asm.add("r1", "sp", frame.weights)
+        if self._looped:
+            self._turn_count("r14")
+            asm.op("str", "r14", frame.at("left"))
+        times = self._times
+        self._count(layer.channels * (layer.out_h // layer.turn))
+        asm.label("rows", aligned=True)
+        p = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH)
+        for row in range(layer.turn):
+            for first in range(0, layer.out_w, 4):
+                self._streamed_step(p, row, first)
+        if self._looped:
+            p.move(layer.turn * layer.stride_h * layer.plane_row)
+            asm.op("ldrd", "r2", "r3", frame.at("out"))
+            Cursor(asm, "r2", 0, 0).move(layer.turn * layer.out_row)
+            asm.op("subs", "r3", "r3", "#1")
+            asm.op("strd", "r2", "r3", frame.at("out"))
+            asm.branch("bne.w", "rows")
+        self._count(times)
+
+    def _stack_weights(self, count: int) -> None:
+        """int4 weights from r1 on, which moves on, to the stack, on top of halves."""
+        asm = self.asm
+        asm.op("mov", "r8", f"#{0xF000F000:#x}")
+        asm.add("r9", "sp", self.frame.weights)
+        for first in range(0, count, 4):
+            registers = [f"r{2 + i}" for i in range(min(4, count - first))]
+            asm.op("ldr", "r10", "[r1], #4")
+            for i, register in enumerate(registers):
+                asm.op("and", register, "r8", "r10", *([f"lsl #{4 * i}"] if i else []))
+            asm.op("stm", "r9!", "{" + ", ".join(registers) + "}")
+
+    def _streamed_step(self, p: Cursor, row: int, first: int) -> None:
+        """Four outputs (fewer at the end of a row)."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        outputs = min(4, layer.out_w - first)
+        acc = ("r4", "r5", "r6", "r7")
+        weights = Weights(asm, layer.k_h * layer.row_words)
+        start = row * layer.stride_h * layer.plane_row + 4 * (first * layer.stride_w // 2)
+        macs = sorted(row_macs(outputs, layer.k_w, layer.stride_w), key=lambda m: (m.w, m.x, m.out))
+        asm.op("ldr", "r14", frame.at("start"))
+        begun: set[int] = set()
+        for k in range(layer.k_h):
+            p.reach(start + k * layer.plane_row, start + k * layer.plane_row + 4 * max(m.x for m in macs))
+            columns = Columns(asm, p, start + k * layer.plane_row, [mac.x for mac in macs])
+            for w in range(layer.row_words):
+                weight = weights.next(all_begun=len(begun) == outputs)
+                for mac in (m for m in macs if m.w == w):
+                    to = acc[mac.out]
+                    asm.op(mac.op, to, columns.next(), weight, to if mac.out in begun else "r14")
+                    begun.add(mac.out)
+        asm.add("r1", "r1", -4 * layer.k_h * layer.row_words)
+        self._load_constants("r10", "r11", "r12")
+        asm.op("ldr", "r2", frame.at("out"))
+        o = Cursor(asm, "r2", -255, _WORD_REACH)
+        for out in range(outputs):
+            layer.way.emit(asm, 0, acc[out], "", ("r10", "r11", "r12")[: layer.way.constants], "r3")
+            asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
+
+
+class Weights:
+    """The next weight words at r1, several per load; r14 is free once all accumulators are begun."""
+
+    def __init__(self, asm: Asm, words: int) -> None:
+        self._asm, self._left = asm, words
+        self._ready: list[str] = []
+
+    def next(self, all_begun: bool) -> str:
+        if not self._ready:
+            registers = ["r10", "r11", "r12", "r14"][: 4 if all_begun else 3][: self._left]
+            self._asm.load_multiple("r1", registers)
+            self._ready = registers
+            self._left -= len(registers)
+        return self._ready.pop(0)
+
+
+class Columns:
+    """Plane words in the order of `uses`; a register is free again after the last use of its word."""
+
+    def __init__(self, asm: Asm, pointer: Cursor, start: int, uses: list[int]) -> None:
+        self._asm, self._pointer, self._start, self._uses = asm, pointer, start, uses
+        self._held: dict[int, str] = {}
+
+    def next(self) -> str:
+        word = self._uses[0]
+        if word not in self._held:
+            self._load(word)
+        register = self._held[word]
+        self._uses = self._uses[1:]
+        for done in [other for other in self._held if other not in self._uses]:
+            del self._held[done]
+        return register
+
+    def _load(self, word: int) -> None:
+        free = [r for r in ("r2", "r3", "r8", "r9") if r not in self._held.values()]
+        at = self._pointer.at(self._start + 4 * word)
+        if len(free) > 1 and word + 1 in self._uses and word + 1 not in self._held:
+            self._asm.op("ldrd", *free[:2], at)
+            self._held[word + 1] = free[1]
+        else:
+            self._asm.op("ldr", free[0], at)
+        self._held[word] = free[0]

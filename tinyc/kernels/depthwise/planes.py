@@ -1,0 +1,342 @@
+"""The assembly of a depthwise convolution, one output per input channel, over planes of int16.
+
+Four channels at a time (two, for half the scratch) become planes of int16 in scratch, columns by pairs in a word,
+padding filled in. The multiplications then take two taps at once, and no weight is unpacked: weights are int16 words
+in two orders, so that outputs at even and at odd columns both find their taps side by side (`_row_macs`).
+
+Planes hold a band of the rows; the rows that the next band needs again are moved up, not made again. All
+reads of a channel's rows come before the writes of the output rows that may take their place, so input and
+output may be the same bytes.
+
+Two forms of the inner step:
+
+* resident: two outputs, all weights of the channel stay in registers (3x3, 1x7 ...);
+* streamed: four outputs, the weights pass through registers (larger kernels).
+"""
+
+from __future__ import annotations
+
+from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
+from tinyc.kernels.depthwise.plane_layer import Layer
+from tinyc.kernels.finish import GROUP
+from tinyc.machine.thumb import Work, naked_function
+
+_PAIR_REACH = 1020  # of the immediate of LDRD and STRD
+_WORD_REACH = 4095  # of LDR, STRB, ADDW
+
+
+class _Writer(ChannelWriter):
+    """Writes a whole function: the planes of a group of channels, then the channels."""
+
+    def write(self) -> None:
+        layer, asm = self.layer, self.asm
+        self._prologue()
+        asm.label("group")
+        self._count(layer.groups)
+        if layer.bands == 1:
+            self._load_all()
+            self._channels()
+        else:
+            self._bands()
+        self._next_group()
+        self._count(1)
+        asm.label("done")
+        asm.op("add", "sp", "sp", f"#{self.frame.size}")
+        asm.op("pop", "{r4-r11, pc}")
+        self._count(1)
+
+    # ---- around the channels ----
+
+    def _prologue(self) -> None:
+        layer, asm, frame = self.layer, self.asm, self.frame
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{frame.size}")
+        asm.op("ldr", "r4", "[r0], #4")
+        asm.op("str", "r4", frame.at("z"))
+        x = "row" if layer.by_rows else "x"
+        for register, slot in (("r0", "stream"), ("r1", x), ("r2", "y"), ("r3", "scratch")):
+            asm.op("str", register, frame.at(slot))
+        if layer.by_rows:
+            asm.op("mov", "r5", "#0")
+            asm.op("str", "r5", frame.at("x"))  # bytes into each row
+        asm.constant("r5", layer.groups)
+        asm.op("str", "r5", frame.at("groups"))
+        if layer.rest:
+            asm.op("mov", "r5", f"#{layer.group}")
+            asm.op("mov", "r6", "#0")
+            asm.op("strd", "r5", "r6", frame.at("count"))
+        if layer.bands == 1:
+            self._fill_pad_rows()
+
+    def _fill_pad_rows(self) -> None:
+        """Rows above and below the image stay as they are for all groups."""
+        layer, asm = self.layer, self.asm
+        below = layer.plane_rows - layer.pad_top - layer.real_rows
+        if layer.pad_top or below:
+            asm.op("sxtb16", "r4", "r4")
+            for register in ("r5", "r6", "r7", "r8", "r9", "r10", "r11"):
+                asm.op("mov", register, "r4")
+        self._fill(layer.pad_top)
+        if below:
+            Cursor(asm, "r3", 0, 0).move(layer.real_rows * layer.plane_row)
+        self._fill(below)
+
+    def _fill(self, rows: int) -> None:
+        """`rows` plane rows at r3 get r4 ... r11."""
+        turns, rest = divmod(rows * self.layer.plane_row, 32)
+        if turns > 8:
+            asm, times = self.asm, self._times
+            asm.constant("r12", turns)
+            self._count(times * turns)
+            label = f"fill{asm.size.instructions}"
+            asm.label(label, aligned=True)
+            asm.op("stm", "r3!", "{r4-r11}")
+            asm.op("subs", "r12", "r12", "#1")
+            asm.branch("bne", label)
+            self._count(times)
+        else:
+            for _ in range(turns):
+                self.asm.op("stm", "r3!", "{r4-r11}")
+        if rest:  # planes of two channels
+            self.asm.op("stm", "r3!", "{r4-r7}")
+
+    def _next_group(self) -> None:
+        layer, asm, frame = self.layer, self.asm, self.frame
+        if layer.groups == 1:
+            return
+        asm.op("ldr", "r2", frame.at("groups"))
+        asm.op("subs", "r2", "r2", "#1")
+        asm.branch("beq.w", "done")
+        self._count(layer.groups - 1)
+        asm.op("str", "r2", frame.at("groups"))
+        asm.op("ldrd", "r3", "r4", frame.at("x"))
+        asm.op("add", "r3", "r3", f"#{layer.group}")
+        asm.op("add", "r4", "r4", f"#{layer.group}")
+        if layer.rest:
+            # The last group loads as many channels, those that end with the last, and uses `rest` of them.
+            asm.op("cmp", "r2", "#1")
+            asm.branch("bne", "full")
+            self._count(1)
+            asm.op("sub", "r3", "r3", f"#{layer.group - layer.rest}")
+            asm.op("mov", "r5", f"#{layer.rest}")
+            asm.constant("r6", (layer.group - layer.rest) * layer.pitch)
+            asm.op("strd", "r5", "r6", frame.at("count"))
+            self._count(layer.groups - 1)
+            asm.label("full")
+        asm.op("strd", "r3", "r4", frame.at("x"))
+        asm.branch("b.w", "group")
+
+    # ---- planes ----
+
+    def _load_all(self) -> None:
+        """All rows of the image at once."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        asm.op("ldr", *("r12", frame.at("row")) if layer.by_rows else ("r0", frame.at("x")))
+        asm.op("ldr", "r1", frame.at("scratch"))
+        Cursor(asm, "r1", 0, 0).move(layer.pad_top * layer.plane_row)
+        self._load_zero()
+        if layer.real_rows > 1:
+            asm.constant("r14", layer.real_rows)
+            self._count(layer.groups * layer.real_rows)
+            asm.label("load", aligned=True)
+        if layer.by_rows:
+            asm.op("ldr", "r0", "[r12], #4")
+            asm.op("ldr", "r4", frame.at("x"))
+            asm.op("add", "r0", "r0", "r4")
+        self._unpack_row()
+        if layer.real_rows > 1:
+            asm.op("subs", "r14", "r14", "#1")
+            asm.branch("bne.w", "load")
+            self._count(layer.groups)
+
+    def _load_zero(self) -> None:
+        """r2: four zero points as int8, r3: two as int16."""
+        self.asm.op("ldr", "r2", self.frame.at("z"))
+        self.asm.op("sxtb16", "r3", "r2")
+
+    def _unpack_row(self) -> None:
+        """One row at r0 to the planes at r1; both move to the next row."""
+        layer, asm = self.layer, self.asm
+        x = Cursor(asm, "r0", -255, _WORD_REACH)
+        to = Cursor(asm, "r1", -_PAIR_REACH, _PAIR_REACH)
+        for block in range(layer.pitch // 8):
+            to.reach(8 * block, 8 * block + (layer.group - 1) * layer.pitch)
+            self._unpack_block(4 * block - layer.pad_left, 8 * block, x, to)
+        if not layer.by_rows:
+            x.move(layer.in_row)
+        to.move(layer.plane_row)
+
+    def _unpack_block(self, column: int, at: int, x: Cursor, to: Cursor) -> None:
+        """Four columns of all channels of the group."""
+        asm, layer = self.asm, self.layer
+        inside = [0 <= column + i < layer.real_columns for i in range(4)]
+        four = layer.group == GROUP
+        bytes_ = ["r2"] * 4
+        for i in range(4):
+            if inside[i]:
+                bytes_[i] = f"r{4 + i}"
+                asm.op("ldr" if four else "ldrh", bytes_[i], x.at((column + i) * layer.in_step))
+        pairs: list[tuple[str, str] | None] = []
+        for i, (low, high) in ((0, ("r8", "r9")), (2, ("r10", "r11"))):
+            if inside[i] or inside[i + 1]:
+                asm.op("pkhbt", low, bytes_[i], bytes_[i + 1], "lsl #16")
+                if four:
+                    asm.op("pkhtb", high, bytes_[i + 1], bytes_[i], "asr #16")
+                pairs.append((low, high))
+            else:
+                pairs.append(None)
+        for channel in range(layer.group):
+            words = []
+            for pair, fresh in zip(pairs, ("r4", "r5"), strict=True):
+                if pair is None:
+                    words.append("r3")
+                    continue
+                source = pair[channel // 2]
+                target = source if channel % 2 else fresh
+                asm.op("sxtb16", target, source, *(("ror #8",) if channel % 2 else ()))
+                words.append(target)
+            asm.op("strd", *words, to.at(at + channel * layer.pitch))
+
+    def _bands(self) -> None:
+        """One group of four channels, band by band."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        asm.op("ldr", "r5", frame.at("x"))
+        asm.op("mvn", "r4", f"#{layer.pad_top - 1}") if layer.pad_top else asm.op("mov", "r4", "#0")
+        asm.op("strd", "r4", "r5", frame.at("row"))
+        asm.op("ldr", "r4", frame.at("y"))
+        asm.op("ldr", "r5", frame.at("stream"))
+        asm.op("strd", "r4", "r5", frame.at("y_band"))
+        asm.constant("r4", layer.bands)
+        asm.op("str", "r4", frame.at("bands"))
+        asm.op("ldr", "r1", frame.at("scratch"))
+        asm.constant("r14", layer.plane_rows)
+        self._count(layer.groups * layer.bands)
+        asm.label("band")
+        self._load_band()
+        self._channels()
+        asm.op("ldr", "r4", frame.at("bands"))
+        asm.op("subs", "r4", "r4", "#1")
+        asm.branch("beq.w", "bands_done")
+        self._count(layer.groups * (layer.bands - 1))
+        asm.op("str", "r4", frame.at("bands"))
+        asm.op("ldrd", "r4", "r5", frame.at("y_band"))
+        Cursor(asm, "r4", 0, 0).move(layer.band * layer.out_row)
+        asm.op("str", "r4", frame.at("y_band"))
+        asm.op("str", "r5", frame.at("stream"))
+        self._carry()
+        asm.constant("r14", layer.fresh)
+        asm.branch("b.w", "band")
+        self._count(layer.groups)
+        asm.label("bands_done")
+
+    def _load_band(self) -> None:
+        """r14 rows to the planes at r1: from the image, or of zero points above and below it."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        loaded = layer.plane_rows + (layer.bands - 1) * layer.fresh
+        real = min(loaded - layer.pad_top, layer.real_rows)
+        bands = layer.groups * layer.bands
+        asm.op("ldrd", "r12", "r0", frame.at("row"))
+        self._load_zero()
+        self._count(layer.groups * loaded)
+        asm.label("load", aligned=True)
+        if loaded > real:
+            asm.constant("r4", layer.real_rows)
+            asm.op("cmp", "r12", "r4")
+            asm.branch("bhs.w", "pad_row")
+        self._count(layer.groups * real)
+        self._unpack_row()
+        self._count(layer.groups * loaded)
+        asm.label("loaded_row")
+        asm.op("add", "r12", "r12", "#1")
+        asm.op("subs", "r14", "r14", "#1")
+        asm.branch("bne.w", "load")
+        self._count(bands)
+        asm.op("strd", "r12", "r0", frame.at("row"))
+        if loaded > real:
+            asm.branch("b.w", "loaded")
+            self._count(layer.groups * (loaded - real))
+            self._pad_row()
+            self._count(bands)
+            asm.label("loaded")
+
+    def _pad_row(self) -> None:
+        asm = self.asm
+        asm.label("pad_row")
+        for register in ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"):
+            asm.op("mov", register, "r3")
+        for _ in range(self.layer.plane_row // 32):
+            asm.op("stm", "r1!", "{r4-r11}")
+        asm.branch("b.w", "loaded_row")
+
+    def _carry(self) -> None:
+        """The last `keep` rows of the planes become the first; r1 points behind them."""
+        layer, asm = self.layer, self.asm
+        asm.op("ldr", "r1", self.frame.at("scratch"))
+        if not layer.keep:
+            return
+        asm.op("mov", "r0", "r1")
+        Cursor(asm, "r0", 0, 0).move(layer.fresh * layer.plane_row)
+        turns = layer.keep * layer.plane_row // 32
+        if turns > 8:
+            asm.constant("r12", turns)
+            times = self._times
+            self._count(times * turns)
+            asm.label("carry", aligned=True)
+            asm.op("ldm", "r0!", "{r4-r11}")
+            asm.op("stm", "r1!", "{r4-r11}")
+            asm.op("subs", "r12", "r12", "#1")
+            asm.branch("bne", "carry")
+            self._count(times)
+            return
+        for _ in range(turns):
+            asm.op("ldm", "r0!", "{r4-r11}")
+            asm.op("stm", "r1!", "{r4-r11}")
+
+
+def function_text(name: str, layer: Layer) -> tuple[str, Work]:
+    """C text of `name(stream, x, y, scratch)`, and the instructions that a call executes."""
+    writer = _Writer(layer)
+    writer.write()
+    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, writer.asm)), writer.executed
+
+
+def _contract(layer: Layer) -> str:
+    x = f"{layer.k_h} row pointers; y may be a row of x" if layer.by_rows else "the image; y may be x"
+    return f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, stride {layer.stride_h}x{layer.stride_w}: \
+{layer.in_h}x{layer.in_w}x{layer.channels} -> {layer.out_h}x{layer.out_w}, planes of {layer.band} output rows.
+ * stream: tc_depthwise_planes.h. x: {x}. scratch: {layer.scratch_bytes} bytes, word aligned.
+ */
+"""
+
+
+def _both(name: str, layer: Layer, fast: str) -> str:
+    low, high = layer.way.clamp or (-128, 127)
+    fields = {
+        **{field: getattr(layer, field) for field in _TWIN_FIELDS},
+        "columns": layer.columns,
+        "int4": int(layer.int4),
+        "halve": int(layer.way.halve),
+        "sign": int(layer.way.sign),
+        "varies": int(layer.way.shifts is None),
+        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "y_min": low,
+        "y_max": high,
+    }
+    source = "NULL, x" if layer.by_rows else "x, NULL"
+    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+    return f"""#if TC_DSP_ASM
+{fast}#else
+static void {name}({", ".join(layer.parameters)})
+{{
+    static const tc_depthwise_planes_t layer = {{
+{body}
+    }};
+    tc_depthwise_planes(&layer, stream, {source}, y, (int16_t *)scratch);
+}}
+#endif"""
+
+
+_TWIN_FIELDS = (
+    *("in_h", "in_w", "out_h", "out_w", "k_h", "k_w", "stride_h", "stride_w", "pad_top", "pad_left"),
+    *("in_step", "in_row", "out_step", "out_row", "channels", "band"),
+)

@@ -1,0 +1,340 @@
+"""What the assembly of `products.py` is made of: frame, vectors of accumulators, and products as subroutines.
+
+Products of one (row, column) are a run of the same instructions, as many as there are input channels. That code exists
+once for as many products in a row as the form has, not once for each product:
+
+* inline False: a subroutine for one product;
+* inline True: for stride 2 the longest run of products, which is entered where as many are left as are wanted; for
+  4x4 outputs all of a column's products with the passes between them; for 2x2 outputs each product where it is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tinyc.kernels.fast.tiles import Tiles, count_down
+from tinyc.kernels.finish import GROUP
+from tinyc.machine.thumb import Asm, Work
+
+ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, then of the second
+_VECTOR = 4 * len(ACC)
+_STEPS = 32  # of a product without a loop
+_LONGEST = 4  # run of products at stride 2
+# Places at the same distance from sp wherever sp is: what subroutines use. Then three vectors of a column.
+_LOW = {"return": 0, "inner": 4, "turns": 8}
+_T, _U, _V = 16, 16 + _VECTOR, 16 + 2 * _VECTOR
+COLUMN_BYTES = 2 * _VECTOR  # that sp moves down for a column: vectors u and v of the one before stay
+COLUMNS_KEPT = 3
+
+
+def step_instructions(tiles: Tiles) -> int:
+    """Of two input channels of both tiles times four output channels."""
+    return 12 if tiles.way.packed else 11
+
+
+class ProductCode:
+    """r0: stream, r1: factors, r2 ... r9: accumulators, r10 ... r14: factors, weights, temporaries.
+
+    The frame, upwards: places of subroutines and of a column's vectors, [those of columns before], slots, vectors.
+    """
+
+    def __init__(self, tiles: Tiles, vectors: int) -> None:
+        self.tiles = tiles
+        self.asm = Asm()
+        self.order: list[tuple[int, int]] = []
+        self._moves = tiles.form.name == "f4"
+        self._height = COLUMNS_KEPT * COLUMN_BYTES if self._moves else 0  # of sp above its lowest place
+        base = _V + _VECTOR + self._height if self._moves else 4 * len(_LOW)
+        names = ["stream", "factors", "constants", "groups", "inverse"]
+        names += [f"y{a}" for a in range(tiles.form.m)]
+        self._slots = {slot: base + 4 * i for i, slot in enumerate(names)}
+        self._vectors: dict[str, int] = {}
+        self._top = base + 4 * len(names)
+        size = self._top + _VECTOR * vectors
+        self._size = size + (4 - size) % 8 - self._height  # with nine saved registers, a multiple of 8
+        self._calls: Counter[str] = Counter()
+
+    def _at(self, slot: str) -> str:
+        offset = _LOW[slot] if slot in _LOW else self._slots[slot] - self._height
+        return f"[sp, #{offset}]" if offset else "[sp]"
+
+    def _lower(self) -> None:
+        """The next column: u and v of this one stay where they are, further up."""
+        self.asm.op("sub.w", "sp", "sp", f"#{COLUMN_BYTES}")
+        self._height -= COLUMN_BYTES
+
+    def _rise(self) -> None:
+        self.asm.op("add.w", "sp", "sp", f"#{COLUMNS_KEPT * COLUMN_BYTES}")
+        self._height += COLUMNS_KEPT * COLUMN_BYTES
+
+    # ---- products: all channels ----
+
+    def _product(self, i: int, j: int, fresh: bool = False) -> None:
+        """acc += (or, fresh, =) product (i, j)."""
+        self.order.append((i, j))
+        if self.tiles.inline:
+            self._steps(fresh)
+        else:
+            self._call("fresh" if fresh else "onto")
+
+    def _run(self, *products: tuple[int, int], fresh: bool = False) -> None:
+        """acc += (or, fresh, =) the sum of the products."""
+        self.order.extend(products)
+        if self.tiles.inline:
+            self._call(f"{'fresh' if fresh else 'onto'}{len(products)}")
+            return
+        for number in range(len(products)):
+            self._call("fresh" if fresh and number == 0 else "onto")
+
+    def _column(self, j: int, fresh: bool) -> None:
+        """Rows of column j, with m_i its products: acc = m0 + 4 s + S, u = s + S, v = 2 d + D, t = d + 2 D, where
+        s, S = m1 + m2, m3 + m4 and d, D = m1 - m2, m3 - m4."""
+        self.order.extend((i, j) for i in (1, 2, 3, 4, 0))
+        self._call("fresh_column" if fresh else "column")
+
+    def _last_of_column(self, j: int) -> None:
+        """acc = t + m5."""
+        self.order.append((5, j))
+        self._call("last")
+
+    def _call(self, label: str) -> None:
+        self._calls[label] += 1
+        self.asm.branch("bl", label)
+
+    def _steps(self, fresh: bool = False, first: int = 0) -> None:
+        for step in range(first, self.tiles.steps):
+            self._step("smuad" if fresh and step == 0 else "smlad")
+
+    def _step(self, op: str) -> None:
+        """Two input channels of both tiles times four output channels."""
+        asm, packed = self.asm, self.tiles.way.packed
+        asm.op("ldrd", "r10", "r11", "[r1], #8")
+        for channel in range(GROUP):
+            weight = ("r12", "r14")[channel // 2 if packed else channel % 2]
+            if channel % (4 if packed else 2) == 0:
+                asm.op("ldrd", "r12", "r14", "[r0], #8")
+            if packed and channel % 2:
+                asm.op("sxtb16", weight, weight)
+            for tile, x in enumerate(("r10", "r11")):
+                acc = ACC[4 * tile + channel]
+                asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
+
+    # ---- subroutines ----
+
+    def _subroutines(self) -> Work:
+        """Writes those that are called; what their calls execute."""
+        work: dict[str, Work] = {}
+        if not self.tiles.inline:
+            work |= self._one_product()
+        if self._moves:
+            work |= self._inline_column() if self.tiles.inline else self._calling_column(work)
+        elif self.tiles.inline and self._calls:
+            work |= self._runs()
+        return sum((times * work[label] for label, times in self._calls.items()), Work())
+
+    def _one_product(self) -> dict[str, Work]:
+        """ "onto" and "fresh"."""
+        asm, steps = self.asm, self.tiles.steps
+        turn = max(n for n in range(1, _STEPS + 1) if steps % n == 0)
+        looped = steps > turn
+        asm.label("fresh", aligned=True)
+        start = asm.size
+        if looped:
+            for register in ACC:
+                asm.op("mov", register, "#0")
+            fresh = asm.size - start
+        else:
+            asm.op("str", "r14", self._at("inner"))
+            self._step("smuad")
+            asm.branch("b.w", "rest")
+            fresh = asm.size - start
+        asm.label("onto", aligned=True)
+        start = asm.size
+        asm.op("str", "r14", self._at("inner"))
+        if looped:
+            asm.constant("r10", steps // turn)
+            asm.op("str", "r10", self._at("turns"))
+            around = asm.size - start
+            asm.label("turn", aligned=True)
+            start = asm.size
+            for _ in range(turn):
+                self._step("smlad")
+            count_down(asm, "r10", self._at("turns"), "turn")
+            loop = asm.size - start
+            start = asm.size
+            asm.op("ldr", "pc", self._at("inner"))
+            onto = around + steps // turn * loop + asm.size - start
+            return {"onto": onto, "fresh": fresh + onto}
+        self._step("smlad")
+        rest = asm.size
+        asm.label("rest")
+        self._steps(first=1)
+        asm.op("ldr", "pc", self._at("inner"))
+        return {"onto": asm.size - start, "fresh": fresh + asm.size - rest}
+
+    def _entry(self, label: str, to: str, smuad: bool = False) -> Work:
+        """A way into a run of products; what it executes."""
+        start = self.asm.size
+        self.asm.label(label, aligned=True)
+        self.asm.op("str", "r14", self._at("return"))
+        if smuad:
+            self._step("smuad")
+        self.asm.branch("b.w", to)
+        return self.asm.size - start
+
+    def _runs(self) -> dict[str, Work]:
+        """The longest run, and ways to enter it where as many products are left as are wanted."""
+        asm = self.asm
+        work = {}
+        for label in sorted(self._calls):
+            count = int(label[-1])
+            fresh = label.startswith("fresh")
+            work[label] = self._entry(label, f"last{count}" + "_after" * fresh, fresh)
+        left: dict[str, Work] = {}
+        for count in range(_LONGEST, 0, -1):
+            asm.label(f"last{count}", aligned=True)
+            left[f"onto{count}"] = asm.size
+            self._step("smlad")
+            asm.label(f"last{count}_after")
+            left[f"fresh{count}"] = asm.size
+            self._steps(first=1)
+        asm.op("ldr", "pc", self._at("return"))
+        return {label: entry + asm.size - left[label] for label, entry in work.items()}
+
+    def _inline_column(self) -> dict[str, Work]:
+        """ "column", "fresh_column" and "last"."""
+        asm = self.asm
+        fresh = self._entry("fresh_column", "column_after", smuad=True)
+        start = asm.size
+        asm.label("last", aligned=True)
+        asm.op("str", "r14", self._at("return"))
+        self._load("t")
+        asm.branch("b.w", "last_product")
+        last = asm.size - start
+        start = asm.size
+        asm.label("column", aligned=True)
+        asm.op("str", "r14", self._at("return"))
+        self._step("smlad")
+        onto = asm.size - start
+        asm.label("column_after")
+        start = asm.size
+        self._steps(first=1)
+        self._store("t")
+        self._steps()
+        self._store("u")
+        self._steps(fresh=True)
+        self._store("v")
+        self._steps()
+        self._rows()
+        column = asm.size - start
+        asm.label("last_product", aligned=True)
+        start = asm.size
+        self._steps()
+        asm.op("ldr", "pc", self._at("return"))
+        product = asm.size - start
+        return {
+            "fresh_column": fresh + column + product,
+            "column": onto + column + product,
+            "last": last + product,
+        }
+
+    def _calling_column(self, products: dict[str, Work]) -> dict[str, Work]:
+        """ "column", "fresh_column" and "last", which call "onto" and "fresh"."""
+        asm = self.asm
+        start = asm.size
+        asm.label("last", aligned=True)
+        self._load("t")
+        asm.branch("b.w", "onto")
+        last = asm.size - start + products["onto"]
+        before = {}
+        for label, first in (("column", "onto"), ("fresh_column", "fresh")):
+            start = asm.size
+            asm.label(label, aligned=True)
+            asm.op("str", "r14", self._at("return"))
+            asm.branch("bl", first)
+            if label == "column":
+                asm.branch("b.w", "column_after")
+            before[label] = asm.size - start + products[first]
+        asm.label("column_after")
+        start = asm.size
+        self._store("t")
+        asm.branch("bl", "onto")
+        self._store("u")
+        asm.branch("bl", "fresh")
+        self._store("v")
+        asm.branch("bl", "onto")
+        self._rows()
+        asm.op("ldr", "r14", self._at("return"))
+        asm.branch("b.w", "onto")
+        column = asm.size - start + 3 * products["onto"] + products["fresh"]
+        return {"last": last, **{label: work + column for label, work in before.items()}}
+
+    def _rows(self) -> None:
+        """From acc: S, t: m1, u: s, v: m3 to acc: S + 4 s, u: S + s, v: D + 2 d, t: d + 2 D."""
+        asm = self.asm
+        for acc, (t, u, v) in self._words("t", "u", "v"):
+            asm.op("rsb", "r10", "r11", "r10", "lsl #1")  # d
+            asm.op("rsb", "r12", acc, "r12", "lsl #1")  # D
+            asm.op("add", "r14", acc, "r11")
+            asm.op("add", acc, acc, "r11", "lsl #2")
+            asm.op("str", "r14", u)
+            asm.op("add", "r11", "r12", "r10", "lsl #1")
+            asm.op("str", "r11", v)
+            asm.op("add", "r10", "r10", "r12", "lsl #1")
+            asm.op("str", "r10", t)
+
+    # ---- vectors of the eight accumulators, in the frame ----
+
+    def _vector(self, name: str) -> int:
+        """Bytes from sp. t, u, v: of this column; ("u", n): of the nth."""
+        if self._moves and name in ("t", "u", "v"):
+            return {"t": _T, "u": _U, "v": _V}[name]
+        if name not in self._vectors:
+            self._vectors[name] = self._top
+            self._top += _VECTOR
+        return self._vectors[name] - self._height
+
+    def _of_column(self, name: str, number: int) -> str:
+        """A name for vector u or v of the column made as the given one, 0 to 2."""
+        label = f"{name} of column {number}"
+        place = {"u": _U, "v": _V}[name] + (COLUMNS_KEPT - number) * COLUMN_BYTES
+        self._vectors.setdefault(label, place)
+        return label
+
+    def _store(self, name: str) -> None:
+        self.asm.op("add", "r10", "sp", f"#{self._vector(name)}")
+        self.asm.op("stm", "r10", "{r2-r9}")
+
+    def _load(self, name: str) -> None:
+        self.asm.op("add", "r10", "sp", f"#{self._vector(name)}")
+        self.asm.op("ldm", "r10", "{r2-r9}")
+
+    def _words(self, *names: str) -> Iterator[tuple[str, list[str]]]:
+        """An accumulator and the places of its words in up to three vectors, which are in r10, r11, r12 then."""
+        for i, acc in enumerate(ACC):
+            places = [f"[sp, #{self._vector(name) + 4 * i}]" for name in names]
+            for register, place in zip(("r10", "r11", "r12"), places, strict=False):
+                self.asm.op("ldr", register, place)
+            yield acc, places
+
+    def _pairs(self, name: str) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Two words of the vector at a time in r10, r11, with the accumulators that they meet."""
+        for i in range(0, len(ACC), 2):
+            at = f"[sp, #{self._vector(name) + 4 * i}]"
+            self.asm.op("ldrd", "r10", "r11", at)
+            yield at, (ACC[i], ACC[i + 1])
+
+    def _add(self, name: str) -> None:
+        """acc += vector."""
+        for _, accs in self._pairs(name):
+            for acc, held in zip(accs, ("r10", "r11"), strict=True):
+                self.asm.op("add", acc, acc, held)
+
+    def _sum_difference(self, name: str) -> None:
+        """acc, vector = vector + acc, vector - acc."""
+        for at, accs in self._pairs(name):
+            for acc, held, new in zip(accs, ("r10", "r11"), ("r12", "r14"), strict=True):
+                self.asm.op("sub", new, held, acc)
+                self.asm.op("add", acc, acc, held)
+            self.asm.op("strd", "r12", "r14", at)

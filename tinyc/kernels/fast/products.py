@@ -1,0 +1,279 @@
+"""The assembly of `products` of `tiles.py`: factors times weights, sums of products, and the way to int8.
+
+Eight registers hold an accumulator per tile and channel. The sums over products are made inside them as far as can be:
+a product is accumulated on top of the sum that it belongs to. The rest are passes over vectors of eight words in the
+frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyc.kernels.fast.product_code import ACC, ProductCode
+from tinyc.kernels.fast.tiles import INVERSES, Tiles, count_down
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.machine.thumb import Work, naked_function
+
+_VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
+
+
+def products_function(name: str, tiles: Tiles) -> tuple[str, Work, list[tuple[int, int]]]:
+    """`name(stream, constants, factors, y)`: text, instructions of a call, (row, column) products in order.
+
+    y: m pointers to the first output of the pair in each output row.
+    """
+    writer = _Products(tiles)
+    writer.write()
+    parameters = (
+        "const int32_t *stream",
+        "const int32_t *constants",
+        "const int32_t *factors",
+        "int8_t *const *y",
+    )
+    return naked_function(name, parameters, writer.asm), writer.executed, writer.order
+
+
+class _Products(ProductCode):
+    """Writes the function; `executed` is what a call takes."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        super().__init__(tiles, _VECTORS[tiles.form.name])
+        self.executed = Work()
+
+    def write(self) -> None:
+        asm, tiles = self.asm, self.tiles
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{self._size}")
+        asm.op("str", "r1", self._at("constants"))
+        for a in range(tiles.form.m):
+            asm.op("ldr", "r4", f"[r3, #{4 * a}]")
+            asm.op("str", "r4", self._at(f"y{a}"))
+        asm.constant("r4", tiles.groups)
+        asm.op("str", "r4", self._at("groups"))
+        if tiles.divided:
+            asm.constant("r4", INVERSES[tiles.form.odd])
+            asm.op("str", "r4", self._at("inverse"))
+        asm.op("mov", "r1", "r2")
+        self.executed = asm.size + 2
+        asm.label("group", aligned=True)
+        start = asm.size
+        asm.op("ldm", "r0", "{r2-r5}")
+        asm.op("ldm", "r0!", "{r6-r9}")
+        {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
+        asm.op("ldr", "r10", self._at("constants"))
+        asm.add("r10", "r10", 4 * tiles.finish_words)
+        asm.op("str", "r10", self._at("constants"))
+        asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
+        count_down(asm, "r10", self._at("groups"), "group")
+        per_group = asm.size - start
+        asm.op("add", "sp", "sp", f"#{self._size}")
+        asm.op("pop", "{r4-r11, pc}")
+        self.executed += tiles.groups * (per_group + self._subroutines())
+
+    # ---- sums over products ----
+
+    def _f2(self) -> None:
+        for j in (1, 2, 0, 3):
+            self._product(1, j, fresh=j != 1)
+            self._store("t")
+            self._product(2, j, fresh=True)
+            self._sum_difference("t")
+            self._product(0, j)
+            self._f2_outer(0, j)
+            self._load("t")
+            self._product(3, j)
+            self._f2_outer(1, j)
+
+    def _f2_outer(self, a: int, j: int) -> None:
+        if j == 1:
+            self._store(f"difference{a}")
+        elif j == 2:
+            self._sum_difference(f"difference{a}")
+            self._store(f"sum{a}")
+        else:
+            self._add(f"sum{a}" if j == 0 else f"difference{a}")
+            self._finish(a, 0 if j == 0 else 1)
+
+    def _s2(self) -> None:
+        self._run((2, 2))
+        self._store("t")
+        self._run((0, 2), (1, 2))
+        self._store("shared0")
+        self._load("t")
+        self._run((3, 2), (4, 2))
+        self._store("shared1")
+        for b, columns in ((0, (0, 1)), (1, (3, 4))):
+            self._run(*((2, j) for j in columns), fresh=True)
+            self._store("t")
+            for a, rows in ((0, (0, 1)), (1, (3, 4))):
+                if a:
+                    self._load("t")
+                self._run(*((i, j) for j in columns for i in rows))
+                self._add(f"shared{a}")
+                self._finish(a, b)
+
+    def _s24(self) -> None:
+        """The columns of the outer taps first: what they give to the four outputs of each row waits for the middle
+        tap's."""
+        rows = ((0, 1), (3, 4))
+        for column in (1, 2, 3):
+            self._run((2, column), fresh=column > 1)
+            self._store("t")
+            for a in range(2):
+                if a:
+                    self._load("t")
+                self._run(*((i, column) for i in rows[a]))
+                if column == 3:
+                    self._s24_outer(a)
+                self._store(f"{a}, {column % 3}")
+        for b in range(4):
+            columns = {0: (0, 5), 3: (4, 8)}.get(b, (5 + b,))
+            self._run(*((2, column) for column in columns), fresh=True)
+            self._store("t")
+            for a in range(2):
+                if a:
+                    self._load("t")
+                self._run(*((i, column) for column in columns for i in rows[a]))
+                self._add(f"{a}, {b}")
+                self._finish(a, b)
+
+    def _s24_outer(self, a: int) -> None:
+        """From acc: m3 and m1, m2 to acc: m1 + m2 + m3, and what outputs 1, 2, 3 have of them."""
+        asm = self.asm
+        last = self._vector(f"{a}, 3")
+        for i, (acc, (m1, m2)) in enumerate(self._words(f"{a}, 1", f"{a}, 2")):
+            asm.op("add", "r12", "r10", "r11")
+            asm.op("sub", "r10", "r10", "r11")
+            asm.op("add", "r11", "r10", acc, "lsl #1")
+            asm.op("str", "r11", m1)
+            asm.op("add", "r10", "r10", acc, "lsl #3")
+            asm.op("str", "r10", f"[sp, #{last + 4 * i}]")
+            asm.op("add", "r11", "r12", acc, "lsl #2")
+            asm.op("str", "r11", m2)
+            asm.op("add", acc, acc, "r12")
+
+    def _f4(self) -> None:
+        """Columns are made of their products like the rows of each, the first three wait for the others."""
+        for number, j in enumerate((1, 2, 3, 4, 0, 5)):
+            if j in (2, 3, 4):
+                self._lower()
+            self._column(j, fresh=number > 0)
+            self._f4_outer(0, j)
+            if j not in (1, 2, 3):
+                self._load("u")
+                self._f4_outer(2, j)
+                self._load("v")
+                self._f4_outer(1, j)
+            self._last_of_column(j)
+            self._f4_outer(3, j)
+        self._rise()
+
+    def _thin(self) -> None:
+        """A row of four outputs per tile."""
+        for column, vector, fresh in ((1, "t", False), (2, "u", False), (3, "v", True)):
+            self._product(0, column, fresh)
+            self._store(vector)
+        self._product(0, 4)
+        self._rows()
+        self._product(0, 0)
+        self._finish(0, 0)
+        for b, vector in ((2, "u"), (1, "v"), (3, "t")):
+            self._load(vector)
+            if b == 3:
+                self._product(0, 5)
+            self._finish(0, b)
+
+    def _row(self, a: int, j: int) -> str:
+        """The vector of row a of column 1, 2 or 3."""
+        return self._of_column("u" if a == 2 else "v", j - 1) if a in (1, 2) else f"row {a} of column {j - 1}"
+
+    def _f4_outer(self, a: int, j: int) -> None:
+        if j in (1, 2, 3):
+            self._store(self._row(a, j))
+        elif j == 4:
+            self._f4_columns(a)
+            self._finish(a, 2)
+            self._load(self._row(a, 2))
+            self._finish(a, 1)
+        elif j == 0:
+            self._add(self._row(a, 1))
+            self._finish(a, 0)
+        else:
+            self._add(self._row(a, 3))
+            self._finish(a, 3)
+
+    def _f4_columns(self, a: int) -> None:
+        """From acc: m4 and m1, m2, m3 to acc: s + S, m1: 4 s + S, m2: 2 d + D, m3: d + 2 D."""
+        asm = self.asm
+        for acc, (m1, m2, m3) in self._words(*(self._row(a, j) for j in (1, 2, 3))):
+            asm.op("sub", "r14", "r10", "r11")  # d
+            asm.op("add", "r10", "r10", "r11")  # s
+            asm.op("sub", "r11", "r12", acc)  # D
+            asm.op("add", "r12", "r12", acc)  # S
+            asm.op("add", acc, "r10", "r12")
+            asm.op("add", "r10", "r12", "r10", "lsl #2")
+            asm.op("str", "r10", m1)
+            asm.op("add", "r12", "r11", "r14", "lsl #1")
+            asm.op("str", "r12", m2)
+            asm.op("add", "r14", "r14", "r11", "lsl #1")
+            asm.op("str", "r14", m3)
+
+    # ---- to int8 ----
+
+    def _finish(self, a: int, b: int) -> None:
+        """Outputs (a, b) of both tiles."""
+        asm, tiles, form = self.asm, self.tiles, self.tiles.form
+        raised = form.raised[a] + form.across.raised[b]
+        if tiles.divided:
+            asm.op("ldr", "r10", self._at("inverse"))
+            for acc in ACC:
+                asm.op("mul", acc, acc, "r10")
+        way, block = tiles.way, 0
+        if raised and tiles.lowers:
+            for acc in ACC:
+                asm.op("asr", acc, acc, f"#{raised}")
+        elif not tiles.lowers:
+            assert way.shifts is not None
+            way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
+            block = tiles.raises.index(raised)
+        asm.op("ldr", "r14", self._at(f"y{a}"))
+        if way.constants == 3:
+            self._scale_with_three(way, block, b)
+        else:
+            self._scale_with_two(way, block, b)
+        if b == form.across.m - 1:  # the last of the row
+            asm.op("add", "r14", "r14", f"#{GROUP}")
+            asm.op("str", "r14", self._at(f"y{a}"))
+
+    def _scale_with_two(self, way: Way, block: int, b: int) -> None:
+        asm = self.asm
+        if way.sign:
+            asm.op("str", "r1", self._at("factors"))
+        asm.op("ldr", "r12", self._at("constants"))
+        for channel in range(GROUP):
+            at = 8 * (block * GROUP + channel)
+            asm.op("ldrd", "r10", "r11", f"[r12, #{at}]" if at else "[r12]")
+            for tile, temp in enumerate(("r1", "r11")):
+                self._output(way, b, tile, channel, ("r10", "r11"), temp)
+        if way.sign:
+            asm.op("ldr", "r1", self._at("factors"))
+
+    def _scale_with_three(self, way: Way, block: int, b: int) -> None:
+        """r0 and r1 lend themselves."""
+        asm = self.asm
+        asm.op("strd", "r0", "r1", self._at("stream"))
+        asm.op("ldr", "r12", self._at("constants"))
+        asm.add("r12", "r12", 12 * block * GROUP)
+        for channel in range(GROUP):
+            asm.op("ldm", "r12!", "{r1, r10, r11}")
+            for tile in range(2):
+                self._output(way, b, tile, channel, ("r1", "r10", "r11"), "r0")
+        asm.op("ldrd", "r0", "r1", self._at("stream"))
+
+    def _output(self, way: Way, b: int, tile: int, channel: int, constants: tuple[str, ...], temp: str) -> None:
+        """Scales and stores an accumulator."""
+        acc = ACC[4 * tile + channel]
+        below = ACC[4 * tile + channel + 1] if way.packed and channel % 2 == 0 else ""
+        way.emit(self.asm, channel, acc, below, constants, temp)
+        place = (tile * self.tiles.form.across.m + b) * self.tiles.out_c + channel
+        self.asm.op("strb", acc, f"[r14, #{place}]" if place else "[r14]")

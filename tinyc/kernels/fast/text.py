@@ -1,0 +1,177 @@
+"""C text of exact fast convolutions: `winograd.py` says what is computed, here is what is written around the assembly.
+
+The functions' plain C twins, the parts that layers share, and the function that a step calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from tinyc.kernel.kernel import Special
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.fast.tiles import INVERSES, Tiles
+
+
+def layer_text(
+    site: Site, p: ConvParams, tiles: Tiles, fast: str, order: list[tuple[int, int]], run: str = "tc_tiles_run"
+) -> str:
+    """C text: the products or their twin, and the function of the whole layer. VERTICAL and HORIZONTAL stand for the
+    functions of `parts_of`."""
+    form = tiles.form
+    return f"""/* conv2d 3x3 by {_what(form)}, \
+{tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */
+{either(fast, products_twin(tiles, order))}
+
+static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
+              void *scratch)
+{{
+    static const tc_tiles_t layer = {{
+{initializer(_geometry(site, p, tiles))}
+    }};
+    {run}(&layer, VERTICAL, HORIZONTAL, @_products, stream, constants, pad, x, y, scratch);
+}}"""
+
+
+def _what(form: Form) -> str:
+    return f"{form.products}x{form.across.products} products for {form.m}x{form.across.m} outputs"
+
+
+def either(fast: str, twin: str) -> str:
+    return f"#if TC_DSP_ASM\n{fast}\n#else\n{twin}\n#endif"
+
+
+def parts_of(
+    tiles: Tiles, vertical: str, horizontal: str, order: list[tuple[int, int]], at_a_time: int = 0
+) -> tuple[Special, Special]:
+    """The two functions of the inputs, which depend on little else than the number of channels. at_a_time: steps of a
+    call, 0: all."""
+    what = _what(tiles.form)
+    family = f"tc_tiles_{tiles.form.name}{'_quad' if at_a_time else ''}"
+    down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */\n"
+    over = f"/* Inputs of {what}, {4 * tiles.quads} channels, horizontally: tc_tiles.h. */\n"
+    down += either(vertical, _vertical_twin(tiles, at_a_time))
+    over += either(horizontal, _horizontal_twin(tiles, order, at_a_time))
+    return named(f"{family}_vertical_i{tiles.in_c}", down), named(f"{family}_horizontal_i{4 * tiles.quads}", over)
+
+
+def named(stem: str, text: str, parts: tuple[Special, ...] = ()) -> Special:
+    """The function @ of the text, by a name that tells different texts apart."""
+    name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return Special(name, text.replace("@", name), ("tc_tiles.h",), parts)
+
+
+def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:
+    _, in_h, in_w, _ = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    return {
+        "in_h": in_h,
+        "in_w": in_w,
+        "in_c": tiles.in_c,
+        "out_h": out_h,
+        "out_w": out_w,
+        "out_c": tiles.out_c,
+        "stride": tiles.form.stride,
+        "pad_top": p.attrs.pad.top,
+        "pad_left": p.attrs.pad.left,
+        "m": tiles.form.m,
+        "n": tiles.form.n,
+        "wide": tiles.form.across.m,
+        "columns": tiles.columns,
+        "carried": tiles.carried,
+        "strip_words": tiles.strip_words,
+        "factor_words": tiles.factor_words,
+    }
+
+
+def initializer(fields: dict[str, int] | dict[str, int | str]) -> str:
+    return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+
+
+def _vertical_twin(tiles: Tiles, at_a_time: int) -> str:
+    form = tiles.form
+    fields = {**_inputs_fields(tiles, at_a_time), "in_c": tiles.in_c, "n": form.n}
+    return f"""{_form_text(fields, {"inputs": _inputs_table(form)})}
+static void @(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip)
+{{
+    tc_form_vertical(&@_form, x, offset, columns, strip);
+}}"""
+
+
+def _horizontal_twin(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int) -> str:
+    form = tiles.form.across
+    fields = {**_inputs_fields(tiles, at_a_time), "n": form.n, "q": form.products, "carried": tiles.carried}
+    fields["apart"] = form.m * form.stride
+    calls = tiles.steps // (at_a_time or tiles.steps)
+    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order, calls)}
+    return f"""{_form_text(fields, tables)}
+static void @(int32_t *strip, int32_t *factors)
+{{
+    tc_form_horizontal(&@_form, strip, factors);
+}}"""
+
+
+def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
+    form, across, way = tiles.form, tiles.form.across, tiles.way
+    low, high = way.clamp or (-128, 127)
+    blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
+    tables: dict[str, tuple[str, list[int]]] = {
+        "sums": ("int8_t", [v for row in form.sums for v in row]),
+        "sums_across": ("int8_t", [v for row in across.sums for v in row]),
+        "place": _place_table(form, order),
+        "raised": ("uint8_t", list(form.raised)),
+        "raised_across": ("uint8_t", list(across.raised)),
+        "block": ("uint8_t", blocks),
+    }
+    fields: dict[str, int | str] = {
+        "out_c": tiles.out_c,
+        "m": form.m,
+        "wide": across.m,
+        "p": form.products,
+        "q": across.products,
+        "steps": tiles.steps,
+        "shared": form.shared * across.products + across.shared,
+        "inverse": INVERSES[form.odd] - 2**32 * (form.odd == 3) if tiles.divided else 1,
+        "lowers": int(tiles.lowers),
+        "sign": int(way.sign),
+        "drops": int(way.drops),
+        "varies": int(way.shifts is None),
+        "packed": int(way.packed),
+        "lowered": "{" + ", ".join(map(str, way.lowered if way.packed else (0, 0))) + "}",
+        "shift": way.shifts[1] if way.shifts else 0,
+        "over": way.shifts[0] - way.shifts[1] if way.shifts else 0,
+        "y_min": low,
+        "y_max": high,
+        "blocks": len(tiles.raises),
+    }
+    return f"""{_form_text(fields, tables)}
+static void @_products(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y)
+{{
+    tc_form_products(&@_form, stream, constants, factors, y);
+}}"""
+
+
+def _inputs_fields(tiles: Tiles, at_a_time: int) -> dict[str, int]:
+    return {"columns": tiles.columns, "p": tiles.form.products, "steps": at_a_time or tiles.steps}
+
+
+def _inputs_table(form: Form) -> tuple[str, list[int]]:
+    return "int8_t", [v for row in form.inputs for v in row]
+
+
+def _place_table(form: Form, order: list[tuple[int, int]], times: int = 1) -> tuple[str, list[int]]:
+    pairs = [(i, j) for i in range(form.products) for j in range(form.across.products)]
+    return "uint8_t", [times * order.index(pair) for pair in pairs]
+
+
+def _form_text(fields: Mapping[str, int | str], tables: dict[str, tuple[str, list[int]]]) -> str:
+    """What the twins need to know; what a function does not look at is left out."""
+    arrays = "\n".join(array(ctype, f"@_{table}", values) for table, (ctype, values) in tables.items())
+    named: dict[str, int | str] = {**fields, **{table: f"@_{table}" for table in tables}}
+    return f"{arrays}\nstatic const tc_form_t @_form = {{\n{initializer(named)}\n}};"
+
+
+def array(ctype: str, name: str, values: Iterable[int]) -> str:
+    return f"static const {ctype} {name}[] = {{{', '.join(map(str, values))}}};"

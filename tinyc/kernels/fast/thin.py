@@ -1,0 +1,215 @@
+"""conv2d 3x3, stride 1, of at most four input channels on Cortex-M with DSP: an exact fast form along the rows only.
+
+With few channels, what comes after the products costs more than these. So the tiles are one row high: six products for
+four outputs, whose sums take all three rows of the kernel (`thin_code.py` says in which words; runtime_c/tc_thin.h goes
+from tile to tile). A product of three channels is five words, where tiles of 4x4 outputs have two for each of 36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, is_s8_or_w4
+from tinyc.kernels.fast.bilinear import F4, ROW, THIN
+from tinyc.kernels.fast.products import products_function
+from tinyc.kernels.fast.text import array, either, initializer, named, products_twin
+from tinyc.kernels.fast.thin_code import MOST_CHANNELS, TWOS, ThinTiles, columns_function, factors_function
+from tinyc.kernels.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
+from tinyc.kernels.finish import GROUP, Finish
+from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.machine.thumb import Work
+
+_NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel
+_WIDE = 2 * F4.m  # output columns of two tiles
+_STORE_REACH = 4095  # of STRB
+_PAIR_COST = Work(75, 115)  # instructions of the loop over pairs of rows, around its calls
+_EDGE_COST = Work(35, 60)  # of columns outside the image, of those of one side
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a conv2d is made: its tiles, the proof, the functions' text, what calls of them execute."""
+
+    tiles: ThinTiles
+    finish: Finish
+    matrix: Matrix
+    order: list[tuple[int, int]]
+    text: str
+    columns: tuple[Work, Work]  # of a call, and of each column
+    factors: Work
+    products: Work
+
+
+def plan(site: Site, p: ConvParams) -> Plan | None:
+    """The functions that run the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    found = matrix.once(proved_finish, _NESTED)
+    if found is None:
+        return None
+    finish, divided = found
+    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.way, divided, inline=True)
+    return Plan(tiles, finish, matrix, *_functions(tiles))
+
+
+@lru_cache(maxsize=32)
+def _functions(tiles: ThinTiles) -> tuple[list[tuple[int, int]], str, tuple[Work, Work], Work, Work]:
+    products, products_count, order = products_function("@_products", tiles)
+    columns, around, column = columns_function("@_columns", tiles)
+    factors, factors_count = factors_function("@_factors", tiles, order)
+    fast = f"{columns}\n{factors}\n{products}"
+    text = either(fast, f"{_twins(tiles, order)}\n{products_twin(tiles, order)}")
+    return order, text, (around, column), factors_count, products_count
+
+
+def _twins(tiles: ThinTiles, order: list[tuple[int, int]]) -> str:
+    """C text of the functions of the inputs. `@_thin` says what they depend on."""
+    twos = [channel for both in TWOS[tiles.in_c] for channel in (*both, -1)[:2]]
+    fields: dict[str, int | str] = {
+        "in_c": tiles.in_c,
+        "pair_words": tiles.strip_words + tiles.fresh_words,
+        "factor_words": tiles.factor_words,
+        "steps": tiles.steps,
+        "twos": "@_twos",
+        "inputs": "@_inputs",
+        "place": "@_places",
+    }
+    return f"""{array("int8_t", "@_twos", twos)}
+{array("int8_t", "@_inputs", [v for row in F4.inputs for v in row])}
+{array("uint8_t", "@_places", [order.index((0, j)) for j in range(F4.products)])}
+static const tc_thin_form_t @_thin = {{
+{initializer(fields)}
+}};
+static void @_columns(const int8_t *upper, const int8_t *lower, int32_t count, int32_t *strip)
+{{
+    tc_thin_columns(&@_thin, upper, lower, count, strip);
+}}
+static void @_factors(int32_t *strip, int32_t *factors)
+{{
+    tc_thin_factors(&@_thin, strip, factors);
+}}"""
+
+
+def _layer_text(site: Site, p: ConvParams, work: Plan) -> str:
+    tiles = work.tiles
+    _, in_h, in_w, _ = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    fields: dict[str, int | str] = {
+        **{"in_h": in_h, "in_w": in_w, "in_c": tiles.in_c, "out_h": out_h, "out_w": out_w, "out_c": tiles.out_c},
+        **{"pad_top": p.attrs.pad.top, "pad_left": p.attrs.pad.left},
+        "pair_words": tiles.strip_words + tiles.fresh_words,
+        "factor_words": tiles.factor_words,
+    }
+    return f"""/* conv2d 3x3 by {F4.products} products for 1x{F4.m} outputs, {tiles.in_c} -> {tiles.out_c} channels: \
+tc_thin.h. scratch: word aligned. */
+{work.text}
+
+static void @(const int32_t *first, const int32_t *second, const int32_t *constants, const int8_t *pad, const int8_t *x,
+              int8_t *y, void *scratch)
+{{
+    static const tc_thin_t layer = {{
+{initializer(fields)}
+    }};
+    tc_thin_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
+}}"""
+
+
+def _streams(p: ConvParams, work: Plan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Start values and weights for the first and the second of two output rows."""
+    tiles, finish = work.tiles, work.finish
+    spare = finish.weight_scale[: tiles.out_c] - _NESTED.scale
+    live = weight_factors(p.w, _NESTED) * finish.live[: tiles.out_c, None, None, None]
+    factors = live << spare[:, None, None, None]
+    assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
+    return _stream(work, factors, (0, 1), 2), _stream(work, factors, (1, 2), 0)
+
+
+def _stream(work: Plan, factors: Int64s, pair: tuple[int, int], alone: int) -> npt.NDArray[np.int32]:
+    """factors: int64[O, kernel rows, P, C]. pair: the kernel rows that meet a pair of rows, alone: the other one."""
+    tiles = work.tiles
+    words = []  # [O, products] of each step
+    for low, high in zip(*(np.moveaxis(factors[:, row], 2, 0) for row in pair), strict=True):
+        words.append((low, high))
+    for channels in TWOS[tiles.in_c]:
+        one = factors[:, alone, :, channels[0]]
+        if len(channels) == 2:
+            words.append((one, factors[:, alone, :, channels[1]]))
+        else:  # its row is the upper one of the lower pair, or the lower one of the upper pair
+            words.append((one, 0 * one) if alone == 2 else (0 * one, one))
+    used = np.stack([(low & 0xFFFF) | ((high & 0xFFFF) << 16) for low, high in words], axis=2)  # [O, products, step]
+    used = np.stack([used[:, j] for _, j in work.order], axis=1)
+    weights = used.reshape(tiles.groups, GROUP, -1).transpose(0, 2, 1).reshape(tiles.groups, -1)
+    return as_words(np.concatenate([start_values(tiles, work.finish, work.matrix), weights], axis=1))
+
+
+# ---- the kernel ----
+
+
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
+    """The functions of the layer."""
+    text = _layer_text(site, p, work)
+    return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))
+
+
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
+    """One call for the whole image, which goes through it from left to right in strips of full height."""
+    first, second = _streams(p, work)
+    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    args = (
+        Const(first, "stream of tc_thin.h, first of two rows", "stream"),
+        Const(second, "stream of tc_thin.h, second of two rows", "stream2"),
+        Const(constants_of(work.tiles, work.finish), "constants of tc_tiles.h", "constants"),
+        Const(row, "[in_w][in_c] of x_zero", "pad"),
+        *(In(0), Out(), Scratch()),
+    )
+    return Call(args)
+
+
+def scratch(tiles: ThinTiles, site: Site) -> int:
+    """Bytes of strip and words of a pair of rows, factors of two output rows, outputs where tiles leave the image."""
+    words = tiles.strip_words + tiles.fresh_words + 2 * tiles.factor_words
+    return 4 * words + (_WIDE * tiles.out_c if site.y().shape[2] % _WIDE else 0)
+
+
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+    """Instructions exact but for the loop over the tiles, estimated."""
+    _, out_h, out_w, _ = site.y().shape
+    across, pairs = -(-out_w // _WIDE), 1 - (-out_h // 2)
+    around, column = work.columns
+    pair = around + work.tiles.columns * column + work.factors + _PAIR_COST
+    whole = across * (pairs * pair + out_h * work.products) + 2 * pairs * (around + _EDGE_COST)
+    data = sum(stream.nbytes for stream in _streams(p, work)) // 2 + constants_of(work.tiles, work.finish).nbytes
+    code = 4 * work.text.partition("#else")[0].count("\\n")
+    flash = 2 * data + code
+    fetches = Fetches.around(across * out_h * data, code, whole.instructions)
+    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)
+
+
+def takes(site: Site) -> bool:
+    """3x3 weights, stride 1, no dilation, one group, up to 4 input channels, output channels in fours up to 584"""
+    if not site.is_const(1):
+        return False
+    a, (out_c, k_h, k_w, in_c) = site.attrs, site.x(1).shape
+    square = (k_h, k_w) == (3, 3) and a.stride == (1, 1) and a.dilation == (1, 1)
+    if not square or a.groups != 1 or out_c % GROUP or in_c > MOST_CHANNELS:
+        return False
+    return bool((_WIDE - 1) * out_c + 3 <= _STORE_REACH)
+
+
+_NAME = "tc_conv2d_3x3_s8_thin_asm"
+KERNELS = (
+    Kernel(
+        _NAME,
+        planned(plan, ASKS[False], call=call, cost=cost, special=special),
+        isa=frozenset({"dsp"}),
+        when=(is_s8_or_w4, takes),
+        asks=ASKS[False],
+        written=True,
+    ),
+)

@@ -1,0 +1,105 @@
+"""What the assembly of exact fast convolutions (`bilinear.py`) depends on.
+
+It works on two neighbouring tiles by four output channels at a time. Three functions per layer; runtime_c/tc_tiles.h
+calls them tile pair by tile pair and has their portable twins. `transforms.py` writes the first two, `products.py` the
+third:
+
+* vertical: columns of int8 input, all channels, to sums over rows: strip [step][product row][column], a step
+  being two channels of one word, channels (0, 2) and (1, 3) of each four;
+* horizontal: a strip to factors [product][step][tile], products in the order of use; it also moves the strip's
+  last columns to its front, where the next pair needs them;
+* products: factors times weights, sums of products, and the way to int8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.machine.thumb import Asm
+
+INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """What the code depends on. way: from sums to int8, for outputs that are raised least. divided: sums are divided
+    by the form's odd factor first. inline: every product has its own code, not a subroutine."""
+
+    form: Form
+    in_c: int
+    out_c: int
+    way: Way
+    divided: bool
+    inline: bool
+
+    @property
+    def quads(self) -> int:
+        return -(-self.in_c // 4)
+
+    @property
+    def steps(self) -> int:
+        """Words of two channels per product, tile and output channel."""
+        return 2 * self.quads
+
+    @property
+    def columns(self) -> int:
+        """Input columns of a pair of tiles."""
+        form = self.form.across
+        return form.n + form.m * form.stride
+
+    @property
+    def carried(self) -> int:
+        """Columns that the next pair of tiles uses again."""
+        return self.columns - 2 * self.form.across.m * self.form.stride
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // GROUP
+
+    @property
+    def strip_words(self) -> int:
+        return self.steps * self.form.products * self.columns
+
+    @property
+    def products(self) -> int:
+        return self.form.products * self.form.across.products
+
+    @property
+    def factor_words(self) -> int:
+        return self.products * self.steps * 2
+
+    @property
+    def lowers(self) -> bool:
+        """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
+        return (self.way.sign and not self.way.drops) or self.way.shifts is None
+
+    @property
+    def raises(self) -> tuple[int, ...]:
+        """The raises for which there are constants."""
+        down, across = self.form.raised, self.form.across.raised
+        return (0,) if self.lowers else tuple(sorted({a + b for a in down for b in across}))
+
+    @property
+    def words_per_step(self) -> int:
+        """Weights of four output channels."""
+        return GROUP // 2 if self.way.packed else GROUP
+
+    @property
+    def group_words(self) -> int:
+        """Words of the stream for four output channels: start values and weights."""
+        return GROUP + self.products * self.steps * self.words_per_step
+
+    @property
+    def finish_words(self) -> int:
+        """Words of constants for four output channels."""
+        return len(self.raises) * GROUP * self.way.constants
+
+
+def count_down(asm: Asm, temp: str, place: str, label: str) -> None:
+    """Back to the label until the counter in memory is 0."""
+    asm.op("ldr", temp, place)
+    asm.op("subs", temp, temp, "#1")
+    asm.op("str", temp, place)
+    asm.branch("bne.w", label)

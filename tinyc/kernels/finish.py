@@ -1,0 +1,307 @@
+"""Which requantization a layer's kernel runs: the cheapest sequence of instructions that is provably right.
+
+Accumulators reach the end of a kernel in one of two forms:
+
+* wide (int16 weights): the register holds acc * 2^scale; the scale is in the weights and the bias;
+* packed (int8 weights, "A over B", runtime_c/tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
+  after one subtraction, channels 1 and 3 hold acc;
+  (of exact fast convolutions with narrow factors of weights: each times 2^scale of its channel);
+* fours (int4 weights, weighted/fours.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, Scaling, Steps, solve, steps_of
+from tinyc.machine.thumb import Asm
+
+GROUP = 4  # output channels that a kernel computes together
+FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
+_SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
+_LARGEST_SCALE = 8  # 127 * 2^8 fits int16
+_SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The instructions from accumulator register to int8; they are the same for every group of 4 channels.
+
+    packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
+    positions 1 and 3 are doubled; with both, registers that come times 2^unit are lowered on the way. sign: 1 is taken
+    off for negative registers. shifts: the immediate of SSAT at each position; None: each channel has its shift in a
+    register. drops: with sign, each channel has in a register what is taken off. clamp: None where saturation to int8
+    does.
+    (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
+    offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
+    """
+
+    packed: bool = False
+    halve: bool = False
+    double: bool = False
+    sign: bool = False
+    shifts: tuple[int, ...] | None = None
+    clamp: tuple[int, int] | None = None
+    offsets: tuple[int, int, int, int] | None = None
+    drops: bool = False
+    unit: int = 0
+
+    @property
+    def last_scale(self) -> int:
+        """fours: log2 of the factor with which the sum of the fourth channel enters its register."""
+        return 1 if self.halve else 4
+
+    @property
+    def constants(self) -> int:
+        """Words per channel after the weights: mult, add, and the shift if it varies, or the drop."""
+        return 2 if self.shifts is not None and not self.drops else 3
+
+    @property
+    def lowered(self) -> tuple[int, int]:
+        """packed: by how much registers of positions 0 and 2, and of 1 and 3, are shifted right at first."""
+        return (7 + self.unit) * self.halve, (self.unit - 1) * self.double
+
+    def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
+        """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
+
+        constants: registers of mult, add[, shift or drop]. temp: any free register, or (not with drops) that of add if
+        add is not needed again.
+        """
+        mult, add, *shift = constants
+        if self.packed and position % 2 == 0:
+            asm.op("sub", acc, acc, below)
+            if self.halve:
+                asm.op("asr", acc, acc, f"#{self.lowered[0]}")
+        elif self.packed and self.double and self.lowered[1]:
+            asm.op("asr" if self.unit else "lsl", acc, acc, f"#{abs(self.lowered[1])}")
+        elif self.halve and not self.packed and not self.offsets:
+            asm.op("asr", acc, acc, "#11")
+        if self.drops:
+            asm.op("and", temp, shift[0], f"{acc}, asr #31")
+            asm.op("sub", temp, add, temp)
+        elif self.sign:
+            asm.op("add", temp, add, f"{acc}, asr #31")
+        asm.op("smmlar" if self.sign and not self.drops else "smmla", acc, acc, mult, temp if self.sign else add)
+        if self.shifts is None:
+            asm.op("asr", acc, acc, shift[0])
+        amount = self.shifts[position] if self.shifts is not None else 0
+        asm.op("ssat", acc, "#8", f"{acc}, asr #{amount}" if amount else acc)
+        for bound, condition in zip(self.clamp or (), ("lt", "gt"), strict=False):
+            if bound not in (-128, 127):
+                asm.op("cmp", acc, f"#{bound}")
+                asm.op("it", condition)
+                asm.op(f"mov{condition}", acc, f"#{bound}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A way and its constants for one layer, one entry of `scaling` per output channel.
+
+    live: channels whose output depends on the input. The others' weights and biases count as 0.
+    """
+
+    way: Way
+    scaling: Scaling
+    live: Bools
+
+    @property
+    def weight_scale(self) -> Int64s:
+        """log2 of the factor on wide weights, per channel."""
+        return self.scaling.scale
+
+    def start_values(self, bias: Int64s) -> Int64s:
+        """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
+        s, bias = self.scaling, bias * self.live
+        if self.way.offsets:
+            return self._start_of_fours(bias)
+        if not self.way.packed and self.way.halve:
+            return (bias << FOURS[0]) + (s.nudge << (FOURS[0] - 1))
+        if not self.way.packed:
+            return (bias << s.scale) + s.nudge
+        halved, doubled = self.way.lowered
+        raised = max(doubled, 0)  # else the registers are multiplied by 2^-doubled later
+        start = (bias << (s.scale + doubled)) + (s.nudge >> max(-doubled, 0) << raised)  # of channels 1 and 3
+        over = (bias << (s.scale + halved)) + (s.nudge << halved)
+        start[0::2] = over[0::2] + start[1::2]
+        return start
+
+    def _start_of_fours(self, bias: Int64s) -> Int64s:
+        """Each register starts as the sum of those behind it, which are subtracted in the end."""
+        low, nudge = self.way.last_scale, self.scaling.nudge.reshape(-1, GROUP)
+        start = (bias.reshape(-1, GROUP) << FOURS) + (nudge << (np.array([11, 7, 3, 0]) * self.way.halve))
+        start[:, 3] = bias[3::GROUP] + (nudge[:, 3] >> low)
+        return np.asarray(np.cumsum(start[:, ::-1], axis=1)[:, ::-1].reshape(-1))
+
+    def constants(self) -> Int64s:
+        """int64[O, words per channel] of mult, add[, shift or drop]."""
+        last = self.scaling.shift if self.scaling.drop is None else self.scaling.drop
+        columns = (self.scaling.mult, self.scaling.add, last)
+        return np.stack(columns[: self.way.constants], axis=1)
+
+
+def finish_wide(
+    p: ConvParams,
+    taps: Int64s,
+    least: int = 0,
+    most: Callable[[Steps], Int64s] | None = None,
+    multiple: int = 1,
+    packed: bool = False,
+) -> Finish | None:
+    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
+
+    The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
+    products are not the weights themselves. multiple: accumulators come times that. packed: the scales are those of
+    weights of which two channels lie over each other; channels 0 and 2 of four come times 2^8 more.
+    """
+    over = _over(len(taps), packed)
+    steps = steps_of(p, taps).without_dead()
+    p, steps = _multiplied(p, steps, multiple)
+    room = _wide_room(taps, steps) if most is None else most(steps)
+    if (room < least).any():
+        return None
+    live = steps.is_live
+    grain = np.ones_like(p.shift, np.int64)
+    for sign, shift, varies in _wide_shifts(-p.shift[live].astype(np.int64), least):
+        # The definition shifts right by this (without sign: were its sums scaled by 2^least).
+        down = -p.shift.astype(np.int64) + (0 if sign else least)
+        shifts = np.where(live, np.broadcast_to(shift if not varies else _varying(down, sign), down.shape), 0)
+        shifts = shifts if varies else np.full_like(down, shift)
+        scale = np.ones_like(down) if sign else shifts + 1 - down + least
+        scale = np.where(live, np.clip(scale, least, room), least)
+        if not sign:
+            shifts = np.where(live, shifts + over, 0) if varies else shifts + over
+        found = solve(p, steps, scale + over, shifts, sign, grain)
+        if found is not None:
+            fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
+            return Finish(Way(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
+    return None
+
+
+def _over(channels: int, packed: bool) -> Int64s:
+    """log2 of what channels over others are multiplied by."""
+    return 8 * packed * (np.arange(channels, dtype=np.int64) % 2 == 0)
+
+
+def _multiplied(p: ConvParams, steps: Steps, multiple: int) -> tuple[ConvParams, Steps]:
+    """The same for accumulators times `multiple`."""
+    if multiple == 1:
+        return p, steps
+    bits = multiple.bit_length() - 1
+    mult = np.rint(p.mult.astype(np.int64) * 2**bits / multiple).astype(np.int32)
+    return replace(p, mult=mult, shift=p.shift - bits), steps.times(multiple)
+
+
+def finish_drops(
+    p: ConvParams,
+    taps: Int64s,
+    least: int,
+    most: Callable[[Steps], Int64s],
+    multiple: int,
+    packed: bool = False,
+) -> Finish | None:
+    """As `finish_wide`, a way of one shift for all channels that takes a drop of each off negative sums; None if none
+    is proved."""
+    over = _over(len(taps), packed)
+    steps = steps_of(p, taps).without_dead()
+    live, down = steps.is_live, -p.shift.astype(np.int64)
+    p, steps = _multiplied(p, steps, multiple)
+    room = most(steps)
+    if (room < least).any() or not live.any():
+        return None
+    for sign, shift, varies in _wide_shifts(-p.shift[live].astype(np.int64), least):
+        if sign or varies or shift < down[live].max():
+            continue
+        scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
+        shifts = shift + over
+        drop = np.where(live, np.int64(1) << np.clip(shifts - down, 0, MAX_SHIFT), 0)
+        found = solve(p, steps, scale + over, shifts, True, np.ones_like(down), drop)
+        if found is not None:
+            fixed = tuple(int(s) for s in shifts[:GROUP])
+            way = Way(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
+            return Finish(way, found, live)
+    return None
+
+
+def _wide_room(taps: Int64s, steps: Steps) -> Int64s:
+    """The largest scale of each channel: weights fit int16 and accumulators int32."""
+    largest = np.maximum(np.abs(taps).max(axis=1, initial=0), 1)
+    worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
+    room = np.minimum(15 - np.ceil(np.log2(largest + 1)), 30 - np.ceil(np.log2(worst + 1)))
+    return np.asarray(np.clip(room, 0, _LARGEST_SCALE).astype(np.int64))
+
+
+def _wide_shifts(down: Int64s, raised: int) -> Iterator[tuple[bool, int, bool]]:
+    """(sign, shift, varies) to try, cheapest first; `down` of the channels that matter.
+
+    raised: how much more shifts are without sign.
+    """
+    least, most = (int(down.min()), int(down.max())) if len(down) else (1, 1)
+    for sign in (False, True):
+        if sign:
+            yield True, max(least, 0), False
+        else:
+            first, last = least + raised - 1, most + raised - 1
+            yield from ((False, s, False) for s in _SHARED_SHIFTS if last <= s <= first + _LARGEST_SCALE)
+            yield from ((False, s, False) for s in dict.fromkeys((max(first, 0), max(last, 0))))
+    yield False, 0, True
+    yield True, 0, True
+
+
+def _varying(down: Int64s, sign: bool) -> Int64s:
+    return np.clip(down if sign else down - 1, 0, MAX_SHIFT)
+
+
+def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
+    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4.
+
+    unit: the registers come times 2^unit more, and are lowered.
+    """
+    steps = steps_of(p, taps).without_dead()
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
+        return None
+    down = -p.shift.astype(np.int64)
+    live = steps.is_live
+    least = int(down[live].min()) if live.any() else 1
+    over = np.arange(len(down)) % 2 == 0
+    for way, shift in _packed_ways(least):
+        if unit and not (way.halve and way.double):
+            continue
+        high = 1 if way.halve else 8
+        scale = np.where(over, high, 1 if way.double else 0)
+        if shift is None:
+            shifts = np.where(live, np.where(way.sign, down, down + scale - 1), 0)
+            shifts = np.clip(shifts, 0, MAX_SHIFT)
+        elif way.sign:
+            shifts = np.full_like(down, shift)
+        else:
+            shifts = shift + scale
+        grain = np.where(over, 1, 2 if way.double else 1)
+        found = solve(p, steps, scale, shifts, way.sign, grain)
+        if found is not None:
+            fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
+            return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)
+    return None
+
+
+def _packed_ways(least: int) -> Iterator[tuple[Way, int | None]]:
+    """(way, shift beyond the scale) to try, cheapest first; shift None: varies."""
+    shared = max((s for s in _SHARED_SHIFTS if s <= least - 1), default=None)
+    for shift in dict.fromkeys(s for s in (shared, least - 1) if s is not None):
+        if shift >= 0:
+            yield Way(packed=True), shift
+    yield Way(packed=True, double=True), least - 1
+    if least >= 0:
+        yield Way(packed=True, double=True, sign=True), least
+        yield Way(packed=True, halve=True, double=True, sign=True), least
+    yield Way(packed=True), None
+    yield Way(packed=True, halve=True, double=True), None
+    yield Way(packed=True, halve=True, double=True, sign=True), None
+
+
+def clamp_of(p: ConvParams) -> tuple[int, int] | None:
+    """The clamp of a Way."""
+    return None if (p.y_min, p.y_max) == (-128, 127) else (p.y_min, p.y_max)

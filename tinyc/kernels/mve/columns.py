@@ -1,0 +1,125 @@
+"""Windows gathered into one vector-friendly row per pixel, for layers whose kernel rows are short (im2col)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.kernels.mve.asm import VectorAsm
+from tinyc.kernels.mve.dot import STEP
+from tinyc.machine.thumb import Work, naked_function
+
+_PARAMETERS = ("const int8_t *const *x", "int32_t first", "int32_t n", "int8_t *to")
+_ROWS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11")
+_WORDS = {1: "b", 2: "h", 4: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """k_h rows of `run` bytes for each pixel, pixel_bytes apart, are put into slots, whole vectors each."""
+
+    k_h: int
+    run: int
+    pixel_bytes: int
+
+    @property
+    def taps(self) -> int:
+        return self.k_h * self.run
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a pixel."""
+        return -(-self.taps // STEP) * STEP
+
+    def buffer_bytes(self, pixels: int) -> int:
+        """Bytes written for so many pixels, at most: the last vector may go beyond its slot."""
+        return pixels * self.slot + STEP
+
+
+def columns_function(name: str, columns: Columns) -> tuple[str, Work, Work]:
+    """The naked function `name(x, first, n, to)`; what it executes once, the last pixel included, and for each of the
+    others. What lies behind the taps of a slot is undefined."""
+    writer = _Writer(columns)
+    once, each = writer.write()
+    return naked_function(name, _PARAMETERS, writer.asm), once, each
+
+
+class _Writer:
+    """Registers: r3 the slot, r1 byte of the pixel where rows are too many for registers, lr pixels."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.asm = VectorAsm()
+        self.held = columns.k_h <= len(_ROWS)
+        self.tail = columns.run % STEP
+        self.by_words = self.tail in (0, *_WORDS)
+
+    def write(self) -> tuple[Work, Work]:
+        asm, columns = self.asm, self.columns
+        asm.op("push", "{r4-r11, lr}")
+        for row in range(columns.k_h if self.held else 0):
+            asm.op("ldr", _ROWS[row], f"[r0, #{4 * row}]")
+            asm.op("add", _ROWS[row], _ROWS[row], "r1")
+        asm.op("mov", "lr", "r2")
+        if not self.by_words:  # the last pixel must not be read beyond its taps
+            asm.op("subs", "lr", "lr", "#1")
+            asm.branch("beq", "last")
+        once = asm.size
+        asm.label("pixel", aligned=True)
+        start = asm.size
+        self._pixel(False)
+        asm.branch("le     lr,", "pixel")
+        each = asm.size - start
+        start = asm.size
+        if not self.by_words:
+            asm.label("last")
+            asm.constant("r12", (1 << self.tail) - 1)
+            asm.op("vmsr", "p0", "r12")
+            self._pixel(True)
+        asm.op("pop", "{r4-r11, pc}")
+        return once + (asm.size - start), each
+
+    def _pixel(self, last: bool) -> None:
+        columns = self.columns
+        for row in range(columns.k_h):
+            source = _ROWS[row] if self.held else "r12"
+            if not self.held:
+                self.asm.op("ldr", source, f"[r0, #{4 * row}]")
+                self.asm.op("add", source, source, "r1")
+            behind = columns.slot - columns.taps if row == columns.k_h - 1 else 0
+            self._run(source, behind, last)
+        if not self.held:
+            self.asm.add("r1", "r1", columns.pixel_bytes, "r2")
+
+    def _run(self, source: str, behind: int, last: bool) -> None:
+        """One row of a window to r3 on, which moves `behind` bytes further; source moves to the next pixel."""
+        asm, columns = self.asm, self.columns
+        whole = columns.run - self.tail
+        for _ in range(whole // STEP):
+            asm.op("vldrb.u8", "q0", f"[{source}]", f"#{STEP}")
+            asm.op("vstrb.8", "q0", "[r3]", f"#{STEP}")
+        onward = columns.pixel_bytes - whole
+        if self.tail == 0:
+            asm.add(source, source, onward, "r2")
+            asm.add("r3", "r3", behind, "r2")
+            return
+        load, store, value = "vldrb.u8", "vstrb.8", "q0"
+        if self.tail in _WORDS:
+            load, store, value = f"ldr{_WORDS[self.tail]}", f"str{_WORDS[self.tail]}", "r2"
+        elif last:
+            asm.op("vpst")
+            load = "vldrbt.u8"
+        reach = -128 < onward < 128
+        asm.op(load, value, f"[{source}]", *([f"#{onward}"] if reach else []))
+        asm.op(store, value, "[r3]", f"#{self.tail + behind}")
+        if not reach:
+            asm.add(source, source, onward, "r2")
+
+
+def columns_twin(name: str, columns: Columns) -> str:
+    """The same in C."""
+    numbers = (columns.k_h, columns.run, columns.pixel_bytes, columns.slot)
+    return f"""static void {name}({", ".join(_PARAMETERS)})
+{{
+    tc_mve_columns(x, first, n, to, {", ".join(map(str, numbers))});
+}}
+"""

@@ -1,0 +1,250 @@
+"""depthwise_conv2d with Helium (MVE), one output per input channel: which functions a layer gets, constants, cost.
+
+`planes.py` writes the functions. Three ways to go through an image:
+
+* by rows: lines are rows; output rows follow the input rows that they need;
+* by columns, for tall images: lines are columns. Those of the next columns are interleaved before outputs are
+  written, so that the output may take the input's place;
+* a single column: lines are every fourth value, a gather is 16 values in a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.mve.dot import STEP
+from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneWay, lanes
+from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
+from tinyc.kernels.mve.walk import By, Walk, write
+from tinyc.kernels.stream import Matrix, depthwise_matrix_of
+
+NAME = "tc_depthwise_conv2d_s8_mve"
+_OFFSET_LIMIT = 1 << 16  # of outputs of a block
+_GROUPS = 8  # of columns, whose calls are written one by one
+_COLUMN_TAPS = 16
+_MOST = 4096  # rows, columns and channels
+_COLUMNS = frozenset({By.COLUMNS, By.COLUMN})
+_BY_ROWS = frozenset({By.ROWS})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a depthwise_conv2d is made, and the proof behind its constants."""
+
+    walk: Walk
+    finish: LaneFinish
+    matrix: Matrix
+
+
+def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> Plan | None:
+    """The walk of the least time; None where there is none or no requantization is proved."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(lanes)
+    if finish is None:
+        return None
+    found = [walk for walk in _walks(site, p, finish.way) if walk.by in ways]
+    if not found:
+        return None
+    best = min(found, key=lambda walk: write(walk).work.time + write(walk).code_bytes)
+    return Plan(best, finish, matrix)
+
+
+def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[Walk]:
+    k_h, k_w, channels = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    _, in_h, in_w, _ = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    if in_w == out_w == k_w == 1 and window.pad == (0, 0, 0, 0):
+        walk = _column(in_h, out_h, k_h, window.stride.h, channels, way)
+        if walk:
+            yield walk
+    upright = _Shape(in_h, in_w, out_h, out_w, k_h, k_w, window, channels, p.x_zero)
+    for by, shape in ((By.ROWS, upright), (By.COLUMNS, upright.turned())):
+        walk = shape.walk(by, way)
+        if walk:
+            yield walk
+
+
+def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: LaneWay) -> Walk | None:
+    """A single column: four windows to a gather, each a value further."""
+    places = min(4, _COLUMN_TAPS + 1 - taps, out_h)
+    places = {0: 0, 3: 2}.get(max(places, 0), places)
+    if stride != 1 or places < 1 or (places < 4 and out_h > places) or 7 * channels >= _OFFSET_LIMIT:
+        return None
+    count, gathers = -(-in_h // LINES), -(-out_h // places)
+    width = min(channels, STEP) if STEP % channels == 0 else STEP
+    if width < STEP:
+        return None
+    right = max(gathers - 1 + LINES - count, 0)
+    last = in_h - LINES * (count - 1)
+    step, aligned = LINES * channels, channels % 4 == 0
+    partial_ = channels % STEP != 0
+    lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, partial_, channels, last)
+    tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, way)
+    return Walk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A layer's geometry; after `turned`, rows are columns. row_step, step: bytes from row to row, place to place."""
+
+    in_h: int
+    in_w: int
+    out_h: int
+    out_w: int
+    k_h: int
+    k_w: int
+    window: Window
+    channels: int
+    x_zero: int
+    is_turned: bool = False
+
+    def turned(self) -> _Shape:
+        w = self.window
+        window = Window(w.kernel, type(w.stride)(w.stride.w, w.stride.h), w.pad, w.dilation)
+        return replace(
+            self,
+            in_h=self.in_w,
+            in_w=self.in_h,
+            out_h=self.out_w,
+            out_w=self.out_h,
+            k_h=self.k_w,
+            k_w=self.k_h,
+            window=window,
+            is_turned=True,
+        )
+
+    def walk(self, by: By, way: LaneWay) -> Walk | None:
+        """The walk that makes as many windows of a gather as fit; None where kernel or offsets are too large."""
+        stride = self.window.stride
+        lines = 2 if stride.h + self.k_h <= LINES else 1
+        shift = (lines - 1) * stride.h + LINES * stride.w  # of the last window's weights
+        places = 2 if stride.w + self.k_w <= LINES and shift <= LEAD else 1
+        if max(self.k_h, self.k_w) > LINES:
+            return None
+        channels, turned = self.channels, self.is_turned
+        pad = self.window.pad
+        top, left = (pad.left, pad.top) if turned else (pad.top, pad.left)
+        width = channels if STEP % channels == 0 and not turned else STEP
+        out_line, out_place = (channels, self.out_h * channels) if turned else (self.out_w * channels, channels)
+        in_line, in_place = (channels, self.in_h * channels) if turned else (self.in_w * channels, channels)
+        gathers, advance = -(-self.out_w // places), places * stride.w
+        right = max((gathers - 1) * advance + LINES - left - self.in_w, 0)
+        tile = Tile(
+            *(lines, places, gathers, advance, width, stride.h, 4 * stride.w),
+            *(self.out_w, out_line, out_place, way),
+        )
+        tiles: tuple[Tile, ...] = (tile,)
+        if self.out_h < lines:
+            tiles = (replace(tile, lines=self.out_h),)
+        elif self.out_h % lines:
+            tiles = (tile, replace(tile, lines=self.out_h % lines, last=True))
+        lines = tiles[0].lines
+        if max(offset for one in tiles for offset in one.offsets) >= _OFFSET_LIMIT:
+            return None
+        aligned = (in_place if width == STEP else in_line) % 4 == 0
+        plain = Lines(
+            *(self.in_w, in_place, width, frozenset(), left, right, self.x_zero, aligned),
+            partial=width == STEP and channels % STEP != 0,
+            lines_step=in_line if turned else 0,
+        )
+        groups = -(-self.out_h // lines)
+        first = [group * lines * stride.h - top for group in range(groups)]
+        kinds: tuple[Lines, ...] = (plain,)
+        if turned:
+            if groups > _GROUPS or stride != (1, 1) or (self.in_h, self.in_w) != (self.out_h, self.out_w):
+                return None
+            outside = (frozenset(k for k in range(LINES) if not 0 <= at + k < self.in_h) for at in first)
+            kinds = tuple(replace(plain, missing=missing) for missing in outside)
+        return Walk(by, kinds, tiles, channels, in_line, lines * stride.h, top, self.in_h, out_line * lines, groups)
+
+
+def takes(site: Site) -> bool:
+    """constant weights, one output per input channel, no dilation, at most 4096 rows, columns and channels"""
+    if not site.is_const(1) or site.x(1).shape[2] != site.x(0).shape[3] or site.attrs.dilation != (1, 1):
+        return False
+    return max(site.x(0).shape) <= _MOST
+
+
+def special(work: Plan, site: Site, p: ConvParams) -> Special:
+    """The functions of the layer."""
+    written = write(work.walk)
+    digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
+    _, in_h, in_w, channels = site.x(0).shape
+    name = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{in_h}x{in_w}x{channels}_{digest}"
+    return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
+
+
+def call(work: Plan, site: Site, p: ConvParams) -> Call:
+    """One call for the whole image."""
+    words = Const(_stream(work, p), "stream of tc_mve.h", "stream")
+    if work.walk.by is not By.ROWS:
+        return Call((words, In(0), Out(), Scratch()))
+    geometry = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
+    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    pad = Const(row, "[in_w][in_c] of x_zero", "pad")
+    flow = replace(geometry, pad=None, out_rows=work.walk.tiles[0].lines)
+    return Call((words, In(0), Out(), pad, Scratch()), flow=flow)
+
+
+def _stream(work: Plan, p: ConvParams) -> npt.NDArray[np.int32]:
+    """The words of the layer: offsets, then a record for each channel."""
+    walk, tiles = work.walk, work.walk.tiles
+    tile = tiles[0]
+    gather = np.arange(4, dtype=np.int64) * 4 * tile.width - tile.gather_bytes
+    halves = np.array([tile.offsets, tiles[-1].offsets], np.uint16).ravel()
+    header = np.concatenate([gather.astype(np.int32), halves.view(np.int32)])
+    assert header.nbytes == HEADER
+    k_h, k_w, channels = p.w.shape
+    taps = np.where(work.finish.live[:channels, None], work.matrix.taps[:channels], 0).reshape(channels, k_h, k_w)
+    windows = np.zeros((channels, LINES, LINES), np.int8)  # [channel][place][line]
+    if walk.by is By.COLUMN:
+        windows.reshape(channels, -1)[:, :k_h] = taps[:, :, 0]
+    elif walk.by is By.COLUMNS:
+        windows[:, :k_h, :k_w] = taps
+    else:
+        windows[:, :k_w, :k_h] = taps.transpose(0, 2, 1)
+    weights = np.zeros((channels, LEAD + STEP), np.int8)
+    weights[:, LEAD:] = windows.reshape(channels, -1)
+    constants = work.finish.constants(work.matrix.p.bias.astype(np.int64))[:, :channels].T
+    constants[:, 0] >>= 1  # products are doubled
+    words = (constants & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return np.concatenate([header, np.concatenate([weights.view(np.int32), words], axis=1).ravel()])
+
+
+def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+    """Exact but for the loops around the functions; cycles are an upper bound for a Cortex-M55."""
+    written = write(work.walk)
+    flash = HEADER + 4 * work.walk.channels * work.walk.tiles[0].record_words + written.code_bytes
+    return Cost(written.work.instructions, flash, work.walk.scratch_bytes, written.work.cycles)
+
+
+_BY_COLUMNS = (
+    "stride 1; at most 16 columns with an output of the same size and kernels of at most 4x4, or a single column "
+    f"without padding and kernels of at most 16 rows; and {PROVED}"
+)
+KERNELS = tuple(
+    Kernel(
+        f"{NAME}{suffix}",
+        planned(partial(plan, ways=ways), asks, call=call, cost=cost, special=special),
+        isa=frozenset({"mve"}),
+        when=(is_s8, takes),
+        asks=asks,
+        inplace=(0,) if ways is not _BY_ROWS else (),
+        shrinks=ways is not _BY_ROWS,
+        written=True,
+    )
+    for suffix, ways, asks in (
+        ("_columns", _COLUMNS, _BY_COLUMNS),
+        ("", _BY_ROWS, f"kernels of at most 4x4, and {PROVED}"),
+    )
+)

@@ -1,0 +1,107 @@
+"""Sums in general registers -> int8 in vectors: the instructions of a LaneWay (finish.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyc.kernels.mve.finish import LaneWay
+from tinyc.machine.thumb import Asm
+
+STREAM = "r11"
+
+
+def scale_sums(
+    asm: Asm,
+    way: LaneWay,
+    quads: Sequence[Sequence[str]],
+    free: Sequence[str],
+    power: str,
+    shared: bool = False,
+    stays: bool = False,
+    ready: bool = False,
+) -> list[str]:
+    """Vectors of scaled sums, before the last shift, one for each four registers of `quads`.
+
+    The stream goes on behind the constants: those of each quad, or with `shared` the same for all; with `stays` it
+    does not. free: vectors that may be overwritten, `needed` of them or more. power: a general register that has
+    2^scale, or unless `ready` gets it once the first quad is in a vector.
+    """
+    together = shared and len(free) >= (2 * len(quads) + 1 if way.sign else 0)
+    spare = list(free)
+    vectors: list[tuple[str, str]] = []
+    for number, quad in enumerate(quads):
+        data, start = spare.pop(0), spare.pop(0)
+        asm.op("vmov", f"{data}[2]", f"{data}[0]", quad[0], quad[2])
+        asm.op("vmov", f"{data}[3]", f"{data}[1]", quad[1], quad[3])
+        if not vectors and not ready:
+            set_power(asm, way, power)
+        moves = not stays and (number == len(quads) - 1 or not shared)
+        _load(asm, start, 0, moves)
+        asm.op("vmla.s32", start, data, power)
+        if not together:
+            _scale(asm, way, [(start, data)], spare[0] if way.sign else data, moves)
+        if not (together and way.sign):
+            spare.insert(0, data)
+        vectors.append((start, data))
+    if together:
+        _scale(asm, way, vectors, spare[0], not stays)
+    return [start for start, _ in vectors]
+
+
+def set_power(asm: Asm, way: LaneWay, register: str) -> None:
+    """register = 2^scale."""
+    asm.op("mov", register, f"#{1 << way.scale}")
+
+
+def needed(way: LaneWay, quads: int) -> int:
+    """Vectors that `scale_sums` takes at least."""
+    return quads + 1 + int(way.sign)
+
+
+def _scale(asm: Asm, way: LaneWay, vectors: Sequence[tuple[str, str]], temp: str, moves: bool) -> None:
+    """Product, sign, add and shift of vectors with equal constants; each with another one that is free."""
+    if way.sign:
+        for start, data in vectors:
+            asm.op("vshr.s32", data, start, "#31")
+    _load(asm, temp, 1, moves)
+    for start, _ in vectors:
+        asm.op("vrmulh.s32" if way.sign else "vmulh.s32", start, start, temp)
+    if way.sign:
+        for start, data in vectors:
+            asm.op("vadd.i32", start, start, data)
+    if way.add:
+        _load(asm, temp, 2, moves)
+        for start, _ in vectors:
+            asm.op("vadd.i32", start, start, temp)
+    if way.shift is None:
+        _load(asm, temp, 3, moves)
+        for start, _ in vectors:
+            asm.op("vshl.s32", start, start, temp)
+
+
+def _load(asm: Asm, target: str, index: int, moves: bool) -> None:
+    """A vector of constants; `moves`: the stream stands there, and goes on."""
+    if moves:
+        asm.op("vldrw.u32", target, f"[{STREAM}]", "#16")
+    else:
+        asm.op("vldrw.u32", target, f"[{STREAM}, #{16 * index}]" if index else f"[{STREAM}]")
+
+
+def narrow(asm: Asm, way: LaneWay, target: str, source: str, top: bool) -> None:
+    """The bottom or top halves of target = the vector after the last shift, saturated to int16."""
+    half = "t" if top else "b"
+    if way.shift is None:
+        asm.op(f"vqmovn{half}.s32", target, source)
+    else:
+        asm.op(f"vqrshrn{half}.s32", target, source, f"#{way.shift}")
+
+
+def to_bytes(asm: Asm, way: LaneWay, vectors: Sequence[str], temp: str) -> None:
+    """The low bytes of the halves of vectors = outputs."""
+    for vector in vectors:
+        asm.op("vqmovnb.s16", vector, vector)
+    for bound, op, end in zip(way.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
+        if bound != end:
+            asm.op("vmov.i8", temp, f"#{bound & 0xFF}")
+            for vector in vectors:
+                asm.op(op, vector, vector, temp)

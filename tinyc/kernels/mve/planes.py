@@ -1,0 +1,345 @@
+"""Depthwise layers as dot products of a gathered window (VMLADAV.S8): the two functions of a layer.
+
+Four lines of the image are interleaved: a word holds the four values of one place and channel. A gather of four
+words is then a window of 4 x 4 (or, of a single column, of 16) values of one channel, which holds up to four windows of
+the layer; each has its own vector of weights, the same 16 bytes shifted. Lines are rows; `transposed`, columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyc.kernels.mve.asm import VectorAsm
+from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
+from tinyc.kernels.mve.finish import LaneWay
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+LINES = 4
+LEAD = 8  # zeros before the weights of a record
+HEADER = 48  # bytes of the stream before the records: offsets of a gather, of outputs, of the last outputs
+_WORD_REACH = 508
+_BYTE_REACH = 127
+_UNROLLED = 6  # blocks
+_TURN = 4  # blocks per turn of a loop, at most
+LINES_PARAMETERS = ("const int8_t *const *x", "int32_t at", "int8_t *to", "int32_t channels")
+TILE_PARAMETERS = (
+    "const int32_t *header",
+    "const int32_t *record",
+    "const int8_t *from",
+    "int8_t *y",
+    "int32_t channels",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """How four lines are interleaved, up to 16 channels at a time.
+
+    count: places of a line, `step` bytes apart. width: words of a place. missing: lines outside the image, of x_zero.
+    left, right: places of x_zero at the ends. lines_step: bytes from line to line if they are evenly spaced, else 0.
+    last: lines that the last place has. partial: fewer than 16 channels may come. flat: places are narrower than
+    vectors and adjacent.
+    """
+
+    count: int
+    step: int
+    width: int
+    missing: frozenset[int]
+    left: int
+    right: int
+    x_zero: int
+    aligned: bool
+    partial: bool
+    lines_step: int = 0
+    last: int = LINES
+
+    @property
+    def flat(self) -> bool:
+        return self.width < STEP
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How windows become outputs, one channel after the other.
+
+    lines, places: windows of one gather, across lines and along them. count: gathers. advance: places from one to
+    the next. width: words of a place. line_shift, place_shift: bytes by which the weights of the next line's or place's
+    window are shifted. outputs: of a line. out_line, out_place: bytes from line to line and from place to place of the
+    output. last: whether these are the last lines, which are fewer.
+    """
+
+    lines: int
+    places: int
+    count: int
+    advance: int
+    width: int
+    line_shift: int
+    place_shift: int
+    outputs: int
+    out_line: int
+    out_place: int
+    way: LaneWay
+    last: bool = False
+
+    @cached_property
+    def windows(self) -> tuple[tuple[int, int], ...]:
+        """(line, place) of the windows of a gather."""
+        return tuple((line, place) for line in range(self.lines) for place in range(self.places))
+
+    @property
+    def gathers(self) -> int:
+        """Gathers of a block: eight windows."""
+        return len(ACCUMULATORS) // len(self.windows)
+
+    @property
+    def gather_bytes(self) -> int:
+        return 4 * self.width * self.advance
+
+    @property
+    def record_words(self) -> int:
+        return (LEAD + STEP) // 4 + self.way.constants
+
+    def shift(self, line: int, place: int) -> int:
+        return line * self.line_shift + place * self.place_shift
+
+    def offset(self, lane: int) -> int:
+        """Where the output of accumulator `lane` lies, from the first output of its block."""
+        gather, window = divmod(lane, len(self.windows))
+        line, place = self.windows[window]
+        return line * self.out_line + (gather * self.places + place) * self.out_place
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Of the halves of a narrowed block: bottom halves are accumulators 0 to 3."""
+        return tuple(self.offset(lane) for pair in zip(range(4), range(4, 8), strict=True) for lane in pair)
+
+    def valid(self, first: int, count: int) -> int:
+        """Predicate of the halves of a block that begins at gather `first` and has `count`."""
+        mask = 0
+        for half, lane in enumerate(lane for pair in zip(range(4), range(4, 8), strict=True) for lane in pair):
+            gather, window = divmod(lane, len(self.windows))
+            place = (first + gather) * self.places + self.windows[window][1]
+            if gather < count and place < self.outputs:
+                mask |= 3 << (2 * half)
+        return mask
+
+
+def lines_function(name: str, lines: Lines) -> tuple[str, Work]:
+    """The naked function `name(x, at, to, channels)`: x LINES pointers, of which those of missing lines are not read;
+    at: the byte of the first channel."""
+    writer = _Lines(lines)
+    work = writer.write()
+    return naked_function(name, LINES_PARAMETERS, writer.asm), work
+
+
+class _Lines:
+    """Registers: r4-r7 lines, r2 the place in the scratch, q4 x_zero."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.asm = VectorAsm()
+        self.limit = _WORD_REACH if lines.aligned else _BYTE_REACH
+        reach = lines.lines_step * (LINES - 1)
+        self.shared = lines.step > self.limit and 0 < reach <= self.limit  # one pointer
+        self.there = [line for line in range(LINES) if line not in lines.missing]
+
+    def write(self) -> Work:
+        asm, lines = self.asm, self.lines
+        asm.op("push", "{r4-r7, lr}")
+        asm.op("vpush", "{d8-d9}")
+        pointers = [self.there[0]] if self.shared else self.there
+        for line in pointers:
+            asm.op("ldr", f"r{4 + line}", f"[r0, #{4 * line}]")
+            asm.op("add", f"r{4 + line}", f"r{4 + line}", "r1")
+        if lines.partial:
+            asm.op("vctp.8", "r3")
+        if lines.missing or lines.left or lines.right or lines.last < LINES:
+            asm.constant("r12", lines.x_zero & 0xFF)
+            asm.op("vdup.8", "q4", "r12")
+        for line in sorted(lines.missing):
+            asm.op("vmov", f"q{line}", "q4")
+        self._fill(lines.left)
+        vectors = -(-lines.count * lines.width // STEP) if lines.flat else lines.count
+        short = lines.count * lines.width % STEP if lines.flat else 0
+        whole = vectors - (short > 0 or lines.last < LINES)
+        work = asm.size
+        if whole:
+            asm.constant("lr", whole)
+            asm.label("place", aligned=True)
+            start = asm.size
+            self._vector(self.there, lines.partial)
+            asm.branch("le     lr,", "place")
+            work += whole * (asm.size - start) + 1
+        start = asm.size
+        if short:
+            asm.constant("r12", short)
+            asm.op("vctp.8", "r12")
+            self._vector(self.there, True)
+            asm.add("r2", "r2", -4 * (STEP - short))
+        elif lines.last < LINES:
+            for line in range(lines.last, LINES):
+                asm.op("vmov", f"q{line}", "q4")
+            self._vector([line for line in self.there if line < lines.last], lines.partial)
+        self._fill(lines.right)
+        asm.op("vpop", "{d8-d9}")
+        asm.op("pop", "{r4-r7, pc}")
+        return work + (asm.size - start)
+
+    def _fill(self, places: int) -> None:
+        for _ in range(-(-4 * self.lines.width * places // STEP)):
+            self.asm.op("vstrw.32", "q4", "[r2]", f"#{STEP}")
+        self.asm.add("r2", "r2", -(-4 * self.lines.width * places % STEP))
+
+    def _vector(self, there: list[int], predicated: bool) -> None:
+        """16 bytes of each line, interleaved."""
+        asm, lines = self.asm, self.lines
+        step = STEP if lines.flat else lines.step
+        if predicated and there:
+            asm.op("vpst" + "t" * (len(there) - 1))
+        mnemonic = ("vldrwt.u32" if predicated else "vldrw.u32") if lines.aligned else "vldrb.u8"
+        if predicated and not lines.aligned:
+            mnemonic = "vldrbt.u8"
+        for line in there:
+            pointer = f"r{4 + self.there[0]}" if self.shared else f"r{4 + line}"
+            if self.shared:
+                offset = (line - self.there[0]) * lines.lines_step
+                asm.op(mnemonic, f"q{line}", f"[{pointer}, #{offset}]" if offset else f"[{pointer}]")
+            elif step <= self.limit:
+                asm.op(mnemonic, f"q{line}", f"[{pointer}]", f"#{step}")
+            else:
+                asm.op(mnemonic, f"q{line}", f"[{pointer}]")
+        if self.shared or step > self.limit:
+            for pointer in [f"r{4 + self.there[0]}"] if self.shared else [f"r{4 + line}" for line in there]:
+                asm.add(pointer, pointer, step, "r12")
+        for part in range(LINES):
+            asm.op(f"vst4{part}.8", "{q0, q1, q2, q3}", "[r2]!" if part == LINES - 1 else "[r2]")
+
+
+def tile_function(name: str, tile: Tile) -> tuple[str, Work, Work]:
+    """The naked function `name(header, record, from, y, channels)`; what it executes once and for each channel."""
+    writer = _Tile(tile)
+    once, each = writer.write()
+    return naked_function(name, TILE_PARAMETERS, writer.asm), once, each
+
+
+class _Tile:
+    """Registers: even ones sums, r1 channels, r3 y, r5 record, r7 start, r9 mult, r11 blocks; q0 and q1 windows and
+    scaled sums, q2 2^scale, q3 addresses of a gather, q4 to q7 weights."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.asm = VectorAsm()
+
+    def write(self) -> tuple[Work, Work]:
+        asm, tile = self.asm, self.tile
+        asm.op("vpush", "{d8-d15}")
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{STEP}")
+        asm.op("vldrw.u32", "q3", "[r0]")
+        asm.op("vldrw.u32", "q0", f"[r0, #{STEP * (1 + tile.last)}]")
+        asm.op("vstrw.32", "q0", "[sp]")
+        asm.op("vadd.i32", "q3", "q3", "r2")
+        asm.op("mov", "r5", "r1")
+        asm.op("ldr", "r1", f"[sp, #{STEP + 36 + 64}]")
+        if not tile.way.sign:
+            asm.op("mov", "r0", f"#{1 << (tile.way.scale - 1)}")
+            asm.op("vdup.32", "q2", "r0")
+        blocks, rest = divmod(tile.count, tile.gathers)
+        full = (1 << 16) - 1
+        whole = blocks if tile.valid((blocks - 1) * tile.gathers, tile.gathers) == full else blocks - 1
+        rest = tile.count - whole * tile.gathers
+        if rest:
+            asm.constant("r0", tile.valid(whole * tile.gathers, rest))
+            asm.op("vmsr", "p0", "r0")
+        once = asm.size
+        asm.label("channel", aligned=True)
+        start = asm.size
+        for window, (line, place) in enumerate(tile.windows):
+            asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{LEAD - tile.shift(line, place)}]")
+        asm.op("ldrd", "r7", "r9", f"[r5, #{LEAD + STEP}]")
+        looped = self._blocks(whole)
+        if rest:
+            self._block(rest, True)
+        asm.constant("r0", tile.count * tile.gather_bytes - 4)
+        asm.op("vsub.i32", "q3", "q3", "r0")
+        asm.add("r3", "r3", 1 - self._moved(whole + (rest > 0)), "r0")
+        asm.add("r5", "r5", 4 * tile.record_words)
+        asm.op("subs", "r1", "r1", "#1")
+        asm.branch("bne.w", "channel")
+        each = asm.size - start + looped
+        start = asm.size
+        asm.op("add", "sp", "sp", f"#{STEP}")
+        asm.op("pop", "{r4-r11, lr}")
+        asm.op("vpop", "{d8-d15}")
+        asm.op("bx", "lr")
+        return once + (asm.size - start), each
+
+    def _moved(self, blocks: int) -> int:
+        return blocks * self.tile.gathers * self.tile.places * self.tile.out_place
+
+    def _blocks(self, whole: int) -> Work:
+        """All full blocks; what is executed beyond the text."""
+        asm = self.asm
+        if whole <= _UNROLLED:
+            for _ in range(whole):
+                self._block(self.tile.gathers, False)
+            return Work()
+        turn = max(n for n in range(1, _TURN + 1) if whole % n == 0)
+        asm.constant("r11", whole // turn)
+        asm.label("block", aligned=True)
+        start = asm.size
+        for _ in range(turn):
+            self._block(self.tile.gathers, False)
+        asm.op("subs", "r11", "r11", "#1")
+        asm.branch("bne.w", "block")
+        return (whole // turn - 1) * (asm.size - start)
+
+    def _block(self, gathers: int, partial: bool) -> None:
+        asm, tile = self.asm, self.tile
+        windows = len(tile.windows)
+        for gather in range(gathers):
+            vector = f"q{gather % 2}"
+            asm.op("vldrw.u32", vector, f"[q3, #{tile.gather_bytes}]!")
+            for window in range(windows):
+                asm.op("vmladav.s8", ACCUMULATORS[gather * windows + window], vector, f"q{4 + window}")
+        vectors = ("q0", "q1")[: -(-gathers * windows // LANES)]
+        for number, vector in enumerate(vectors):
+            quad = ACCUMULATORS[4 * number : 4 * number + 4]
+            asm.op("vmov", f"{vector}[2]", f"{vector}[0]", quad[0], quad[2])
+            asm.op("vmov", f"{vector}[3]", f"{vector}[1]", quad[1], quad[3])
+        _scale(asm, tile.way, vectors)
+        for half, vector in zip("bt", vectors, strict=False):
+            if tile.way.shift is None:
+                asm.op(f"vqmovn{half}.s32", "q0", vector)
+            else:
+                asm.op(f"vqrshrn{half}.s32", "q0", vector, f"#{tile.way.shift}")
+        asm.op("vqmovnb.s16", "q0", "q0")
+        for bound, op, end in zip(tile.way.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
+            if bound != end:
+                asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
+                asm.op(op, "q0", "q0", "q1")
+        asm.op("vldrh.u16", "q1", "[sp]")
+        if partial:
+            asm.op("vpst")
+        asm.op("vstrbt.16" if partial else "vstrb.16", "q0", "[r3, q1]")
+        asm.add("r3", "r3", self._moved(1), "r0")
+
+
+def _scale(asm: Asm, way: LaneWay, vectors: tuple[str, ...]) -> None:
+    """Sums of one channel: X is half of what finish.py says, since the product is doubled."""
+    if way.sign:
+        for vector in vectors:
+            asm.op("vadd.i32", vector, vector, "r7")
+            asm.op("vshr.s32", "q2", vector, "#31")
+            asm.op("vqrdmulh.s32", vector, vector, "r9")
+            asm.op("vadd.i32", vector, vector, "q2")
+    else:
+        for vector in vectors:
+            asm.op("vmlas.s32", vector, "q2", "r7")
+        for vector in vectors:
+            asm.op("vqdmulh.s32", vector, vector, "r9")
+    for index, op in enumerate(["vadd.i32"] * way.add + ["vshl.s32"] * (way.shift is None)):
+        asm.op("ldr", "r0", f"[r5, #{LEAD + STEP + 8 + 4 * index}]")
+        for vector in vectors:
+            asm.op(op, vector, *([vector] if op == "vadd.i32" else []), "r0")

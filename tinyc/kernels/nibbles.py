@@ -1,0 +1,88 @@
+"""Weighted layers with int4 weights: how they lie in flash, and the portable kernels.
+
+A graph holds the weights as `s4` constants, an int8 array of -8 .. 7; here they become two per byte, in the order of
+use.
+A layer with int4 weights is only run by kernels that keep them so: flash is why they are int4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
+
+_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 18, 30, 400  # estimates for the portable kernels
+_LAYOUT = "two in a byte, low half first"
+
+
+def is_s8_w4(site: Site) -> bool:
+    """int8 input and output, constant int4 weights"""
+    return site.is_const(1) and (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s4", "s8")
+
+
+def pack_nibbles(w: Array) -> npt.NDArray[np.uint8]:
+    """int8 of -8 .. 7, any shape -> bytes, flat: element 2i in the low half of byte i, element 2i + 1 in the high one.
+
+    ValueError for other numbers.
+    """
+    if w.size and (w.min() < -8 or w.max() > 7):
+        raise ValueError(f"numbers from {w.min()} to {w.max()} do not fit int4")
+    flat = np.pad(w.reshape(-1), (0, w.size % 2)).astype(np.uint8) & 15
+    return np.asarray(flat[0::2] | flat[1::2] << 4, np.uint8)
+
+
+def _shared(p: ConvParams, layout: str) -> dict[str, int | float | str | Const]:
+    return {"w": Const(pack_nibbles(p.w), f"{layout} int4, {_LAYOUT}", "w"), **p.struct_fields()}
+
+
+def _image_fields(site: Site, p: ConvParams, window: Window, layout: str) -> dict[str, int | float | str | Const]:
+    return {
+        **_shared(p, layout),
+        "pad": Const(np.full(site.x(0).shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **window_fields(site, window),
+        "out_c": len(p.bias),
+    }
+
+
+def lower_conv2d(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8_w4: one output row from k_h input rows."""
+    window = Window.of(p.attrs, *p.w.shape[1:3])
+    fields = _image_fields(site, p, window, "[out_c][k_h][k_w][in_c/groups]") | {"groups": p.attrs.groups}
+    return Call((Params(), In(0), Out()), Struct("tc_conv2d_s8_w4_t", fields), row_geometry(site, window, p.x_zero))
+
+
+def lower_depthwise(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_s8_w4: one output row from k_h input rows."""
+    window = Window.of(p.attrs, *p.w.shape[:2])
+    struct = Struct("tc_depthwise_conv2d_s8_w4_t", _image_fields(site, p, window, "[k_h][k_w][out_c]"))
+    return Call((Params(), In(0), Out()), struct, row_geometry(site, window, p.x_zero))
+
+
+def lower_dense(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_w4: the whole tensor."""
+    out_c, in_c = p.w.shape
+    sizes = {"batch": site.y().elements // out_c, "in_c": in_c, "out_c": out_c}
+    struct = Struct("tc_fully_connected_s8_w4_t", _shared(p, "[out_c][in_c]") | sizes)
+    return Call((Params(), In(0), Out()), struct)
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for the portable kernels."""
+    taps = p.w.size // len(p.bias)
+    executed = site.y().elements * (_PER_TAP * taps + _PER_OUTPUT)
+    return Cost(executed, -(-p.w.size // 2) + 9 * len(p.bias) + _CODE_BYTES, 0)
+
+
+CONV2D = (Kernel("tc_conv2d_s8_w4", offered(lower_conv2d, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),)
+DEPTHWISE = (
+    Kernel(
+        "tc_depthwise_conv2d_s8_w4", offered(lower_depthwise, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)
+    ),
+)
+DENSE = (
+    Kernel("tc_fully_connected_s8_w4", offered(lower_dense, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),
+)

@@ -1,0 +1,36 @@
+"""Weighted layers with int4 weights on Cortex-M with DSP: the functions of int8 layers.
+
+Weights of conv2d and fully_connected lie as weighted/fours.py says; those of depthwise_conv2d are unpacked once
+per channel of a band.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from tinyc.kernel.kernel import Condition, Kernel
+from tinyc.kernels.depthwise import depthwise
+from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernels.rows import conv as rows_conv
+from tinyc.kernels.rows import depthwise as rows_depthwise
+from tinyc.kernels.stream import fours
+from tinyc.kernels.weighted import conv, fully_connected
+
+
+def _conv2d(name: str, when: tuple[Condition, ...], fpu: bool) -> Kernel:
+    plain = conv.kernel(name, fours, (is_s8_w4, *when), fpu=fpu)
+    return plain.with_row_forms(partial(rows_conv.row_forms, fit=fours, family=name, fpu=fpu))
+
+
+CONV2D = (
+    _conv2d("tc_conv2d_s8_w4_fpu_asm", (conv.is_held,), fpu=True),
+    _conv2d("tc_conv2d_s8_w4_asm", (), fpu=False),
+)
+DENSE = (fully_connected.kernel("tc_fully_connected_s8_w4_asm", fours, (is_s8_w4,)),)
+DEPTHWISE = tuple(
+    replace(kernel, name=kernel.name.replace("_s8_", "_s8_w4_"), when=(is_s8_w4, *kernel.when[1:])).with_row_forms(
+        rows_depthwise.planes_form
+    )
+    for kernel in depthwise.KERNELS
+)

@@ -1,0 +1,128 @@
+"""Averages over all pixels on Cortex-M with DSP: sums of eight channels at a time in assembly, two int16 to a word."""
+
+from __future__ import annotations
+
+import hashlib
+
+from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, Special
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+_MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
+_TURN = 8  # pixels per turn of the loop, or less
+_PAIR_REACH = 255  # bytes that a load moves its pointer on: of LDR, and what LDRD is used for
+
+
+def sums_fit(pixels: int) -> bool:
+    """Whether a function of this module can sum so many pixels."""
+    return 1 <= pixels <= _MOST_PIXELS
+
+
+def global_pool(family: str, pixels: int, channels: int, finish: str, includes: tuple[str, ...]) -> Special:
+    """The C function `family_<shape>(x, y)`: x [pixels][channels] -> y [channels], `finish` of each channel's sum.
+
+    finish: C statements that turn int32_t `sum` into the output value, in `sum`.
+    """
+    text, _ = _text(pixels, channels, finish)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{family}_{pixels}x{channels}_{digest}"
+    return Special(name, text.replace("@", name), includes)
+
+
+def global_pool_call() -> Call:
+    """One call for the whole image."""
+    return Call((In(0), Out()))
+
+
+def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
+    """per_channel: instructions of the finish, an estimate."""
+    text, executed = _text(pixels, channels, "")
+    single = channels % 8 * pixels * 4
+    whole = channels // 8 * (executed + 10) + single + channels * per_channel
+    code = 4 * text.count("\\n") + 120
+    return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
+
+
+def _text(pixels: int, channels: int, finish: str) -> tuple[str, Work]:
+    """C text, and the instructions of a call for eight channels."""
+    fast, executed = _sums_function(pixels, channels)
+    return (
+        f"""/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */
+#if TC_DSP_ASM
+{fast}#else
+static void @_sums(const int8_t *x, int32_t *sums)
+{{
+    for (int32_t c = 0; c < 8; c++) {{
+        sums[c] = 0;
+        for (int32_t i = 0; i < {pixels}; i++) {{
+            sums[c] += x[i * {channels} + c];
+        }}
+    }}
+}}
+#endif
+
+static inline int8_t @_finish(int32_t sum)
+{{
+{finish}
+    return (int8_t)sum;
+}}
+
+static void @(const int8_t *x, int8_t *y)
+{{
+    int32_t c = 0;
+
+    for (; c + 8 <= {channels}; c += 8) {{
+        int32_t sums[8];
+        @_sums(x + c, sums);
+        for (int32_t i = 0; i < 8; i++) {{
+            y[c + i] = @_finish(sums[i]);
+        }}
+    }}
+    for (; c < {channels}; c++) {{
+        int32_t sum = 0;
+        for (int32_t i = 0; i < {pixels}; i++) {{
+            sum += x[i * {channels} + c];
+        }}
+        y[c] = @_finish(sum);
+    }}
+}}""",
+        executed,
+    )
+
+
+def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
+    """`@_sums(x, sums)`: int32 sums of eight channels."""
+    asm = Asm()
+    asm.op("push", "{r4-r8, lr}")
+    for register in ("r4", "r5", "r6", "r7"):
+        asm.op("mov", register, "#0")
+    turn = max(n for n in range(1, _TURN + 1) if pixels % n == 0)
+    asm.constant("r8", pixels // turn)
+    executed = asm.size + 1
+    asm.label("turn", aligned=True)
+    start = asm.size
+    for _ in range(turn):
+        if channels % 4 == 0 and channels <= 4 * _PAIR_REACH:
+            asm.op("ldrd", "r2", "r3", f"[r0], #{channels}")
+        elif channels <= _PAIR_REACH:
+            asm.op("ldr", "r3", "[r0, #4]")
+            asm.op("ldr", "r2", f"[r0], #{channels}")
+        else:
+            asm.op("ldr", "r3", "[r0, #4]")
+            asm.op("ldr", "r2", "[r0]")
+            asm.add("r0", "r0", channels, "r12")
+        for even, odd, word in (("r4", "r5", "r2"), ("r6", "r7", "r3")):
+            asm.op("sxtab16", even, even, word)
+            asm.op("sxtab16", odd, odd, word, "ror #8")
+    asm.op("subs", "r8", "r8", "#1")
+    asm.branch("bne.w", "turn")
+    executed += pixels // turn * (asm.size - start)
+    start = asm.size
+    for even, odd in (("r4", "r5"), ("r6", "r7")):
+        asm.op("sxth", "r2", even)
+        asm.op("sxth", "r3", odd)
+        asm.op("asr", even, even, "#16")
+        asm.op("asr", odd, odd, "#16")
+        asm.op("stm", "r1!", f"{{r2, r3, {even}, {odd}}}")
+    asm.op("pop", "{r4-r8, pc}")
+    executed += asm.size - start
+    return naked_function("@_sums", ("const int8_t *x", "int32_t *sums"), asm), executed

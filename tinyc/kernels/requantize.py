@@ -1,0 +1,351 @@
+"""From accumulator to int8 in two to four instructions, proved equal to the layer's definition.
+
+The definition (tinyc/base/numerics.py, then + y_zero, then the clamp) is a monotone step function of the
+accumulator: output v or more exactly from the threshold theta_v on, at most 255 of them. The fast way is
+
+    out = saturate8((X * mult + offset) >> (32 + shift)),   X = acc * 2^scale
+
+done as SMMLA (high word of the product, plus `add`) and SSAT with its built-in shift. It equals the
+definition on the reachable accumulators [low, high] if and only if for every v
+
+    X(theta_v) * mult + offset >= v * 2^(32+shift) > X(theta_v - 1) * mult + offset,
+
+two linear inequalities in (mult, offset); outside [low, high] nothing is asked. So mult need not be the
+multiplier of the definition: any number between its bounds serves. offset = add * 2^32 + nudge * mult,
+where the nudge is added to X beforehand, in the bias. `sign` takes 1 from the high word of negative X: the
+halves-away-from-zero of double rounding, where outputs below y_zero can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.numerics import requantize
+from tinyc.kernel.windows import ConvParams, accumulator_bounds
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
+_NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge, near first
+_UNBOUNDED = 2**62
+_PROBED = 4  # channels that are tried first, to give up early
+_TOGETHER = 4096  # channels
+_WORD = 1 << 32
+_SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
+_GUESS = 4  # accumulators between the real-valued and the exact threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the proof looks at: the accumulators around every threshold, and the reachable range.
+
+    reach[o][i]: accumulator of channel o where the output must be at least outputs[i]; below[o][i]: where
+    it must be less. has_reach, has_below: whether that lies in [low, high].
+    """
+
+    low: Int64s
+    high: Int64s
+    outputs: Int64s
+    reach: Int64s
+    has_reach: Bools
+    below: Int64s
+    has_below: Bools
+
+    @property
+    def is_live(self) -> Bools:
+        """Channels whose output is not the same for every reachable accumulator."""
+        return np.asarray((self.has_reach & self.has_below).any(axis=1))
+
+    def without_dead(self) -> Steps:
+        """The same with accumulator 0 for the other channels: any accumulator gives their output."""
+        live = self.is_live
+        return replace(
+            self,
+            low=self.low * live,
+            high=self.high * live,
+            reach=self.reach * live[:, None],
+            below=self.below * live[:, None],
+        )
+
+    def times(self, factor: int) -> Steps:
+        """The same where accumulators come as multiples."""
+        places = {name: getattr(self, name) * factor for name in ("low", "high", "reach", "below")}
+        return replace(self, **places)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift).
+
+    With `sign`, the high word of the product is rounded (SMMLAR), as the definition's first step does. With `drop`, it
+    is not, and each channel's drop is subtracted for negative X: 1 of the definition's first step.
+    """
+
+    scale: Int64s
+    shift: Int64s
+    mult: Int64s
+    add: Int64s
+    nudge: Int64s
+    sign: bool
+    drop: Int64s | None = None
+
+    @property
+    def rounding(self) -> int:
+        """What the instruction adds to the product: with `sign` it is SMMLAR."""
+        return _WORD // 2 if self.sign and self.drop is None else 0
+
+    @property
+    def fall(self) -> Int64s:
+        """What negative X lose, per channel."""
+        return np.full_like(self.mult, self.sign) if self.drop is None else self.drop
+
+    def outputs(self, acc: Int64s) -> Int64s:
+        """What the instructions compute of acc[O, ...], before saturation."""
+        extra = (slice(None),) + (None,) * (acc.ndim - 1)
+        x = (acc << self.scale[extra]) + self.nudge[extra]
+        t = ((x * self.mult[extra] + self.rounding) >> 32) + self.add[extra]
+        return np.asarray((t - self.fall[extra] * (x < 0)) >> self.shift[extra])
+
+    def fits(self, steps: Steps) -> Bools:
+        """Per channel: X and the sum of SMMLA stay within int32 from the least to the greatest accumulator."""
+        good = np.ones(len(self.mult), np.bool_)
+        for acc in (steps.low, steps.high):
+            x = (acc << self.scale) + self.nudge
+            t = ((x * self.mult + self.rounding) >> 32) + self.add
+            good &= (np.abs(x) < 2**31) & (np.abs(t) < 2**31 - 1)
+        return good
+
+    def equals(self, steps: Steps) -> Bools:
+        """Per channel: whether the instructions give the layer's outputs for every reachable accumulator."""
+        rises = ~steps.has_reach | (self.outputs(steps.reach) >= steps.outputs)
+        stays = ~steps.has_below | (self.outputs(steps.below) < steps.outputs)
+        return np.asarray((rises & stays).all(axis=1) & self.fits(steps))
+
+
+def steps_of(p: ConvParams, taps: Int64s) -> Steps:
+    """The thresholds of a layer with weights taps[O, K] between its least and greatest accumulator."""
+    low, high = accumulator_bounds(taps, p.bias.astype(np.int64))
+    outputs = np.arange(p.y_min + 1, p.y_max + 1, dtype=np.int64)
+    parts = [_thresholds(_channels(p, rows), outputs, low[rows], high[rows]) for rows in _blocks(len(low))]
+    theta = np.concatenate(parts)
+    return Steps(
+        low=low,
+        high=high,
+        outputs=outputs,
+        reach=np.maximum(theta, low[:, None]),
+        has_reach=theta <= high[:, None],
+        below=np.minimum(theta - 1, high[:, None]),
+        has_below=theta > low[:, None],
+    )
+
+
+def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> Int64s:
+    """theta[o][i]: the least accumulator in [low, high + 1] with an output of at least outputs[i]."""
+    mult, shift = p.mult[:, None], p.shift[:, None]
+
+    def reaches(acc: Int64s) -> Bools:
+        return requantize(acc, mult, shift, p.rounding) + p.y_zero >= outputs
+
+    first, last = low[:, None], high[:, None] + 1
+    factor = np.maximum(np.ldexp(p.mult.astype(np.float64), p.shift - 31), 2.0**-40)[:, None]
+    guess = np.ceil(np.clip((outputs - p.y_zero - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64)
+    before = np.clip(guess - _GUESS, first - 1, last)
+    after = np.clip(guess + _GUESS, first, last)
+    # before: not reached, or outside; after: reached, or one past the end.
+    before = np.where((before >= first) & reaches(np.clip(before, first, last - 1)), first - 1, before)
+    after = np.where((after < last) & ~reaches(np.clip(after, first, last - 1)), last, after)
+    while ((gap := after - before) > 1).any():
+        middle = np.clip(before + gap // 2, first, last - 1)
+        reached = reaches(middle)
+        open_ = gap > 1
+        after = np.where(open_ & reached, middle, after)
+        before = np.where(open_ & ~reached, middle, before)
+    return np.clip(after, first, last)
+
+
+def _blocks(channels: int) -> list[Int64s]:
+    """Channels that are looked at together: what the proof holds of them for a while grows with their number."""
+    return np.split(np.arange(channels), range(_TOGETHER, channels, _TOGETHER))
+
+
+def _channels(p: ConvParams, rows: Int64s) -> ConvParams:
+    return replace(p, mult=p.mult[rows], shift=p.shift[rows])
+
+
+def solve(
+    p: ConvParams,
+    steps: Steps,
+    scale: Int64s,
+    shift: Int64s,
+    sign: bool,
+    grain: Int64s,
+    drop: Int64s | None = None,
+) -> Scaling | None:
+    """Constants for the given scales, shifts and drops, proved for every channel; None where there are none.
+
+    grain: the nudge of a channel must be a multiple of it.
+    """
+    if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
+        return None
+    found = []
+    for rows in _blocks(len(scale)):
+        part = None if drop is None else drop[rows]
+        solved = _solve(_channels(p, rows), _step_rows(steps, rows), scale[rows], shift[rows], sign, grain[rows], part)
+        if solved is None:
+            return None
+        found.append(solved)
+
+    def column(name: str) -> Int64s:
+        return np.concatenate([getattr(one, name) for one in found])
+
+    return Scaling(column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), sign, drop)
+
+
+def _solve(
+    p: ConvParams,
+    steps: Steps,
+    scale: Int64s,
+    shift: Int64s,
+    sign: bool,
+    grain: Int64s,
+    drop: Int64s | None = None,
+) -> Scaling | None:
+    """`solve` of some channels."""
+    exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
+    mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
+    worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
+    if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
+        return None
+    found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign, drop)
+    if _is_hopeless(found, steps, np.flatnonzero(steps.is_live)[:_PROBED]):
+        return None
+    found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
+    open_ = np.flatnonzero(~found.equals(steps))
+    if len(open_):
+        if _is_hopeless(found, steps, open_):
+            return None
+        found = best_slope(found, steps, open_)
+        found = _nudged(found, steps, grain, open_, _NUDGES)
+    return found if found.equals(steps).all() else None
+
+
+def _is_hopeless(s: Scaling, steps: Steps, rows: Int64s) -> bool:
+    """Whether one of the channels `rows` has no offset even with the best multiplier."""
+    best = best_slope(s, steps, rows)
+    least, greatest = interval(_rows(best, rows), _step_rows(steps, rows))
+    return bool((least > greatest).any())
+
+
+def _scaled(mult: Int64s, exponent: Int64s) -> Int64s:
+    """mult * 2^exponent, rounded; far too large where it cannot fit int32."""
+    left = mult << np.clip(exponent, 0, 30)
+    right = np.clip(-exponent, 1, 62)
+    rounded = (mult + (np.int64(1) << (right - 1))) >> right
+    return np.where(exponent > 0, left, np.where(exponent < 0, rounded, mult))
+
+
+class Offsets:
+    """Which offsets serve every threshold, for one multiplier per channel after the other: all but the product with the
+    multiplier is computed once."""
+
+    def __init__(self, s: Scaling, steps: Steps) -> None:
+        goal = (steps.outputs << (32 + s.shift)[:, None]) - s.rounding
+        falls = bool(s.fall.any())
+
+        def line(acc: Int64s, asked: Bools, free: int) -> tuple[Int64s, Int64s]:
+            x = np.where(asked, acc << s.scale[:, None], 0)
+            start = goal + _WORD * s.fall[:, None] * (x < 0) if falls else goal
+            return np.where(asked, start, free), x
+
+        self._least = line(steps.reach, steps.has_reach, -_UNBOUNDED)
+        self._most = line(steps.below, steps.has_below, _UNBOUNDED + 1)
+
+    def interval(self, mult: Int64s) -> tuple[Int64s, Int64s]:
+        """(least, greatest) offset that serves every threshold; empty if least > greatest."""
+        (first, x), (last, x_below) = self._least, self._most
+        least = (first - x * mult[:, None]).max(axis=1, initial=-_UNBOUNDED)
+        greatest = (last - x_below * mult[:, None]).min(axis=1, initial=_UNBOUNDED + 1) - 1
+        return least, greatest
+
+
+def interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
+    """(least, greatest) offset that serves every threshold; empty if least > greatest."""
+    return Offsets(s, steps).interval(s.mult)
+
+
+def best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
+    """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
+    part, offsets = _rows(s, rows), Offsets(_rows(s, rows), _step_rows(steps, rows))
+    reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
+    left = np.maximum(part.mult - reach, 0)
+    right = np.minimum(part.mult + reach, 2**31 - 1)
+
+    def width(mult: Int64s) -> Int64s:
+        least, greatest = offsets.interval(mult)
+        return greatest - least
+
+    while (right - left > 2).any():
+        third = np.maximum((right - left) // 3, 1)
+        rising = width(left + third) < width(right - third)
+        left, right = np.where(rising, left + third, left), np.where(rising, right, right - third)
+    candidates = np.stack([np.minimum(left + i, right) for i in range(3)])
+    widest = np.stack([width(mult) for mult in candidates]).argmax(axis=0)
+    mult = s.mult.copy()
+    mult[rows] = np.take_along_axis(candidates, widest[None], axis=0)[0]
+    return replace(s, mult=mult)
+
+
+def _nudged(s: Scaling, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]) -> Scaling:
+    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small.
+
+    Ends early at the first channel that has none within the last distance.
+    """
+    add, nudge = s.add.copy(), s.nudge.copy()
+    least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
+    for row, lo, hi in zip(rows.tolist(), least.tolist(), greatest.tolist(), strict=True):
+        for most in distances:
+            found = _nudge(lo, hi, int(s.mult[row]), most, int(grain[row]))
+            if found is not None:
+                add[row], nudge[row] = found
+                break
+        else:
+            if distances is _NUDGES:
+                break
+    return replace(s, add=add, nudge=nudge)
+
+
+def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple[int, int] | None:
+    """(add, nudge) with add * 2^32 + nudge * mult in the interval and the least |nudge| <= most * grain."""
+    if least > greatest:
+        return None
+    counts = np.arange(-most, most + 1, dtype=np.int64) * grain
+    rest = greatest - counts * mult
+    good = np.flatnonzero((rest & (_WORD - 1)) <= min(greatest - least, _WORD - 1))
+    if len(good) == 0:
+        return None
+    nudge = int(counts[good[np.abs(counts[good]).argmin()]])
+    first, last = -((nudge * mult - least) // _WORD), (greatest - nudge * mult) // _WORD
+    # Where there is a choice, the middle is the definition's own rounding or close to it.
+    return (first + last) // 2, nudge
+
+
+def _rows(s: Scaling, rows: Int64s) -> Scaling:
+    drop = None if s.drop is None else s.drop[rows]
+    return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign, drop)
+
+
+def _step_rows(steps: Steps, rows: Int64s) -> Steps:
+    return Steps(
+        steps.low[rows],
+        steps.high[rows],
+        steps.outputs,
+        steps.reach[rows],
+        steps.has_reach[rows],
+        steps.below[rows],
+        steps.has_below[rows],
+    )

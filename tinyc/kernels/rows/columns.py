@@ -1,0 +1,270 @@
+"""depthwise_conv2d with windows of one column on Cortex-M with DSP: a row per call, or sums by rows."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import (
+    Accumulator,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    RowForm,
+    RowIndex,
+    Rows,
+    Special,
+    planned,
+)
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_bytes, row_geometry
+from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
+from tinyc.machine.thumb import Work
+
+NAME = "tc_depthwise_conv2d_s8_column_asm"
+_CALL = Work(20, 30)  # around a call
+_PIXEL = Work(8, 12)  # of the loop over pixels
+_INCLUDES = ("tc_depthwise_columns.h",)
+
+
+def takes(site: Site) -> bool:
+    """windows of one column, constant weights, one output per input channel, no dilation, no padding of columns"""
+    if not site.is_const(1):
+        return False
+    _, k_w, channels = site.x(1).shape
+    pad = site.attrs.pad
+    return bool(channels == site.x(0).shape[3] and k_w == site.attrs.dilation.h == 1 and not (pad.left or pad.right))
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Both forms where they can be; empty where neither can."""
+    k_h, k_w, channels = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    one_each = channels == site.x(0).shape[3] and k_w == 1
+    if not one_each or window.dilation.h != 1 or window.pad.left or window.pad.right:
+        return ()
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
+    if finish is None or not Column(k_h, channels, finish.way).fits:
+        return ()
+    layer = _Layer(Column(k_h, channels, finish.way), finish, matrix)
+    rows = row_geometry(site, window, p.x_zero)
+    in_w = site.x(0).shape[2]
+    whole = k_h == rows.in_h > 1 and not (window.pad.top or window.pad.bottom) and in_w == 1
+    found = (_pixels(layer, site, window, rows),)
+    return (*found, _sums(layer, site)) if whole else found
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer with its proof and weights [C, rows]."""
+
+    column: Column
+    finish: Finish
+    matrix: Matrix
+
+    @property
+    def taps(self) -> npt.NDArray[np.int64]:
+        """Scaled weights [groups, 4, rows], by groups of `order`."""
+        scaled = (self.matrix.taps * self.finish.live[:, None]) << self.finish.weight_scale[:, None]
+        return self._grouped(scaled)
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """Start values [groups, 4]."""
+        return self._grouped(self.finish.start_values(self.matrix.p.bias.astype(np.int64)))
+
+    @property
+    def constants(self) -> list[npt.NDArray[np.int64]]:
+        """Constants of each group's channels that count."""
+        channels, constants = np.array(order(self.column)).reshape(-1, 4), self.finish.constants()
+        return [constants[group[group >= 0]].ravel() for group in channels]
+
+    def _grouped(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        channels = np.array(order(self.column))
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        chosen = np.where((channels >= 0).reshape(shape), values[channels], 0)
+        return chosen.reshape(-1, 4, *values.shape[1:])
+
+
+def _single(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[groups, 4] weights of one row -> [groups, 2] words."""
+    return np.asarray((taps[:, :2] & 0xFFFF) | ((taps[:, 2:] & 0xFFFF) << 16))
+
+
+def _words(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
+    joined = np.concatenate([part.ravel() for part in parts])
+    return (joined & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
+    taps, count = layer.taps, layer.column.rows
+    words = [(taps[:, :, row] & 0xFFFF) | ((taps[:, :, row + 1] & 0xFFFF) << 16) for row in range(0, count - 1, 2)]
+    words += [_single(taps[:, :, -1])] if count % 2 else []
+    weights = np.concatenate(words, axis=1)
+    parts: list[npt.NDArray[np.int64]] = []
+    for group in zip(layer.starts, weights, layer.constants, strict=True):
+        parts += group
+    return _words(parts)
+
+
+def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
+    """A row of pixels. A row of as many bytes may be made in place of the topmost of its window."""
+    out_w, channels = site.y().shape[2:]
+    text, executed = _pixels_text(layer.column, out_w, window.stride.w)
+    stream = _pixel_stream(layer)
+    whole = rows.out_h * (out_w * (executed + _PIXEL) + _CALL)
+    same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
+    return RowForm(
+        call=Call((Const(stream, "stream of tc_depthwise_columns.h", "stream"), In(0), Out()), rows=rows),
+        scratch_bytes=0,
+        cost=Cost(whole.instructions, stream.nbytes + 4 * text.count("\\n"), 0, whole.cycles),
+        special=_special(text, f"k{layer.column.rows}_{out_w}x{channels}"),
+        inplace=(0,) if same else (),
+    )
+
+
+def _sums(layer: _Layer, site: Site) -> RowForm:
+    """The only output row as sums: a call per input row."""
+    column, x = layer.column, site.x(0)
+    text, adding, ending = _sums_text(column)
+    taps = layer.taps
+    words = [_single(taps[:, :, row]) for row in range(column.rows)]
+    stream = _words([*words, *layer.constants])
+    starts = layer.finish.start_values(layer.matrix.p.bias.astype(np.int64))[: column.channels]
+    start = Const(_words([starts]), "start values [channels]", "start")
+    args = (Const(stream, "stream of tc_depthwise_columns.h", "stream"), start, In(0), Accumulator(), RowIndex(), Out())
+    whole = column.rows * (adding + _CALL) + ending + Work(4, 7) * column.channels
+    return RowForm(
+        call=Call(args, rows=Rows(column.rows, column.rows, 1, 1, 0, 1, row_bytes(x), site.y().size_bytes, None)),
+        scratch_bytes=0,
+        cost=Cost(whole.instructions, stream.nbytes + starts.size * 4 + 4 * text.count("\\n"), 0, whole.cycles),
+        special=_special(text, f"sums{column.rows}_{column.channels}"),
+        accumulator_bytes=4 * column.channels,
+        direct=True,
+    )
+
+
+def _special(text: str, shape: str) -> Special:
+    name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return Special(name, text.replace("@", name), _INCLUDES)
+
+
+def _twin_layer(column: Column) -> str:
+    low, high = column.way.clamp or (-128, 127)
+    shift = column.way.shifts[0] if column.way.shifts else 0
+    way = f".sign = {int(column.way.sign)}, .varies = {int(column.way.shifts is None)}, .shift = {shift}"
+    return f"""static const tc_depthwise_columns_t @_layer = {{
+    .rows = {column.rows}, .channels = {column.channels},
+    {way},
+    .y_min = {low}, .y_max = {high},
+}};"""
+
+
+@lru_cache(maxsize=128)
+def _pixels_text(column: Column, out_w: int, stride: int) -> tuple[str, Work]:
+    """C text of a row of pixels, `@(stream, x, y)`, and what each pixel executes."""
+    fast, executed = pixel_function("@_pixel", column)
+    count = column.channels
+    call = "@_pixel(stream, x, y, 0);"
+    if out_w > 1:
+        call = f"""for (int32_t i = 0; i < {out_w}; i++) {{
+        @_pixel(stream, x, y + i * {count}, i * {stride * count});
+    }}"""
+    text = f"""/* depthwise_conv2d {column.rows}x1, column stride {stride}: a row of {out_w}x{count} outputs.
+ * x: {column.rows} row pointers; y may be a row of x where the stride is 1. stream: tc_depthwise_columns.h.
+ */
+#if TC_DSP_ASM
+{fast}#else
+{_twin_layer(column)}
+
+static void @_pixel(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t offset)
+{{
+    tc_depthwise_columns(&@_layer, stream, x, y, offset);
+}}
+#endif
+
+static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
+{{
+    {call}
+}}"""
+    return text, executed
+
+
+@lru_cache(maxsize=128)
+def _sums_text(column: Column) -> tuple[str, Work, Work]:
+    """C text of `@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
+    add, adding = add_function("@_add", column)
+    end, ending = finish_function("@_end", column)
+    per_row = 2 * column.groups
+    text = f"""/* depthwise_conv2d {column.rows}x1 over an image of {column.rows}x1x{column.channels}, row by \
+row: call for row 0, 1 ... {column.rows - 1}.
+ * x: the row. sums: int32 [{column.channels}], kept between the calls. y: written at the last. stream: \
+tc_depthwise_columns.h.
+ */
+#if TC_DSP_ASM
+{add}
+{end}#else
+{_twin_layer(column)}
+
+static void @_add(const int32_t *stream, const int8_t *x, int32_t *sums)
+{{
+    tc_depthwise_columns_add(&@_layer, stream, x, sums);
+}}
+
+static void @_end(const int32_t *constants, const int32_t *sums, int8_t *y)
+{{
+    tc_depthwise_columns_end(&@_layer, constants, sums, y);
+}}
+#endif
+
+static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void *sums, int32_t row, int8_t *y)
+{{
+    int32_t *sum = (int32_t *)sums;
+
+    if (row == 0) {{
+        for (int32_t c = 0; c < {column.channels}; c++) {{
+            sum[c] = start[c];
+        }}
+    }}
+    @_add(stream + {per_row} * row, x, sum);
+    if (row == {column.rows - 1}) {{
+        @_end(stream + {per_row * column.rows}, sum, y);
+    }}
+}}"""
+    return text, adding, ending
+
+
+def _special_of(form: RowForm) -> Special:
+    assert form.special is not None
+    return form.special
+
+
+def _pixels_form(site: Site, p: ConvParams) -> RowForm | None:
+    return next(iter(row_forms(site, p)), None)
+
+
+# A whole layer, a row per call.
+KERNEL = Kernel(
+    NAME,
+    planned(
+        _pixels_form,
+        PROVED[wide],
+        call=lambda form, site, p: form.call,
+        cost=lambda form, site, p: form.cost,
+        special=lambda form, site, p: _special_of(form),
+    ),
+    isa=frozenset({"dsp"}),
+    when=(is_s8, takes),
+    asks=PROVED[wide],
+    written=True,
+)

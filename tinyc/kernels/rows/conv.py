@@ -1,0 +1,132 @@
+"""conv2d on Cortex-M with DSP, one output row per call: how a streamed group makes the layers of `weighted/conv.py`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import partial
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, RowForm, Special
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.rows import direct as rows_direct
+from tinyc.kernels.rows import fast as rows_fast
+from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
+from tinyc.kernels.weighted import conv, layer
+from tinyc.kernels.weighted.pixels import pixels_function
+from tinyc.kernels.weighted.solo import SoloLayer, solo_function, solo_layer
+from tinyc.machine.thumb import Work
+
+_CALL = Work(30, 45)  # around the calls of a row
+_STACK_BYTES = 256  # of scratch that lies on the stack: no more than what pixel pairs of a 1x1 layer take there
+
+
+def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = False) -> tuple[RowForm, ...]:
+    """A row of pixel pairs, their taps unpacked on the stack or in scratch; rows of 1x1 weights with an odd pixel in a
+    second form too; rows of 3x3 weights also by fast forms (`fast.py`),
+    and larger windows without scratch (`direct.py`).
+
+    1x1 weights of stride 1 read their pixels before they write the outputs, so such a row may be made in place.
+    """
+    work = conv.plan(site, p, fit, by_rows=True, fpu=fpu)
+    assert work is not None  # or there is no offer to add this to
+    pointwise = p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
+    in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
+    pairs = _pairs_form(work, family, in_place)
+    solo = solo_layer(work.layer) if work.pixels % 2 and work.is_direct else None
+    found = [pairs] if solo is None else [_solo_form(work, solo, family, in_place), pairs]
+    if fit in (wide, fours) and not fpu:  # once for weights of a kind
+        found += rows_fast.row_forms(site, p)
+    if fit is wide and not fpu:
+        found += rows_direct.row_forms(site, p)
+    return tuple(found)
+
+
+def _pairs_form(work: layer.Plan, family: str, in_place: tuple[int, ...]) -> RowForm:
+    """Pixel pairs; small copies of columns at the border lie on the stack."""
+    call, cost, special = layer.call(work), layer.cost(work), layer.special(work, family)
+    args, scratch = call.args, work.scratch_bytes
+    if 0 < scratch <= _STACK_BYTES:
+        name = f"{special.name}_row"
+        pieces = f"{name}_pieces"  # the same function may be there under its own name, of a layer made whole
+        text = f"""{special.text.replace(special.name, pieces)}
+
+/* The same with its scratch on the stack. */
+static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", int32_t n" if work.is_direct else ""})
+{{
+    int32_t scratch[{-(-scratch // 4)}];
+
+    {pieces}(stream, x, y, {"n, " if work.is_direct else ""}scratch);
+}}"""
+        special, scratch, args = replace(special, name=name, text=text), 0, args[:-1]
+    return RowForm(
+        call=Call(args, rows=call.rows),
+        scratch_bytes=scratch,
+        cost=replace(cost, scratch_bytes=scratch),
+        special=special,
+        inplace=in_place,
+    )
+
+
+def _solo_form(work: layer.Plan, solo: SoloLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
+    """The last pixel (of one: the only) by a function of its own."""
+    text, executed = _solo_text(work, solo)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
+    words = stream(work.matrix, work.finish, solo.slots)
+    whole = work.rows.out_h * (executed + _CALL)
+    flash = words.nbytes + 4 * text.count("\\n")
+    constant = Const(words, f"stream of tc_stream.h, {solo.steps} steps", "stream")
+    return RowForm(
+        call=Call((constant, In(0), Out()), rows=work.rows),
+        scratch_bytes=0,
+        cost=Cost(whole.instructions, flash, 0, whole.cycles),
+        special=Special(name, text.replace("@", name), ("tc_stream.h",)),
+        inplace=in_place,
+    )
+
+
+def _solo_text(work: layer.Plan, solo: SoloLayer) -> tuple[str, Work]:
+    """C text of the functions of a row of an odd number of pixels, called `@`, and what a call executes."""
+    last = work.pixels - 1
+    fast, executed = solo_function("@_last", solo)
+    twins = [twin_text("@", work.finish, solo.slots, solo.out_c, solo.pixel_bytes, solo.tap_place), _twin("@_last")]
+    calls = f"    @_last(stream, x, y + {last * solo.out_c}, 1, {last * solo.pixel_bytes});"
+    if last:
+        pairs, count = pixels_function("@_pixels", work.layer)
+        fast, executed = f"{pairs}\n{fast}", executed + count.of(last)
+        twins.append(_twin("@_pixels"))
+        calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
+    portable = "\n".join(twins)
+    text = f"""/* 1 x {solo.row_taps} taps -> {solo.out_c} channels: a row of {work.pixels} pixels.
+ * x: 1 row pointer{", at words" if solo.aligned else ""}. y: [{work.pixels}][{solo.out_c}]. stream: tc_stream.h.
+ */
+#if TC_DSP_ASM
+
+{fast}
+#else
+
+{portable}
+#endif
+
+static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
+{{
+{calls}
+}}"""
+    return text, executed
+
+
+def _twin(name: str) -> str:
+    return f"""static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n, int32_t first)
+{{
+    tc_stream_pixels(&@_layer, stream, x, first, n, y);
+}}
+"""
+
+
+def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:
+    return kernel.with_row_forms(partial(row_forms, fit=fit, family=kernel.name, fpu=fpu))
+
+
+KERNELS = tuple(_with_rows(kernel, fit, False) for kernel, fit in zip(conv.KERNELS, (wide, packed), strict=True))
+FPU_KERNELS = tuple(_with_rows(kernel, fit, True) for kernel, fit in zip(conv.FPU_KERNELS, (wide, packed), strict=True))

@@ -1,0 +1,148 @@
+"""depthwise_conv2d on Cortex-M with DSP, one output row per call: how a streamed group makes it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, Special
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernels.depthwise import depthwise
+from tinyc.kernels.depthwise.plane_layer import row_words
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.rows import columns as rows_columns
+from tinyc.kernels.rows.plane_layer import RowLayer
+from tinyc.kernels.rows.planes import row_function
+from tinyc.kernels.stream import Matrix, depthwise_matrix_of, wide
+from tinyc.machine.thumb import Work
+
+NAME = "tc_depthwise_conv2d_s8_row_asm"
+_CALL_COST = Work(20, 30)  # around a call: row pointers, arguments
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """The functions that make one row, the fastest first. Empty if there is none."""
+    makers = (_row_form, rows_columns.row_forms, planes_form)
+    found = [form for make in makers for form in make(site, p)]
+    return tuple(sorted(found, key=lambda form: form.cost.time))
+
+
+def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:
+    """The input, where its rows have as many bytes as those of the output."""
+    rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
+    return (0,) if rows.in_row_bytes == rows.out_row_bytes else ()
+
+
+def planes_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Planes of all kernel rows, for any kernel size."""
+    work = depthwise.plan(site, p, depthwise.by_rows)
+    if work is None:
+        return ()
+    cost = depthwise.cost(work, site, p)
+    return (
+        RowForm(
+            call=depthwise.call(work, site, p),
+            scratch_bytes=cost.scratch_bytes,
+            cost=cost,
+            special=depthwise.special(work, site, p),
+            inplace=_in_place(site, p),
+        ),
+    )
+
+
+def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
+    """What the code of one row depends on."""
+    k_h, k_w, channels = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    in_w, out_w = site.x(0).shape[2], site.y().shape[2]
+    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.way)
+
+
+def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Kernel rows over each other, for 3x3 and less."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(wide)
+    if finish is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
+        return ()
+    layer = layer_of(site, p, finish)
+    if not layer.fits:
+        return ()
+    text, executed = _text(layer)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}_{digest}"
+    rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
+    stream = _stream(p, layer, matrix, finish)
+    words = Const(stream, "stream of tc_depthwise_rows.h", "stream")
+    flash = stream.nbytes + 4 * text.count("\\n")
+    whole = rows.out_h * (executed + _CALL_COST)
+    return (
+        RowForm(
+            call=Call((words, In(0), Out()) if layer.on_stack else (words, In(0), Out(), Scratch()), rows=rows),
+            scratch_bytes=layer.scratch_bytes,
+            cost=Cost(whole.instructions, flash, layer.scratch_bytes, whole.cycles),
+            special=Special(name, text.replace("@", name), ("tc_depthwise_rows.h",)),
+            inplace=_in_place(site, p),
+        ),
+    )
+
+
+def _stream(p: ConvParams, layer: RowLayer, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
+    """The words of the layer: the zero point, then channel by channel."""
+    count = layer.channels
+    scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
+    taps = scaled[:count].reshape(count, layer.k_h, layer.k_w)
+    words = [_word(taps[:, 0, k], taps[:, 1, k]) for k in range(layer.k_w)]
+    if layer.has_single:
+        single = np.concatenate([taps[:, 2], np.zeros((count, 1), np.int64)], axis=1)  # tap -1
+        words += [_word(single[:, low], single[:, high]) for low, high in row_words(layer.k_w, layer.stride_w)]
+    start = finish.start_values(matrix.p.bias.astype(np.int64))[:count, None]
+    rows = np.concatenate([start, np.stack(words, axis=1), finish.constants()[:count]], axis=1)
+    zero = (p.x_zero & 0xFF) * 0x01010101
+    return (np.concatenate([[zero], rows.ravel()]) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
+
+
+@lru_cache(maxsize=128)
+def _text(layer: RowLayer) -> tuple[str, Work]:
+    """C text of the function `@` and its twin, and what a call executes."""
+    fast, executed = row_function("@", layer)
+    low, high = layer.way.clamp or (-128, 127)
+    fields = {
+        **{name: getattr(layer, name) for name in ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "channels")},
+        "columns": layer.columns,
+        "sign": int(layer.way.sign),
+        "varies": int(layer.way.shifts is None),
+        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "y_min": low,
+        "y_max": high,
+    }
+    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+    scratch = "" if layer.on_stack else f" scratch: {layer.scratch_bytes} bytes, word aligned."
+    plane = "    tc_depthwise_rows(&layer, stream, x, y, (int16_t *)scratch);"
+    if layer.on_stack:
+        plane = f"    int16_t plane[{layer.plane_bytes // 2}];\n    tc_depthwise_rows(&layer, stream, x, y, plane);"
+    text = f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride_w}: a row of \
+{layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}.
+ * stream: tc_depthwise_rows.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
+ */
+#if TC_DSP_ASM
+{fast}#else
+static void @({", ".join(layer.parameters)})
+{{
+    static const tc_depthwise_rows_t layer = {{
+{body}
+    }};
+{plane}
+}}
+#endif"""
+    return text, executed
+
+
+KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

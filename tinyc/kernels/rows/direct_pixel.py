@@ -1,0 +1,164 @@
+"""The assembly of one pixel of a convolution straight from int8 rows, four output channels at a time, without scratch.
+
+Every group of output channels unpacks the pixel's taps again, in registers. Windows that leave the image at the side
+read only the columns inside, pass over the weights of the others, and start from values that contain them.
+
+r0 stream, r1 ... r4 accumulators, r5 r6 taps, r7 input, r8 ... r12 and r14 weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.weighted.groups import Weights
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+_ACC = ("r1", "r2", "r3", "r4")
+_WEIGHTS = ("r8", "r9", "r10", "r11", "r12", "r14")
+_TURN = 32  # taps of a kernel row without a loop
+_FRAME = ("x", "row", "row_end", "tap_end", "y", "y_end", "start", "first", "count", "before", "after")
+_SAVED = 36  # bytes: r4-r11, lr
+_FRAME_BYTES = 4 * len(_FRAME) + (4 - 4 * len(_FRAME)) % 8  # with the saved ones, a multiple of 8
+PARAMETERS = (
+    "const int32_t *stream",
+    "const int8_t *const *x",
+    "int8_t *y",
+    "const int32_t *start",
+    "int32_t first",
+    "int32_t count",
+    "int32_t before",
+    "int32_t after",
+)
+
+
+@dataclass(frozen=True)
+class Direct:
+    """What the code depends on: windows of k_h x k_w taps of in_c channels."""
+
+    k_h: int
+    k_w: int
+    in_c: int
+    out_c: int
+    way: Way
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // GROUP
+
+    @property
+    def column_bytes(self) -> int:
+        """Weights of a column of a kernel row, for four output channels."""
+        return 2 * GROUP * self.in_c
+
+    @property
+    def fits(self) -> bool:
+        """Whether this module can write the function."""
+        return self.in_c % 4 == 0 and self.out_c % GROUP == 0 and self.k_h <= 255
+
+    @property
+    def turn(self) -> int:
+        """Taps of a turn: they divide those of a column."""
+        return max(n for n in range(4, _TURN + 1, 4) if self.in_c % n == 0)
+
+
+def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
+    """`name(stream, x, y, start, first, count, before, after)`: the outputs y [out_c] of one pixel. Its text; what a
+    call executes, and beside that each kernel row of a group, and each turn.
+
+    In each row, `count` bytes from `first` on are read; `before` and `after` them, bytes of weights are passed over.
+    start: start values of all output channels.
+    """
+    asm = Asm()
+    _enter(asm, direct)
+    call = asm.size
+    asm.label("group", aligned=True)
+    start = asm.size
+    asm.op("ldr", "r5", _at("start"))
+    asm.load_multiple("r5", _ACC)
+    asm.op("str", "r5", _at("start"))
+    asm.op("add", "r0", "r0", f"#{4 * GROUP}")
+    asm.op("ldr", "r5", _at("x"))
+    group = asm.size - start
+    row, turn = _rows(asm, direct)
+    start = asm.size
+    _finish(asm, direct.way)
+    asm.op("ldr", "r5", _at("y_end"))
+    asm.op("str", "r14", _at("y"))
+    asm.op("cmp", "r14", "r5")
+    asm.branch("bne.w", "group")
+    call += direct.groups * (group + asm.size - start)
+    start = asm.size
+    asm.op("add", "sp", "sp", f"#{_FRAME_BYTES}")
+    asm.op("pop", "{r4-r11, pc}")
+    return naked_function(name, PARAMETERS, asm), call + (asm.size - start), row, turn
+
+
+def _at(slot: str) -> str:
+    return f"[sp, #{4 * _FRAME.index(slot)}]"
+
+
+def _enter(asm: Asm, direct: Direct) -> None:
+    """Saves registers and arguments."""
+    asm.op("push", "{r4-r11, lr}")
+    asm.op("sub", "sp", "sp", f"#{_FRAME_BYTES}")
+    asm.add("r4", "r1", 4 * direct.k_h)
+    asm.op("str", "r1", _at("x"))
+    asm.op("str", "r4", _at("row_end"))
+    asm.add("r4", "r2", direct.out_c)
+    asm.op("strd", "r2", "r4", _at("y"))
+    asm.op("str", "r3", _at("start"))
+    asm.add("r4", "sp", _FRAME_BYTES + _SAVED)
+    asm.op("ldm", "r4", "{r5, r6, r7, r8}")
+    asm.add("r4", "sp", 4 * _FRAME.index("first"))
+    asm.op("stm", "r4", "{r5, r6, r7, r8}")
+
+
+def _rows(asm: Asm, direct: Direct) -> tuple[Work, Work]:
+    """The sums of four output channels over all kernel rows; r5: the first row's pointer. What each row executes beside
+    its turns, and each turn."""
+    asm.label("row", aligned=True)
+    start = asm.size
+    asm.op("ldr", "r7", "[r5], #4")
+    asm.op("str", "r5", _at("row"))
+    asm.op("ldrd", "r5", "r6", _at("first"))
+    asm.op("add", "r7", "r7", "r5")
+    asm.op("add", "r6", "r6", "r7")
+    asm.op("str", "r6", _at("tap_end"))
+    asm.op("ldr", "r5", _at("before"))
+    asm.op("add", "r0", "r0", "r5")
+    row = asm.size - start
+    asm.label("taps", aligned=True)
+    start = asm.size
+    weights = Weights(asm, _WEIGHTS, direct.turn * 2)
+    for _ in range(direct.turn // 4):
+        asm.op("ldr", "r5", "[r7], #4")
+        asm.op("sxtb16", "r6", "r5")
+        asm.op("sxtb16", "r5", "r5", "ror #8")
+        for x in ("r6", "r5"):
+            for acc in _ACC:
+                asm.op("smlad", acc, x, weights.next(), acc)
+    asm.op("ldr", "r5", _at("tap_end"))
+    asm.op("cmp", "r7", "r5")
+    asm.branch("bne.w", "taps")
+    turn = asm.size - start
+    start = asm.size
+    asm.op("ldr", "r5", _at("after"))
+    asm.op("add", "r0", "r0", "r5")
+    asm.op("ldrd", "r5", "r6", _at("row"))
+    asm.op("cmp", "r5", "r6")
+    asm.branch("bne.w", "row")
+    return row + (asm.size - start), turn
+
+
+def _finish(asm: Asm, way: Way) -> None:
+    """Scales and stores four outputs; r14: the next."""
+    asm.op("ldr", "r14", _at("y"))
+    constants: list[tuple[str, ...]] = []
+    for position, acc in enumerate(_ACC):
+        if not constants:
+            registers = ("r9", "r10", "r11", "r12")[: 4 if way.constants == 2 else 3]
+            asm.load_multiple("r0", registers)
+            constants = [registers[:2], registers[2:]] if way.constants == 2 else [registers]
+        way.emit(asm, position, acc, "", constants.pop(0), "r5")
+        asm.op("strb", acc, "[r14], #1")

@@ -1,0 +1,114 @@
+"""conv2d 3x3 on Cortex-M with DSP, one or two output rows per call, by exact fast forms (`tiles.py`).
+
+Along one row: tiles of 4 outputs (half of the multiplications), of 2 (two thirds), at stride 2 of 2 (five sixths). Two
+rows at a time: 2 x 4 outputs (a third), 2 x 2 (four ninths), at stride 2 (25 of 36). One tile at a time, or
+two neighbours (faster, for twice the scratch). Scratch holds the factors of a call; where the output row shall lie in
+place of an input row, or rows are no multiple of a call's pixels, also the outputs of one call, which are written when
+the input of the next has been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, Form
+from tinyc.kernels.finish import GROUP, Finish
+from tinyc.kernels.rows.fast_text import Row, functions
+from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
+from tinyc.kernels.rows.tiles import RowTiles
+from tinyc.kernels.rows.twice import twice
+from tinyc.kernels.stream import Matrix, matrix_of
+
+_NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2))  # of rows, of columns
+_NESTED_S2 = ((ROW, S2), (S2, S2))
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Every form that is proved, with and without held outputs; empty where there is none."""
+    a, (out_c, k_h, k_w, in_c) = p.attrs, p.w.shape
+    square = (k_h, k_w) == (3, 3) and a.stride in ((1, 1), (2, 2)) and a.dilation == (1, 1)
+    if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
+        return ()
+    nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
+    found = [form for forms in nested for together in (1, 2) for form in _forms(site, p, *forms, together)]
+    return (*found, *_less_scratch(found, p))
+
+
+def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
+    """Two rows per call in less scratch than all forms for two rows take, by those for one."""
+    pairs = [form for form in found if form.call.rows is not None and form.call.rows.out_rows > 1]
+    for one in found:
+        form = twice(one, p.x_zero)
+        if form and all(form.scratch_bytes < pair.scratch_bytes for pair in pairs if pair.inplace == form.inplace):
+            yield form
+
+
+def _forms(site: Site, p: ConvParams, vertical: Form, form: Form, together: int) -> list[RowForm]:
+    matrix = matrix_of(p)
+    proved = matrix.once(proof, vertical, form)
+    if proved is None or site.y().shape[1] < vertical.m:
+        return []
+    finish, third = proved
+    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.way, third, together)
+    if not tiles.fits:
+        return []
+    window = Window.of(p.attrs, 3, 3)
+    rows = replace(row_geometry(site, window, p.x_zero), out_rows=tiles.rows)
+    if tiles.rows > 1 and rows.pad is None:  # of calls that make fewer rows
+        outside = np.full(rows.in_row_bytes, p.x_zero, np.int8)
+        rows = replace(rows, pad=Const(outside, "[in_w][in_c] of x_zero", "pad"))
+    in_w, out_w = site.x(0).shape[2], site.y().shape[2]
+    same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
+    words = Const(_stream(matrix, tiles, finish), "stream of tc_row_tiles.h", "stream")
+    found = []
+    for held in (False, True):
+        ragged = out_w % tiles.outputs != 0
+        if (ragged and not held) or (held and not (same or ragged)):
+            continue
+        special, executed = functions(tiles, Row(in_w, out_w, window.pad.left, p.x_zero, held))
+        scratch = tiles.scratch_bytes(held)
+        whole = -(-rows.out_h // tiles.rows) * executed
+        flash = words.data.nbytes + 4 * sum(part.text.count("\\n") for part in special.parts)
+        found.append(
+            RowForm(
+                call=Call((words, In(0), Out(), Scratch()), rows=rows),
+                scratch_bytes=scratch,
+                cost=Cost(whole.instructions, flash, scratch, whole.cycles),
+                special=special,
+                inplace=(0,) if held and same else (),
+            )
+        )
+    return found
+
+
+# ---- constants ----
+
+
+def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.int32]:
+    """Start values, weights and constants in the order of use, group after group of output channels."""
+    vertical, form, groups = tiles.vertical, tiles.form, tiles.groups
+    spare = finish.weight_scale - unit_of(vertical, form)
+    factors = factors_of(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), vertical, form)
+    factors = (factors * finish.live[:, None, None, None]) << spare[:, None, None, None]
+    assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
+    quads = factors.reshape(*factors.shape[:3], tiles.steps // 2, 2, 2)  # ... [quad][half][step]
+    words = (quads[..., 0, :] & 0xFFFF) | ((quads[..., 1, :] & 0xFFFF) << 16)
+    weights = words.reshape(groups, tiles.channels, *factors.shape[1:3], tiles.steps).transpose(0, 2, 3, 4, 1)
+    folded = has_third(vertical, form) and not tiles.third
+    start = finish.start_values(matrix.p.bias.astype(np.int64) * (3 if folded else 1)) * (3 if tiles.third else 1)
+    parts = [start.reshape(groups, -1)]
+    for step in tiles.walk:
+        parts += [weights[:, i, step.column].reshape(groups, -1) for i in step.rows]
+        if step.kind == "output":
+            constants = finish.constants().copy()
+            if not tiles.lowers:
+                constants[:, 1 : 2 + tiles.way.drops] <<= form.raised[step.b]  # add, and drop
+            parts.append(constants.reshape(groups, -1))
+    return (np.concatenate(parts, axis=1).ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

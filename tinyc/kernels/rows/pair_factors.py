@@ -1,0 +1,195 @@
+"""The assembly of `factors` of `tiles.py` for two output rows: first sums over the input rows, column by column, to
+a buffer on the stack [half][product row][column], then sums over its columns.
+
+Columns outside the image differ from tile to tile. They are tested where they are not the same for all tiles, and the
+function is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from tinyc.kernels.fast.bilinear import F2, F4, S2
+from tinyc.kernels.fast.transforms import toom_of_registers
+from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, RowTiles
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+_F2 = (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
+
+
+PARAMETERS = (*FACTORS_PARAMETERS, "uint32_t outside")
+
+
+def pair_factors_function(
+    name: str, tiles: RowTiles, variants: Sequence[tuple[bool, ...]], x_zero: int
+) -> tuple[str, list[Work]]:
+    """`name(x, offset, factors, outside)`: as `factors_function`, of the rows of x that two output rows need; bit i of
+    `outside` is set where column i counts as x_zero. variants: which columns those may be. What a call with each
+    executes."""
+    writer = _Factors(tiles, variants)
+    executed = writer.write(x_zero)
+    return naked_function(name, PARAMETERS, writer.asm), executed
+
+
+class _Factors:
+    """r1: factors. By rows: r2 and on: input rows, then their words, unpacked words, and r0; by columns: r0: buffer, r4
+    and on: its words. On the stack: the buffer, the row pointers, the end of the first product's factors, `outside`.
+
+    spans: neighbouring columns, with the variants where they are outside.
+    """
+
+    def __init__(self, tiles: RowTiles, variants: Sequence[tuple[bool, ...]]) -> None:
+        self.tiles = tiles
+        self._variants = variants
+        self._spans = [
+            (list(span), outer)
+            for outer, span in groupby(range(tiles.form.n), key=lambda c: tuple(v[c] for v in variants))
+        ]
+        self.asm = Asm()
+        self._lines, self._columns = tiles.vertical.products, tiles.form.n
+        self._rows_at = 2 * 4 * self._lines * self._columns
+        self._end_at = self._rows_at + 4 * tiles.vertical.n
+        self._outside_at = self._end_at + 4
+        self._rows = [f"r{2 + i}" for i in range(tiles.vertical.n)]
+        self._raw = [f"r{2 + tiles.vertical.n + i}" for i in range(tiles.vertical.n)]
+
+    def write(self, x_zero: int) -> list[Work]:
+        """What a call executes, of each variant."""
+        asm, tiles = self.asm, self.tiles
+        pitch = 4 * tiles.together  # of a step
+        size = self._outside_at + 4
+        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{size}")
+        asm.op("str", "r3", f"[sp, #{self._outside_at}]")
+        for i, row in enumerate(self._raw):
+            asm.op("ldr", row, f"[r0, #{4 * i}]" if i else "[r0]")
+            asm.op("add", row, row, "r1")
+            asm.op("str", row, f"[sp, #{self._rows_at + 4 * i}]")
+        asm.op("mov", "r1", "r2")
+        asm.add("r2", "r1", pitch * tiles.steps)
+        asm.op("str", "r2", f"[sp, #{self._end_at}]")
+        skipped = self._outer_columns(x_zero)
+        around = asm.size
+        asm.label("quad", aligned=True)
+        start = asm.size
+        skipped_of_quad = self._vertical()
+        self._horizontal(pitch)
+        asm.op("ldr", "r2", f"[sp, #{self._end_at}]")
+        asm.op("add", "r1", "r1", f"#{2 * pitch}")
+        asm.op("cmp", "r1", "r2")
+        asm.branch("bne.w", "quad")
+        quad = asm.size - start
+        start = asm.size
+        asm.op("add", "sp", "sp", f"#{size}")
+        asm.op("pop", "{r4-r11, pc}")
+        around += asm.size - start
+        return [around - skipped[i] + tiles.in_c // 4 * (quad - skipped_of_quad[i]) for i in range(len(self._variants))]
+
+    def _unless(self, number: int, inside: bool, write: Callable[[list[int]], None]) -> list[Work]:
+        """Writes the columns of a span for tiles where they are inside (else: outside); what each variant skips."""
+        columns, outer = self._spans[number]
+        wanted = [is_out != inside for is_out in outer]
+        if not any(wanted):
+            return [Work() for _ in outer]
+        label = f"past{number}{inside}"
+        if not all(wanted):
+            self.asm.op("ldr", "r0", f"[sp, #{self._outside_at}]")
+            self.asm.op("lsls", "r0", "r0", f"#{31 - columns[0]}")
+            self.asm.branch("bmi.w" if inside else "bpl.w", label)
+        start = self.asm.size
+        write(columns)
+        size = self.asm.size - start
+        if not all(wanted):
+            self.asm.label(label)
+        return [Work() if is_wanted else size for is_wanted in wanted]
+
+    def _outer_columns(self, x_zero: int) -> list[Work]:
+        """The sums of columns that are outside, which stay in the buffer. What each variant skips."""
+        sums = [sum(line) * x_zero for line in self.tiles.vertical.inputs]
+
+        def write(columns: list[int]) -> None:
+            for value in sorted(set(sums)):
+                self.asm.constant("r2", (value & 0xFFFF) * 0x00010001)
+                for line in (i for i, total in enumerate(sums) if total == value):
+                    for half in range(2):
+                        for column in columns:
+                            self._store(half, line, column, "r2")
+
+        return _sums_of(self._unless(number, False, write) for number in range(len(self._spans)))
+
+    def _store(self, half: int, line: int, column: int, register: str) -> None:
+        at = 4 * ((half * self._lines + line) * self._columns + column)
+        self.asm.op("str", register, f"[sp, #{at}]" if at else "[sp]")
+
+    def _vertical(self) -> list[Work]:
+        """Four channels of every column inside; the row pointers move on. What each variant skips."""
+        asm = self.asm
+        asm.op("add", "r0", "sp", f"#{self._rows_at}")
+        asm.op("ldm", "r0", "{" + ", ".join(self._rows) + "}")
+        for row in self._rows:
+            asm.op("add", row, row, "#4")
+        asm.op("stm", "r0", "{" + ", ".join(self._rows) + "}")
+
+        def write(columns: list[int]) -> None:
+            for column in columns:
+                for row, raw in zip(self._rows, self._raw, strict=True):
+                    asm.op("ldr", raw, f"[{row}, #{column * self.tiles.in_c - 4}]")
+                for half in range(2):
+                    self._sums(half, column)
+
+        return _sums_of(self._unless(number, True, write) for number in range(len(self._spans)))
+
+    def _sums(self, half: int, column: int) -> None:
+        """Sums over the rows, of two channels."""
+        asm, free = self.asm, [f"r{i}" for i in (9, 10, 11, 12, 14)]
+        ror = ("ror #8",) if half else ()
+        if self.tiles.vertical is F2:
+            x = free[1:]
+            for register, raw in zip(x, self._raw, strict=True):
+                asm.op("sxtb16", register, raw, *ror)
+            for line, (op, a, b) in enumerate(_F2):
+                asm.op(op, "r0", x[a], x[b])
+                self._store(half, line, column, "r0")
+            return
+        assert self.tiles.vertical is S2
+        middle, word = "r12", "r14"
+        asm.op("sxtb16", middle, self._raw[2], *ror)
+        self._store(half, 2, column, middle)
+        for line in (0, 1, 3, 4):
+            asm.op("sxtb16", word, self._raw[line], *ror)
+            if line in (0, 4):
+                asm.op("ssub16", word, word, middle)
+            self._store(half, line, column, word)
+
+    def _horizontal(self, pitch: int) -> None:
+        asm, tiles = self.asm, self.tiles
+        asm.op("mov", "r0", "sp")
+        words = [f"r{4 + column}" for column in range(self._columns)]
+        for half in range(2):
+            for line in range(self._lines):
+
+                def store(product: int, register: str, line: int = line, half: int = half) -> None:
+                    at = pitch * (tiles.order.index((line, product)) * tiles.steps + half)
+                    asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
+
+                asm.op("ldm", "r0!", "{" + ", ".join(words) + "}")
+                if tiles.form is F4:
+                    toom_of_registers(asm, words, store)
+                elif tiles.form is F2:
+                    for product, (op, a, b) in enumerate(_F2):
+                        asm.op(op, "r12", words[a], words[b])
+                        store(product, "r12")
+                else:
+                    assert tiles.form is S2
+                    for product in (1, 2, 3):
+                        store(product, words[product])
+                    for product in (0, 4):
+                        asm.op("ssub16", "r12", words[product], words[2])
+                        store(product, "r12")
+
+
+def _sums_of(spans: Iterable[list[Work]]) -> list[Work]:
+    """Of each variant."""
+    return [sum(works, Work()) for works in zip(*spans, strict=True)]

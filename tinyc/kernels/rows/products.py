@@ -1,0 +1,352 @@
+"""The assembly of `products` of `tiles.py`: factors times weights, sums of products (by the walk of
+`walks.py`), and the way to int8.
+
+Four accumulators, r1 ... r4, are what registers feed with the fewest loads: of one tile and four output channels, or of
+two tiles and two channels each (ten instructions for sixteen multiplications, and half of the weights). r14 walks
+through the factors, r0 through the stream.
+
+Products are a run of the same instructions, as many as there are input channels. Where these are many, that code is
+there once: for a column of products of two rows, else for the longest run of products, which is entered where as many
+are left as are wanted. Such code returns to an address in the frame: lr is in use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tinyc.kernels.fast.bilinear import F2
+from tinyc.kernels.rows.tiles import RowTiles
+from tinyc.kernels.rows.walks import SLOTS, SPLIT, Step
+from tinyc.kernels.weighted.groups import Weights
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+THIRD = 2863311531  # 1/3 modulo 2^32
+_TURN = 48  # steps of a product without a loop
+_LONGEST = 4  # run of products that is code of its own
+_COLUMN = ("product", "copy", "product", "copy", "product")  # of two rows: what each of their columns begins with
+_REST = ("turn", "product")
+_ACC = ("r1", "r2", "r3", "r4")
+_OTHER = ("r5", "r6", "r7", "r8")
+_LAST = ("r9", "r10", "r11", "r12")
+_WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10")  # of one tile
+_ONE_ROW_SLOTS = 3  # vectors of four sums on the stack
+_FRAME = ("y0", "end", "factors", "stop", "third", "back", "y1")
+
+
+def products_function(name: str, tiles: RowTiles) -> tuple[str, Work]:
+    """`name(stream, factors, y)`, of two rows `name(stream, factors, y, y1)`: the outputs of a call, each y
+    [outputs][out_c]. Its text, and what a call executes."""
+    writer = _Products(tiles)
+    executed = writer.write()
+    parameters = ("const int32_t *stream", "const int32_t *factors", "int8_t *y", "int8_t *y1")[: 2 + tiles.rows]
+    return naked_function(name, parameters, writer.asm), executed
+
+
+class _Products:
+    """Writes one function; `asm` has the text."""
+
+    def __init__(self, tiles: RowTiles) -> None:
+        self.tiles = tiles
+        self.asm = Asm()
+        self._loops = Work()  # what turns beyond the first execute
+        self._count = 0
+        self._entered: Counter[str] = Counter()  # subroutines, in a group
+        self._slots = _ONE_ROW_SLOTS if tiles.rows == 1 else SLOTS
+
+    def _at(self, slot: str) -> str:
+        return f"[sp, #{16 * self._slots + 4 * _FRAME.index(slot)}]"
+
+    def write(self) -> Work:
+        """What a call executes."""
+        asm, tiles = self.asm, self.tiles
+        size = 16 * self._slots + 4 * (len(_FRAME) - 2 + tiles.rows)
+        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{size}")
+        if tiles.rows == 2:
+            asm.op("str", "r3", self._at("y1"))
+        asm.add("r3", "r2", tiles.out_c)
+        asm.op("strd", "r2", "r3", self._at("y0"))
+        asm.op("str", "r1", self._at("factors"))
+        if tiles.third:
+            asm.constant("r3", THIRD)
+            asm.op("str", "r3", self._at("third"))
+        executed = asm.size
+        asm.label("group", aligned=True)
+        start = asm.size
+        asm.op("ldr", "r14", self._at("factors"))
+        asm.load_multiple("r0", _ACC[: tiles.channels])
+        if tiles.together == 2:
+            asm.op("mov", "r3", "r1")
+            asm.op("mov", "r4", "r2")
+        self._walk()
+        if tiles.rows == 2:
+            asm.op("ldr", "r4", self._at("y1"))
+            asm.op("add", "r4", "r4", f"#{tiles.channels}")
+            asm.op("str", "r4", self._at("y1"))
+        asm.op("ldrd", "r2", "r3", self._at("y0"))
+        asm.op("add", "r2", "r2", f"#{tiles.channels}")
+        asm.op("str", "r2", self._at("y0"))
+        asm.op("cmp", "r2", "r3")
+        asm.branch("bne.w", "group")
+        executed += tiles.groups * (asm.size - start + self._loops)
+        start = asm.size
+        asm.op("add", "sp", "sp", f"#{size}")
+        asm.op("pop", "{r4-r11, pc}")
+        executed += asm.size - start
+        return executed + tiles.groups * self._subroutines()
+
+    def _walk(self) -> None:
+        fresh, walk = False, self.tiles.walk
+        while walk:
+            step, taken = walk[0], 0 if self.tiles.inline else self._enter(walk, fresh)
+            walk = walk[taken or 1 :]
+            if taken:
+                fresh = False
+                continue
+            if step.kind == "product":
+                self._product(len(step.rows), fresh)
+            elif step.kind == "output":
+                self._output(step.a, step.b)
+            elif step.kind in ("keep", "copy"):
+                self._vector("stm", step.a, _ACC)
+            else:
+                self._combine(step)
+            fresh = step.kind in ("keep", "output")
+
+    # ---- products ----
+
+    def _product(self, rows: int, fresh: bool) -> None:
+        """Adds the next products to the accumulators; fresh: they hold nothing."""
+        self._end(self._begin(rows, fresh), rows)
+
+    def _begin(self, rows: int, fresh: bool) -> Iterator[None]:
+        """What differs with `fresh`; for `_end`: the steps that are left, of one turn of the loop if there is one."""
+        turn = self._turn(rows)
+        looped = turn < rows * self.tiles.steps
+        steps = self._steps(turn, fresh and not looped)
+        if not looped:
+            next(steps)
+        elif fresh:
+            for register in _ACC:
+                self.asm.op("mov", register, "#0")
+        return steps
+
+    def _end(self, left: Iterator[None], rows: int) -> None:
+        asm, steps = self.asm, rows * self.tiles.steps
+        turns = steps // self._turn(rows)
+        if turns == 1:
+            _all(left)
+            return
+        asm.add("r11", "r14", 4 * steps * self.tiles.together)
+        asm.op("str", "r11", self._at("stop"))
+        label = f"steps{self._count}"
+        self._count += 1
+        asm.label(label, aligned=True)
+        start = asm.size
+        _all(left)
+        asm.op("ldr", "r11", self._at("stop"))
+        asm.op("cmp", "r14", "r11")
+        asm.branch("bne.w", label)
+        self._loops += (turns - 1) * (asm.size - start)
+
+    def _turn(self, rows: int) -> int:
+        """Steps of products that are written one after the other."""
+        return max(n for n in range(2, _TURN + 1, 2) if rows * self.tiles.steps % n == 0)
+
+    def _steps(self, count: int, fresh: bool) -> Iterator[None]:
+        """Writes a step each time that it is asked for the next."""
+        asm, two = self.asm, self.tiles.together == 2
+        weights = Weights(asm, _WEIGHTS, count * len(_ACC))
+        for step in range(count):
+            op = "smuad" if fresh and step == 0 else "smlad"
+            if two:
+                if step % 2 == 0:
+                    asm.load_multiple("r14", _LAST)
+                    asm.load_multiple("r0", _OTHER)
+                half = 2 * (step % 2)
+                operands = [(_LAST[half + tile], _OTHER[half + channel]) for tile in range(2) for channel in range(2)]
+                for acc, (x, w) in zip(_ACC, operands, strict=True):
+                    self._mac(op, acc, x, w)
+            else:
+                if step % 2 == 0:
+                    asm.op("ldrd", "r11", "r12", "[r14], #8")
+                for acc in _ACC:
+                    self._mac(op, acc, ("r11", "r12")[step % 2], weights.next())
+            yield
+
+    def _mac(self, op: str, acc: str, x: str, w: str) -> None:
+        self.asm.op(op, acc, x, w, *(() if op == "smuad" else (acc,)))
+
+    # ---- products as subroutines ----
+
+    def _enter(self, walk: tuple[Step, ...], fresh: bool) -> int:
+        """Goes into a subroutine for the first steps of the walk; how many steps those are, 0 for none."""
+        kinds = tuple(step.kind for step in walk)
+        before = "fresh" if fresh else "onto"
+        if self._in_columns and kinds[: len(_COLUMN)] == _COLUMN:
+            self._go(f"{before}_column")
+            return len(_COLUMN)
+        if self._in_columns and kinds[: len(_REST)] == _REST:
+            self._go("rest")
+            return len(_REST)
+        length = next((i for i, kind in enumerate(kinds) if kind != "product"), len(kinds))
+        products = sum(len(step.rows) for step in walk[:length])
+        calls = -(-products // _LONGEST)
+        for call in range(calls):
+            count = products * (call + 1) // calls - products * call // calls
+            self._go(f"{before if call == 0 else 'onto'}{count}")
+        return length
+
+    @property
+    def _in_columns(self) -> bool:
+        return self.tiles.vertical is F2
+
+    def _go(self, label: str) -> None:
+        back = f"back{self._entered.total()}"
+        self._entered[label] += 1
+        self.asm.address("r5", back)
+        self.asm.branch("b.w", label)
+        self.asm.label(back)
+
+    def _subroutines(self) -> Work:
+        """Writes those that are entered; what they execute in a group."""
+        if not self._entered:
+            return Work()
+        work = self._column() if self._in_columns else self._runs()
+        return sum((times * work[label] for label, times in self._entered.items()), Work())
+
+    def _entry(self, label: str, to: str, fresh: bool) -> tuple[Work, Iterator[None]]:
+        """A way into products: what it executes, and the steps that are left of the first. to: where they are; "" for
+        here."""
+        start = self.asm.size
+        self.asm.label(label, aligned=True)
+        self.asm.op("str", "r5", self._at("back"))
+        left = self._begin(1, fresh)
+        if to:
+            self.asm.branch("b.w", to)
+        return self.asm.size - start, left
+
+    def _column(self) -> dict[str, Work]:
+        asm = self.asm
+        fresh, _ = self._entry("fresh_column", "column_after", fresh=True)
+        start = asm.size
+        asm.label("rest", aligned=True)
+        asm.op("str", "r5", self._at("back"))
+        self._combine(Step("turn", SPLIT))
+        asm.branch("b.w", "last")
+        rest = asm.size - start
+        onto, left = self._entry("onto_column", "", fresh=False)
+        asm.label("column_after")
+        start, loops = asm.size, self._loops
+        self._end(left, 1)
+        self._vector("stm", SPLIT, _ACC)
+        self._product(1, fresh=False)
+        self._vector("stm", SPLIT + 1, _ACC)
+        two = asm.size - start + (self._loops - loops)
+        asm.label("last", aligned=True)
+        start, loops = asm.size, self._loops
+        self._product(1, fresh=False)
+        asm.op("ldr", "pc", self._at("back"))
+        last = asm.size - start + (self._loops - loops)
+        return {"fresh_column": fresh + two + last, "onto_column": onto + two + last, "rest": rest + last}
+
+    def _runs(self) -> dict[str, Work]:
+        """The longest run, and ways to enter it where as many products are left as are wanted."""
+        asm = self.asm
+        entries = {}
+        for label in sorted(self._entered):
+            entries[label], _ = self._entry(label, f"last{label[-1]}_after", label.startswith("fresh"))
+        left: dict[str, Work] = {}
+        start, loops = asm.size, self._loops
+        for count in range(max(int(label[-1]) for label in entries), 0, -1):
+            steps = self._begin(1, fresh=False)
+            asm.label(f"last{count}_after")
+            left[str(count)] = asm.size - start + (self._loops - loops)
+            self._end(steps, 1)
+        asm.op("ldr", "pc", self._at("back"))
+        whole = asm.size - start + (self._loops - loops)
+        return {label: entry + (whole - left[label[-1]]) for label, entry in entries.items()}
+
+    # ---- sums ----
+
+    def _vector(self, op: str, slot: int, registers: Sequence[str], pointer: str = "r12") -> None:
+        """Four sums to or from the stack."""
+        if slot:
+            self.asm.add(pointer, "sp", 16 * slot)
+        self.asm.op(op, pointer if slot else "sp", "{" + ", ".join(registers) + "}")
+
+    def _combine(self, step: Step) -> None:
+        """What comes between products and outputs."""
+        asm = self.asm
+        if step.kind == "take":
+            self._vector("ldm", step.a, _ACC)
+            return
+        if step.kind == "turn":
+            self._vector("ldm", step.a, (*_ACC, *_OTHER))
+            for a, b in zip(_ACC, _OTHER, strict=True):
+                asm.op("rsb", a, b, a, "lsl #1")
+            return
+        if step.kind == "fold":
+            self._fold(step.a, step.b)
+            return
+        self._vector("ldm", step.a + (step.kind == "odd"), _OTHER)
+        if step.kind == "add":
+            for a, b in zip(_ACC, _OTHER, strict=True):
+                asm.op("add", a, a, b)
+        elif step.kind == "even":
+            # accumulators: S = m3 + m4. The slot: s = m1 + m2. The slot becomes 4s + S, the accumulators s + S.
+            for total, s, low in zip(_ACC, _OTHER, _LAST, strict=True):
+                asm.op("add", low, total, s, "lsl #2")
+                asm.op("add", total, total, s)
+            self._vector("stm", step.a, _LAST, pointer="r5")
+        else:
+            # odd: slot 1: d = m1 - m2, slot 2: D = m3 - m4. Slot 1 becomes d + 2D, the accumulators 2d + D.
+            self._vector("ldm", step.a + 2, _ACC)
+            for big, d, low in zip(_ACC, _OTHER, _LAST, strict=True):
+                asm.op("add", low, d, big, "lsl #1")
+                asm.op("add", big, big, d, "lsl #1")
+            self._vector("stm", step.a + 1, _LAST, pointer="r5")
+
+    def _fold(self, a: int, b: int) -> None:
+        """Slot b is slot a or the next."""
+        asm = self.asm
+        asm.add("r12", "sp", 16 * a)
+        asm.load_multiple("r12", _OTHER, advance=b != a)
+        for difference, total in zip(_OTHER, _ACC, strict=True):
+            asm.op("sub", difference, difference, total)
+            asm.op("add", total, difference, total, "lsl #1")
+        asm.op("stm", "r12", "{" + ", ".join(_OTHER) + "}")
+
+    def _output(self, row: int, number: int) -> None:
+        """Scales and stores output `number` of every tile in an output row."""
+        asm, tiles = self.asm, self.tiles
+        raised, way = tiles.form.raised[number], tiles.way
+        if not tiles.lowers and way.shifts is not None:
+            way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
+        asm.op("ldr", "r7", self._at(f"y{row}"))
+        if tiles.third:
+            asm.op("ldr", "r6", self._at("third"))
+        constants: list[tuple[str, ...]] = []
+        for channel in range(tiles.channels):
+            if not constants:
+                registers = _LAST[: 4 if way.constants == 2 else 3]
+                asm.load_multiple("r0", registers)
+                constants = [registers[:2], registers[2:]] if way.constants == 2 else [registers]
+            own = constants.pop(0)
+            for tile in range(tiles.together):
+                acc = _ACC[tile * tiles.channels + channel]
+                if tiles.third:
+                    asm.op("mul", acc, acc, "r6")
+                if tiles.lowers and raised:
+                    asm.op("asr", acc, acc, f"#{raised}")
+                way.emit(asm, channel, acc, "", own, "r5")
+                at = (tile * tiles.form.m + number) * tiles.out_c + channel
+                asm.op("strb", acc, f"[r7, #{at}]" if at else "[r7]")
+
+
+def _all(steps: Iterator[None]) -> None:
+    for _ in steps:
+        pass

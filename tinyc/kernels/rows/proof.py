@@ -1,0 +1,79 @@
+"""How the sums of nested fast forms (`tiles.py`) become int8, proved for the weights of a layer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.ir.graph import Array
+from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.finish import Finish, Way, finish_drops, finish_wide
+from tinyc.kernels.requantize import Int64s, Steps
+from tinyc.kernels.stream import Matrix
+
+_LARGEST_SCALE = 10
+
+
+def has_third(vertical: Form, form: Form) -> bool:
+    """Whether sums are multiples of 3."""
+    return vertical.unit * form.unit % 3 == 0
+
+
+def unit_of(vertical: Form, form: Form) -> int:
+    """log2 of the multiple of the least raised output, once a factor of 3 is divided out."""
+    unit = vertical.unit * form.unit
+    return (unit // 3 if unit % 3 == 0 else unit).bit_length() - 1
+
+
+def factors_of(w: Array, vertical: Form, form: Form) -> Int64s:
+    """The weights' side of every product, int64[O, rows, columns, C]; w [O, 3, 3, C]."""
+    g, h = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
+    found: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), h)
+    return found
+
+
+def proof(matrix: Matrix, vertical: Form, form: Form) -> tuple[Finish, bool] | None:
+    """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 3 before. The
+    multiplier divides them where three times the accumulators fit. None if there is no way."""
+    thirds = has_third(vertical, form)
+    found = _proved(matrix, vertical, form, 3 if thirds else 1)
+    if not thirds or (found and _cost(found.way) == 0):
+        return (found, False) if found else None
+    plain = _proved(matrix, vertical, form, 1)
+    if plain is None or (found and _cost(found.way) <= _cost(plain.way) + 1):
+        return (found, False) if found else None
+    return plain, True
+
+
+def _cost(way: Way) -> int:
+    """Instructions of an output, beyond the least."""
+    return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
+
+
+def _proved(matrix: Matrix, vertical: Form, form: Form, multiple: int) -> Finish | None:
+    out_c = len(matrix.taps)
+    factors = factors_of(matrix.taps.reshape(out_c, 3, 3, -1), vertical, form)
+    largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
+    top, unit = max(form.raised), unit_of(vertical, form)
+
+    def most(steps: Steps) -> Int64s:
+        worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
+        bits = np.floor(np.log2((2**15 - 1) / largest)) + unit
+        room = np.minimum(bits, 30 - top - np.ceil(np.log2(worst + 1)))
+        scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
+        return scale
+
+    found = finish_wide(matrix.p, matrix.taps, unit, most, multiple)
+    if found is None or found.way.sign or found.way.shifts is None:
+        dropping = finish_drops(matrix.p, matrix.taps, unit, most, multiple)
+        if dropping is not None and _fits_raised(dropping, top):
+            return dropping
+    return found if found is not None and _fits_raised(found, top) else None
+
+
+def _fits_raised(finish: Finish, top: int) -> bool:
+    """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
+    way, scaling = finish.way, finish.scaling
+    if way.shifts is None or (way.sign and not way.drops):
+        return True
+    add = (np.abs(scaling.add) + scaling.fall) << top
+    return bool((add < 2**30).all()) and way.shifts[0] + top <= 31

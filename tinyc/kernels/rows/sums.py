@@ -1,0 +1,78 @@
+"""Portable row forms of layers that collapse the height of an image: one input row per call, added up in int32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.kernel.kernel import Accumulator, Arg, Call, Const, Cost, In, Out, Params, RowForm, RowIndex, Rows, Struct
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, PoolParams, Window, row_bytes, window_fields
+
+_ARGS: tuple[Arg, ...] = (Params(), In(0), Accumulator(), RowIndex(), Out())
+_PER_TAP = 6  # instructions, estimates
+_PER_OUTPUT = 40
+_CODE_BYTES = 300
+
+
+def avg_pool_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
+    """tc_avg_pool2d_rows_s8, where one window covers the image."""
+    x, a = site.x(), p.attrs
+    if tuple(a.kernel) != x.shape[1:3] or a.dilation != (1, 1) or any(a.pad) or not _collapses_image(site):
+        return ()
+    fields = {**_image(site), "y_min": p.y_min, "y_max": p.y_max}
+    return (_form(site, "tc_avg_pool2d_rows_s8", fields, _PER_TAP * x.elements),)
+
+
+def mean_rows(site: Site, fields: dict[str, int | float | str | Const]) -> tuple[RowForm, ...]:
+    """tc_mean_rows_s8 or tc_mean_rows_s16, where the mean is over all pixels. fields: those of the factor."""
+    if not _collapses_image(site):
+        return ()
+    name = f"tc_mean_rows_{site.x().dtype}"
+    return (_form(site, name, {**_image(site), **fields}, _PER_TAP * site.x().elements),)
+
+
+def depthwise_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """tc_depthwise_conv2d_rows_s8, where the window is as high as the image."""
+    k_h, k_w, out_c = p.w.shape
+    x, y = site.x(0), site.y()
+    window = Window.of(p.attrs, k_h, k_w)
+    if k_h != x.shape[1] or k_h < 2 or window.pad.top or window.pad.bottom or window.dilation.h != 1:
+        return ()
+    columns = window_fields(site, window)
+    del columns["k_h"]
+    fields = {
+        "w": Const(p.w, "[in_h][k_w][out_c]", "w"),
+        **p.struct_fields(),
+        "pad": Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        "in_h": k_h,
+        **columns,
+        "out_c": out_c,
+    }
+    return (_form(site, "tc_depthwise_conv2d_rows_s8", fields, 2 * _PER_TAP * y.elements * k_h * k_w),)
+
+
+def _collapses_image(site: Site) -> bool:
+    """Whether an image of two rows or more becomes one pixel."""
+    x = site.x()
+    return len(x.shape) == 4 and x.shape[0] == 1 and x.shape[1] > 1 and site.y().elements == x.shape[3]
+
+
+def _image(site: Site) -> dict[str, int | float | str | Const]:
+    _, in_h, in_w, in_c = site.x().shape
+    return {"in_h": in_h, "in_w": in_w, "in_c": in_c}
+
+
+def _form(site: Site, name: str, fields: dict[str, int | float | str | Const], executed: int) -> RowForm:
+    """The form of function `name`. executed: instructions of all rows, without those per output."""
+    x, y = site.x(), site.y()
+    rows = Rows(x.shape[1], x.shape[1], 1, 1, 0, 1, row_bytes(x), y.size_bytes, None)
+    constants = sum(field.data.nbytes for field in fields.values() if isinstance(field, Const))
+    return RowForm(
+        call=Call(_ARGS, Struct(f"{name}_t", fields), rows),
+        scratch_bytes=0,
+        cost=Cost(executed + _PER_OUTPUT * y.elements, constants + _CODE_BYTES, 0),
+        accumulator_bytes=4 * y.elements,
+        direct=True,
+        function=name,
+        includes=(f"{name}.h",),
+    )

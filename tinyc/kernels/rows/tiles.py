@@ -1,0 +1,224 @@
+"""What the assembly of exact fast convolutions (`fast/bilinear.py`) of one or two output rows depends on, and
+its input's side. A call makes one tile of outputs, or two neighbours.
+
+The forms of rows and columns nest: with `ROW` three kernel rows make one output row, with others there are two rows.
+Two functions per layer; runtime_c/tc_row_tiles.h has their portable twins:
+
+* factors: columns of int8 input, all channels, of one tile to [product][step][tile], products in the order
+  of use, a step being two channels of one word, channels (0, 2) and (1, 3) of each four;
+* products (`products.py`): factors times weights, sums of products, and the way to int8.
+
+A walk (`walks.py`) says what comes after what: products, sums of them, outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, Form
+from tinyc.kernels.fast.transforms import toom
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.rows.walks import Step, walk_of
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+ROWS = 3  # of the kernel
+_REACH = 4095  # of LDR, STR, STRB
+_INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longer code of `products.py`
+
+
+@dataclass(frozen=True)
+class RowTiles:
+    """What the code depends on. vertical, form: of rows and of columns. way: from sums to int8, for outputs that are
+    raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
+
+    vertical: Form
+    form: Form
+    in_c: int
+    out_c: int
+    way: Way
+    third: bool
+    together: int = 1
+
+    @property
+    def steps(self) -> int:
+        """Words of two channels per product and tile."""
+        return self.in_c // 2
+
+    @property
+    def products(self) -> int:
+        return self.vertical.products * self.form.products
+
+    @property
+    def rows(self) -> int:
+        """Output rows."""
+        return self.vertical.m
+
+    @property
+    def channels(self) -> int:
+        """Output channels that accumulate together: there are four accumulators."""
+        return GROUP // self.together
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // self.channels
+
+    @property
+    def outputs(self) -> int:
+        """Pixels of a call in each row."""
+        return self.form.m * self.together
+
+    @property
+    def factor_bytes(self) -> int:
+        return 4 * self.steps * self.products * self.together
+
+    def scratch_bytes(self, held: bool) -> int:
+        """Factors and, with `held`, the outputs of a call."""
+        return self.factor_bytes + held * self.rows * self.outputs * self.out_c
+
+    @property
+    def name(self) -> str:
+        """Of the forms, and how many tiles a call makes."""
+        return f"{self.form.name if self.rows == 1 else self.vertical.name + self.form.name}x{self.together}"
+
+    @property
+    def inline(self) -> bool:
+        """Whether every product is code of its own: a few kilobytes for a few percent."""
+        return self.in_c <= _INLINE_CHANNELS[self.form.name]
+
+    @property
+    def lowers(self) -> bool:
+        """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
+        return (self.way.sign and not self.way.drops) or self.way.shifts is None
+
+    @property
+    def walk(self) -> tuple[Step, ...]:
+        return walk_of(self.vertical, self.form)
+
+    @property
+    def order(self) -> list[tuple[int, int]]:
+        """The (row, column) products as they are used."""
+        return [(i, step.column) for step in self.walk for i in step.rows]
+
+    @property
+    def fits(self) -> bool:
+        """Whether this module can write the functions."""
+        return (
+            self.in_c % 4 == 0
+            and self.out_c % GROUP == 0
+            and self.factor_bytes <= _REACH
+            and self.form.n * self.in_c <= _REACH
+            and self.outputs * self.out_c <= _REACH
+            and self.out_c <= _REACH
+        )
+
+
+# ---- factors ----
+
+
+FACTORS_PARAMETERS = ("const int8_t *const *x", "int32_t offset", "int32_t *factors")
+
+
+def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[str, Work]:
+    """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
+    into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
+    call executes."""
+    asm, form = Asm(), tiles.form
+    assert tiles.vertical is ROW
+    pitch = 4 * tiles.together  # of a step
+    asm.op("push", "{r4-r11, lr}")
+    asm.op("sub", "sp", "sp", "#20")
+    asm.op("strd", "r0", "r1", "[sp]")
+    asm.op("mov", "r1", "r2")
+    asm.add("r2", "r1", ROWS * pitch * tiles.steps)
+    asm.op("str", "r2", "[sp, #8]")
+    raw = tuple(f"r{3 + i}" for i in range(form.n))
+    outer = [register for register, is_out in zip(raw, outside, strict=True) if is_out]
+    for register in outer:
+        asm.constant(register, (x_zero & 0xFF) * 0x01010101)
+    executed = asm.size
+    asm.label("row", aligned=True)
+    start = asm.size
+    asm.op("ldrd", "r9", "r10", "[sp]")
+    asm.op("ldr", "r0", "[r9], #4")
+    asm.op("str", "r9", "[sp]")
+    asm.op("add", "r0", "r0", "r10")
+    asm.add("r2", "r1", pitch * tiles.in_c // 2)
+    executed += ROWS * (asm.size - start)
+    asm.label("quad", aligned=True)
+    start = asm.size
+    for i, register in enumerate(raw):
+        if not outside[i]:
+            asm.op("ldr", register, f"[r0, #{i * tiles.in_c}]" if i else "[r0]")
+    asm.op("add", "r0", "r0", "#4")
+    for half in range(2):
+        _half(asm, tiles, raw, half)
+    asm.op("add", "r1", "r1", f"#{2 * pitch}")
+    asm.op("cmp", "r1", "r2")
+    asm.branch("bne.w", "quad")
+    executed += ROWS * tiles.in_c // 4 * (asm.size - start)
+    start = asm.size
+    asm.op("ldr", "r9", "[sp, #8]")
+    asm.op("cmp", "r1", "r9")
+    asm.branch("bne.w", "row")
+    executed += ROWS * (asm.size - start)
+    start = asm.size
+    asm.op("add", "sp", "sp", "#20")
+    asm.op("pop", "{r4-r11, pc}")
+    return naked_function(name, FACTORS_PARAMETERS, asm), executed + (asm.size - start)
+
+
+def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
+    """Channels 0 and 2 (half 1: 1 and 3) of the columns in `raw` to a word of each product at r1."""
+
+    def store(product: int, register: str) -> None:
+        at = 4 * tiles.together * (tiles.order.index((0, product)) * tiles.steps + half)
+        asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
+
+    def unpack(column: int, register: str) -> str:
+        asm.op("sxtb16", register, raw[column], *(("ror #8",) if half else ()))
+        return register
+
+    if tiles.form is F4:
+        toom(asm, unpack, store)
+    elif tiles.form is F2:
+        x = [unpack(i, f"r{9 + i}") for i in range(4)]
+        for product, (op, a, b) in enumerate((("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))):
+            asm.op(op, "r14", x[a], x[b])
+            store(product, "r14")
+    else:
+        assert tiles.form is S2
+        middle = unpack(2, "r11")
+        store(2, middle)
+        for product in (0, 1, 3, 4):
+            word = unpack(product, "r12")
+            if product in (0, 4):
+                asm.op("ssub16", word, word, middle)
+            store(product, word)
+
+
+# ---- held outputs ----
+
+
+def move_function(name: str, pairs: bool) -> tuple[str, Work, Work]:
+    """`name(from, to, words)`: copies words, with `pairs` an even number of them. Its text, what a call executes, and
+    what each turn of one or two words does."""
+    asm = Asm()
+    asm.op("push", "{r4, lr}")
+    asm.op("add", "r2", "r0", "r2", "lsl #2")
+    around = asm.size
+    asm.label("word", aligned=True)
+    start = asm.size
+    if pairs:
+        asm.op("ldrd", "r3", "r4", "[r0], #8")
+        asm.op("strd", "r3", "r4", "[r1], #8")
+    else:
+        asm.op("ldr", "r3", "[r0], #4")
+        asm.op("str", "r3", "[r1], #4")
+    asm.op("cmp", "r0", "r2")
+    asm.branch("bne.w", "word")
+    each = asm.size - start
+    start = asm.size
+    asm.op("pop", "{r4, pc}")
+    around += asm.size - start
+    return naked_function(name, ("const int8_t *from", "int8_t *to", "int32_t words"), asm), around, each

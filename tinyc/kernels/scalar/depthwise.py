@@ -1,0 +1,76 @@
+"""depthwise_conv2d 3x3 on cores without DSP instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Scratch, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+
+_CODE_BYTES = 1100  # of the kernel, shared by the layers
+
+
+def takes(site: Site) -> bool:
+    """constant 3x3 weights, one output per input channel, horizontal stride 1 or 2, no dilation, sums within 2^28"""
+    if not site.is_const(1) or site.x(1).shape[:2] != (3, 3) or site.x(1).shape[2] != site.x(0).shape[3]:
+        return False
+    a = site.attrs
+    return a.stride.w in (1, 2) and tuple(a.dilation) == (1, 1) and small_sums_of(site, 2)
+
+
+def columns(site: Site) -> int:
+    """Columns that all pixels of a row read; stride 1 goes by three pixels."""
+    out_w = site.y().shape[2]
+    if site.attrs.stride.w == 1:
+        return -(-out_w // 3) * 3 + 2
+    return 2 * out_w + 1
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_3x3_s8_scalar: one output row from three input rows."""
+    out_c = p.w.shape[2]
+    window = Window.of(p.attrs, 3, 3)
+    fields = {
+        "w": Const(np.ascontiguousarray(p.w.transpose(2, 0, 1)), "[out_c][k_h][k_w]", "w"),
+        **scale_fields(p, p.w.reshape(9, out_c).T, "tc_scalar_row"),
+        "in_w": site.x(0).shape[2],
+        "out_w": site.y().shape[2],
+        "stride_w": window.stride.w,
+        "pad_left": window.pad.left,
+        "x_zero": p.x_zero,
+        "columns": columns(site),
+    }
+    struct = Struct("tc_depthwise_conv2d_3x3_s8_scalar_t", fields)
+    return Call((Params(), In(0), Out(), Scratch()), struct, row_geometry(site, window, p.x_zero))
+
+
+def scratch(site: Site, p: ConvParams) -> int:
+    """A word for each column."""
+    return 4 * columns(site)
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
+    rows = site.y().shape[1] * p.w.shape[2]
+    executed = rows * (70 + 10 * columns(site) + 32 * site.y().shape[2])
+    return Cost(executed, p.w.nbytes + 16 * p.w.shape[2] + _CODE_BYTES, scratch(site, p))
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """A row in place of an input row of as many bytes: the pixels of a channel are read before the first is written."""
+    call, whole = lower(site, p), cost(site, p)
+    if call.rows is None or call.rows.in_row_bytes != call.rows.out_row_bytes:
+        return ()
+    return (RowForm(call, whole.scratch_bytes, whole, inplace=(0,)),)
+
+
+KERNELS = (
+    Kernel(
+        "tc_depthwise_conv2d_3x3_s8_scalar",
+        offered(lower, scratch=scratch, cost=cost, row_forms=row_forms),
+        when=(is_s8, takes),
+        includes=("tc_scalar.h",),
+    ),
+)

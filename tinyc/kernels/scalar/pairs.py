@@ -1,0 +1,196 @@
+"""fully_connected on cores without DSP instructions: two products in one multiplication of int8 weights
+(runtime_c/tc_scalar_pairs.h says how).
+
+A segment's dot product must fit 16 bits. Of a weight that is too large for that a part is taken off and added to the
+sums on its own (`Fitted.fixes`); how long segments are is a trade of such fixes for the work of a segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+
+_LANES = 8  # outputs of a call
+_SEGMENTS = (4, 2)  # words of four taps
+_LEAST, _GREATEST = -(2**15), 2**15 - 1  # of a segment's dot product
+_LARGEST = 2**14  # outputs and inputs, whose places fit int16
+_FIX = 14  # instructions of a fix, on ARMv7-M like those of `cost`
+_HELD, _SUMS = 32, 64  # words of taps, and outputs, on the stack
+_PART, _ONLY = 150, 20  # instructions around the products of eight outputs with a part of the inputs, or with all
+_CODE_BYTES = 700  # of the kernel, shared by the layers
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Weights whose dot products with int8 inputs fit 16 bits over every segment, and what they lack.
+
+    taps: int64[O, K], K a multiple of the segment. fixes: int64[n, 3] of (output, input, weight), by outputs.
+    """
+
+    taps: Int64s
+    fixes: Int64s
+    segment: int
+
+    @property
+    def words(self) -> int:
+        return self.taps.shape[1] // 4
+
+    @property
+    def executed(self) -> float:
+        """Instructions on ARMv7-M of all outputs for one input vector, without the way to int8."""
+        out_c = -(-len(self.taps) // _LANES) * _LANES
+        return out_c * self.words * (5.4 + 2.6 / self.segment) + _FIX * len(self.fixes)
+
+
+def fitted(w: npt.NDArray[np.int8], segment: int) -> Fitted:
+    """Weights w[O, K] for segments of that many words; what is too much is taken from the largest weights first."""
+    out_c, in_c = w.shape
+    size = 4 * segment
+    parts = np.pad(w.astype(np.int64), ((0, 0), (0, -in_c % size))).reshape(-1, size)
+    taken = np.zeros_like(parts)
+    while len(open_ := np.flatnonzero((excess := _excess(parts)) > 0)):
+        at = np.abs(parts[open_]).argmax(axis=1)
+        largest = parts[open_, at]
+        off = np.sign(largest) * np.minimum(np.abs(largest), -(-excess[open_] // 127))
+        parts[open_, at] -= off
+        taken[open_, at] += off
+    rest = taken.reshape(out_c, -1)
+    outputs, inputs = np.nonzero(rest)
+    return Fitted(parts.reshape(out_c, -1), np.stack([outputs, inputs, rest[outputs, inputs]], axis=1), segment)
+
+
+def _excess(parts: Int64s) -> Int64s:
+    """By how much the dot products of parts[n, taps] with int8 inputs leave 16 bits; less than 1: by nothing."""
+    greatest = np.maximum(127 * parts, -128 * parts).sum(axis=1)
+    least = np.minimum(127 * parts, -128 * parts).sum(axis=1)
+    return np.asarray(np.maximum(greatest - _GREATEST, _LEAST - least))
+
+
+def best_fit(w: npt.NDArray[np.int8]) -> Fitted:
+    """The weights w[O, K] in the segments that take the fewest instructions."""
+    return _best_fit(w.astype(np.int8).tobytes(), len(w))
+
+
+@lru_cache(maxsize=16)
+def _best_fit(data: bytes, out_c: int) -> Fitted:
+    w = np.frombuffer(data, np.int8).reshape(out_c, -1)
+    return min((fitted(w, segment) for segment in _SEGMENTS), key=lambda fit: fit.executed)
+
+
+def takes(site: Site) -> bool:
+    """constant weights, accumulators within 2^28, and at most 16384 inputs and outputs"""
+    return site.is_const(1) and max(site.x(1).shape) <= _LARGEST and small_sums_of(site, 0)
+
+
+def _words(fit: Fitted) -> Const:
+    """[O / 4][words][4] int32: bytes of weights plus 128."""
+    out_c = len(fit.taps)
+    taps = np.pad(fit.taps, ((0, -out_c % _LANES), (0, 0)))
+    words = ((taps + 128).reshape(len(taps), -1, 4) << 8 * np.arange(4)).sum(axis=2)
+    fours = words.reshape(-1, 4, fit.words).transpose(0, 2, 1)
+    data = np.ascontiguousarray(fours).astype(np.uint32).view(np.int32)
+    return Const(data, "[out_c / 4][in_c / 4][4] of four int8 weights plus 128", "w")
+
+
+def _fixes(fit: Fitted, by_parts: bool = False) -> Const:
+    """[n + 1][output, place of the input, weight] int16, the last with an output beyond all. by_parts: in the order in
+    which parts of the inputs and of the outputs are used."""
+    outputs, inputs, weights = fit.fixes.T
+    if by_parts:
+        order = np.lexsort((outputs, inputs // (4 * _HELD), outputs // _SUMS))
+        outputs, inputs, weights = fit.fixes[order].T
+    segments, words = np.divmod(inputs // 4, fit.segment)
+    factors = segments * (1 + 2 * fit.segment) + 1 + 2 * words + inputs % 2
+    places = 2 * factors + (inputs % 4 < 2)  # taps 0 and 1 of a word are upper halves
+    rows = np.stack([outputs, places, weights], axis=1)
+    data = np.concatenate([rows, [[2**15 - 1, 0, 0]]]).astype(np.int16)
+    return Const(data, "[output, place of the input, weight], then the end", "fixes")
+
+
+def _parts(fit: Fitted) -> Const:
+    """The same for one part of the inputs after the other."""
+    words = _words(fit).data
+    parts = [words[:, at : at + _HELD].ravel() for at in range(0, fit.words, _HELD)]
+    return Const(np.concatenate(parts), "[in_c / 128][out_c / 4][32][4] of four int8 weights plus 128", "w")
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_pairs: the whole tensor."""
+    out_c, in_c = p.w.shape
+    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
+    struct = _struct(site, p, best_fit(p.w), held=False)
+    return Call((Params(), In(0), Out(), Scratch()), struct, flow=flow)
+
+
+def lower_held(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_pairs_held: the whole tensor."""
+    out_c, in_c = p.w.shape
+    fit = best_fit(p.w)
+    once = fit.words <= _HELD or out_c <= _SUMS
+    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c) if once else None
+    return Call((Params(), In(0), Out()), _struct(site, p, fit, held=True), flow=flow)
+
+
+def _struct(site: Site, p: ConvParams, fit: Fitted, held: bool) -> Struct:
+    out_c, in_c = p.w.shape
+    batch = site.y().elements // out_c
+    fields = {
+        "w": _parts(fit) if held else _words(fit),
+        "fixes": _fixes(fit, held),
+        **scale_fields(p, p.w, "tc_scalar_dense"),
+        "batch": batch,
+        "in_c": in_c,
+        "words": fit.words,
+        "segment": fit.segment,
+    }
+    return Struct("tc_scalar_pairs_t", fields)
+
+
+def scratch(site: Site, p: ConvParams) -> int:
+    """Two factors for each word, and a word for each segment."""
+    fit = best_fit(p.w)
+    return 4 * (2 * fit.words + fit.words // fit.segment)
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
+    fit, out_c = best_fit(p.w), len(p.bias)
+    batch = site.y().elements // out_c
+    executed = batch * (fit.executed + 25 * out_c + 14 * fit.words)
+    lanes = -(-out_c // _LANES) * _LANES
+    flash = 4 * fit.words * lanes + 6 * len(fit.fixes) + 16 * out_c + _CODE_BYTES
+    return Cost(int(executed), flash, scratch(site, p))
+
+
+def held_cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate, on the scale of `cost`."""
+    whole, fit, out_c = cost(site, p), best_fit(p.w), len(p.bias)
+    batch = site.y().elements // out_c
+    parts, again = -(-fit.words // _HELD), -(-out_c // _SUMS) - 1
+    executed = parts * -(-out_c // _LANES) * (_PART if parts > 1 else _ONLY) + (parts > 1) * again * 28 * fit.words
+    return Cost(whole.instructions + batch * executed, whole.flash_bytes, 0)
+
+
+KERNELS = (
+    Kernel(
+        "tc_fully_connected_s8_pairs",
+        offered(lower, scratch=scratch, cost=cost),
+        when=(is_s8, takes),
+        includes=("tc_scalar.h", "tc_scalar_pairs.h"),
+    ),
+    Kernel(
+        "tc_fully_connected_s8_pairs_held",
+        offered(lower_held, cost=held_cost),
+        when=(is_s8, takes),
+        includes=("tc_scalar.h", "tc_scalar_pairs.h"),
+    ),
+)

@@ -1,0 +1,256 @@
+"""conv2d 3x3 on cores without DSP instructions, a few output rows per call, by exact fast forms: how a streamed group
+makes it (runtime_c/tc_scalar_tile_rows.h, tc_scalar_strided_rows.h).
+
+Stride 1: tiles of one, two or four rows and of two or four columns, two of them at a time. Scratch holds their
+factors, as words or, for a few percent of the products' instructions, as int16. Stride 2: tiles of 2x2 outputs, three
+in two words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.dsp import Fields
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Rows, Scratch, Special
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, Form
+from tinyc.kernels.scalar import rv32_conv, strided, tiles
+from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
+
+_TILES = 3  # of stride 2, in two words
+_NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2), (F4, F4))  # of rows, of columns
+_LANES = 8  # output channels are rounded up to so many
+_SUM_LIMIT = 2**31
+# Instructions on ARMv7-M by the size of a tile: for an input channel of two tiles, for an output channel of one.
+_INPUT = {(1, 4): 330, (1, 2): 165, (2, 4): 425, (2, 2): 215, (4, 4): 700}
+_OUTPUT = {(1, 4): 105, (1, 2): 52, (2, 4): 215, (2, 2): 105, (4, 4): 410}
+_CODE_BYTES = {(1, 4): 2600, (1, 2): 2000, (2, 4): 3200, (2, 2): 2600, (4, 4): 4400}  # with what layers share
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """What the function of a layer depends on, beside its sizes.
+
+    vertical, form: of rows and of columns. narrow: factors are int16. lanes: output channels that a call of the
+    products makes at most, 8 on RV32IM only. rv32: of RV32IM. in_place: output rows may be input rows.
+    """
+
+    vertical: Form
+    form: Form
+    narrow: bool
+    lanes: int
+    rv32: bool
+    in_place: bool = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        return self.vertical.m, self.form.m
+
+    @property
+    def products(self) -> int:
+        return self.vertical.products * self.form.products
+
+    @property
+    def store(self) -> str:
+        """The functions that make bytes of sums."""
+        return f"tc_scalar_tile_rows{self.vertical.m}x{self.form.m}x{self.lanes}"
+
+    @property
+    def channel(self) -> int:
+        """Instructions, on ARMv7-M's scale, of an input channel for four products of two tiles."""
+        if self.rv32:
+            return 14 if self.lanes == 8 else 15
+        return 15 if self.narrow else 13  # 14 on ARMv7-M; but ARMv6-M, for which the same figures stand, loses more
+
+    @property
+    def sides(self) -> float:
+        """Instructions of the input's and the output's side, where ARMv7-M has 1: RISC-V has the registers for them."""
+        return 0.72 if self.rv32 else 1.0
+
+    @property
+    def base(self) -> int:
+        """What the weights of one row are doubled for: sums are 4 times the accumulator, but for powers and thirds."""
+        return 2 if self.vertical is ROW else 1
+
+    @property
+    def raised(self) -> int:
+        """log2 of the greatest multiple of an accumulator that comes out, once thirds are divided out."""
+        return 2 + max(self.vertical.raised) + max(self.form.raised)
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """The forms of a layer of stride 1: factors as words, and as int16."""
+    return tuple(found for narrow in (False, True) for found in _forms(site, p, narrow, 4, False))
+
+
+def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """The forms of a layer on RV32IM: of 3x3 ones of stride 1, where int16 costs nothing, or of 1x1 ones."""
+    if not tiles.takes_f2(site):
+        return rv32_conv.row_forms(site, p)
+    return tuple(found for lanes in (8, 4) for found in _forms(site, p, True, lanes, True))
+
+
+def _forms(site: Site, p: ConvParams, narrow: bool, lanes: int, rv32: bool) -> Iterator[RowForm]:
+    for vertical, form in _NESTED:
+        found = Tiles(vertical, form, narrow, lanes, rv32)
+        fits = greatest_sum(p, p.w.reshape(len(p.bias), -1)) << found.raised < _SUM_LIMIT
+        if fits and site.y().shape[1] >= vertical.m:
+            yield _form(site, p, found)
+
+
+def _form(site: Site, p: ConvParams, found: Tiles) -> RowForm:
+    rows = _geometry(site, p, found.vertical.m)
+    same = rows.in_row_bytes == rows.out_row_bytes and site.x(0).shape[3] == len(p.bias) and p.attrs.pad.left == 1
+    found = replace(found, in_place=same)
+    fields = scale_fields(p, p.w.reshape(len(p.bias), -1), found.store)
+    consts = (_weights(p, found), *constants(fields), rows.pad or _outside(rows, p))
+    scratch = _scratch(p, found)
+    return RowForm(
+        call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
+        scratch_bytes=scratch,
+        cost=_cost(site, p, found, scratch),
+        special=_special(site, p, found, fields),
+        inplace=(0,) if same else (),
+    )
+
+
+def constants(fields: Fields) -> tuple[Const, ...]:
+    """Biases and scales: calls have them as arguments, so that a step may have two functions."""
+    return tuple(value for value in fields.values() if isinstance(value, Const))
+
+
+def initializer(fields: Fields) -> str:
+    """C text of the tc_scalar_out_t of a function that has `bias` and `scale`."""
+    rest = [value for name, value in fields.items() if name.startswith("out.") and not isinstance(value, Const)]
+    return f"{{bias, scale, {', '.join(map(str, rest))}}}"
+
+
+def _geometry(site: Site, p: ConvParams, out_rows: int) -> Rows:
+    """With a row of zero points, which calls that make fewer rows read where none is needed else."""
+    rows = replace(row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero), out_rows=out_rows)
+    return rows if rows.pad is not None or out_rows == 1 else replace(rows, pad=_outside(rows, p))
+
+
+def _outside(rows: Rows, p: ConvParams) -> Const:
+    return Const(np.full(rows.in_row_bytes, p.x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
+
+
+def factors(w: npt.NDArray[np.int8], vertical: Form, form: Form) -> npt.NDArray[np.int64]:
+    """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
+    down, across = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
+    found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
+    return found.reshape(len(w), -1, w.shape[3])
+
+
+def _weights(p: ConvParams, found: Tiles) -> Const:
+    """[O / 4][product][C][4] int16, as in tiles.py."""
+    sides = found.base * factors(p.w, found.vertical, found.form)
+    out_c, count, in_c = sides.shape
+    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, -in_c % 4)))
+    fours = padded.reshape(-1, 4, count, padded.shape[2]).transpose(0, 2, 3, 1)
+    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
+
+
+def _scratch(p: ConvParams, found: Tiles) -> int:
+    """Factors of two tiles, sums of their products, and in place the columns that are kept."""
+    channels, in_c = -(-p.w.shape[3] // 4) * 4, p.w.shape[3]
+    kept = -(-found.vertical.m * in_c // 4) * 4 if found.in_place else 0
+    return int(found.products * ((4 if found.narrow else 8) * channels + 8 * found.lanes) + kept)
+
+
+def _cost(site: Site, p: ConvParams, found: Tiles, scratch: int) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
+    out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
+    _, out_h, out_w, _ = site.y().shape
+    pairs = -(-out_w // (2 * found.form.m)) * -(-out_h // found.vertical.m)
+    products = found.products * -(-out_c // 4) * (found.channel * in_c + 12)
+    sides = found.sides * (in_c * _INPUT[found.size] + out_c * 2 * _OUTPUT[found.size])
+    flash = 2 * found.products * in_c * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES[found.size]
+    return Cost(int(pairs * (products + sides)), flash, scratch)
+
+
+def _special(site: Site, p: ConvParams, found: Tiles, fields: Fields) -> Special:
+    """The function of the layer: its sizes, and its way to int8."""
+    in_w, in_c = site.x(0).shape[2:]
+    out_w, out_c = site.y().shape[2:]
+    rows, columns = found.size
+    ways = (rows, columns, found.lanes, int(found.narrow), int(found.in_place))
+    sizes = (*ways, in_w, in_c, out_w, out_c, p.attrs.pad.left)
+    kind = f"{rows}x{columns}{'n' if found.narrow else ''}_{f'rv32x{found.lanes}' if found.rv32 else 'scalar'}"
+    call = f"tc_scalar_tile_rows_run(&p, x, y, scratch, {_listed(sizes)})"
+    struct = f"tc_scalar_tile_rows_t p = {{w, pad, {initializer(fields)}, {fields['store']}}}"
+    head = f"by tiles of {rows}x{columns} outputs, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_tile_rows.h"
+    return _function(f"tc_conv2d_3x3_s8_rows{kind}_i{in_c}_o{out_c}", head, rows, struct, call)
+
+
+def _listed(literals: tuple[int, ...]) -> str:
+    return ", ".join(map(str, literals))
+
+
+def _function(name: str, head: str, rows: int, struct: str, call: str) -> Special:
+    """C text that makes `rows` rows by the call with the struct p; the name ends with a digest of it."""
+    header = head.rsplit(" ", 1)[1]
+    first = "" if rows > 1 else "    int8_t *const y[1] = {row};\n"
+    text = f"""/* conv2d 3x3 {head}. scratch: word aligned. */
+static void @(const int16_t *w, const int32_t *bias, const int32_t *scale, const int8_t *pad, const int8_t *const *x,
+              {"int8_t *const *y" if rows > 1 else "int8_t *row"}, void *scratch)
+{{
+    const {struct};
+{first}
+    {call};
+}}"""
+    name = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return Special(name, text.replace("@", name), (header,))
+
+
+# ---- stride 2 ----
+
+
+def strided_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """The forms of a layer of stride 2: two rows, and four where these take fewer triples of tiles."""
+    _, out_h, out_w, _ = site.y().shape
+    across = -(-out_w // 2)
+    fewer = across > _TILES - 1 and -(-2 * across // _TILES) < 2 * -(-across // _TILES)
+    return tuple(_strided_form(site, p, rows) for rows in ((2, 4) if fewer else (2,)) if out_h >= rows)
+
+
+def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
+    rows = _geometry(site, p, out_rows)
+    in_w, in_c = site.x(0).shape[2:]
+    out_w, out_c = site.y().shape[2:]
+    segments, channels = strided.segments_of(p)
+    fields = scale_fields(p, p.w.reshape(out_c, -1), "tc_scalar_strided")
+    consts = (strided.weights(p), *constants(fields), rows.pad or _outside(rows, p))
+    sizes = (0, in_w, in_c, out_rows, out_w, 0, p.attrs.pad.left, segments, channels)
+    head = f"of stride 2, {out_rows} rows, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_strided_rows.h"
+    struct = f"tc_scalar_strided_t p = {{w, pad, {initializer(fields)}, {_listed(sizes)}, {fields['store']}}}"
+    name = f"tc_conv2d_3x3s2_s8_rows{out_rows}_scalar_i{in_c}_o{out_c}"
+    across, whole = -(-out_w // 2), strided.cost(site, p)
+    triples = rows.calls * -(-(out_rows // 2 * across) // _TILES)
+    executed = whole.instructions * triples // strided.triples(site)
+    scratch = strided.scratch(site, p)
+    return RowForm(
+        call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
+        scratch_bytes=scratch,
+        cost=Cost(executed, whole.flash_bytes, scratch),
+        special=_function(name, head, out_rows, struct, "tc_scalar_strided_rows_run(&p, x, y, scratch)"),
+    )
+
+
+_F4, _F2 = tiles.KERNELS
+(_S2,) = strided.KERNELS
+_PIXELS, *_OTHERS = rv32_conv.CONV2D
+KERNELS = (
+    _PIXELS.with_row_forms(rv32_forms),
+    *_OTHERS,
+    _F4,
+    _F2.with_row_forms(row_forms),
+    _S2.with_row_forms(strided_forms),
+)

@@ -1,0 +1,121 @@
+"""conv2d 3x3 of stride 2 by an exact fast form on cores without DSP instructions: 25 products for 36 taps, three tiles
+in two words (runtime_c/tc_scalar_strided.h).
+
+The words hold sums of three tiles in 21 bits each. Input transform, products and output transform are linear, so only
+the outputs must fit these: channels go by segments whose dot products stay below 2^20.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
+from tinyc.kernels.fast.bilinear import S2
+from tinyc.kernels.scalar.conv import scale_fields, small_sums
+from tinyc.kernels.scalar.tiles import factors
+
+_LANES = 8  # output channels that a call of the products makes at most
+_SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
+_PRODUCTS = S2.products**2
+_TILES = 3
+_CODE_BYTES = 3000  # of the kernel and what it shares with others
+# Instructions on ARMv7-M of three tiles: for an input channel, for an output channel, for its further segments.
+_INPUT, _OUTPUT, _SEGMENT = 500, 330, 190
+
+
+def segment_channels(w: Array) -> int | None:
+    """The greatest multiple of 4 of channels, at most as many as it takes for all, for which no dot product of int8
+    inputs with a segment of w[O, 3, 3, C] reaches 2^20; None if 4 are too many."""
+    in_c = w.shape[3]
+    sums = 128 * np.abs(w.astype(np.int64)).sum(axis=(1, 2))
+    for segments in range(1, -(-in_c // 4) + 1):
+        channels = -(-in_c // (4 * segments)) * 4
+        parts = np.add.reduceat(sums, np.arange(0, in_c, channels), axis=1)
+        if parts.max(initial=0) < _SUM_LIMIT:
+            return channels
+    return None
+
+
+def takes(site: Site) -> bool:
+    """constant 3x3 weights, stride 2, no dilation, one group, and accumulators within 2^28"""
+    if not site.is_const(1):
+        return False
+    a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
+    if (k_h, k_w) != (3, 3) or a.stride != (2, 2) or a.dilation != (1, 1):
+        return False
+    return small_sums(site) and segment_channels(conv_params(site, 0).w) is not None
+
+
+def segments_of(p: ConvParams) -> tuple[int, int]:
+    """(segments, channels of each)"""
+    channels = segment_channels(p.w)
+    if channels is None:
+        raise ValueError("weights are too large for a segment")
+    return -(-p.w.shape[3] // channels), channels
+
+
+def weights(p: ConvParams) -> Const:
+    """[O / 4][segment][P * P][channels][4] int16, O rounded up to a multiple of 8."""
+    segments, channels = segments_of(p)
+    sides = factors(p.w, S2)
+    out_c, count, in_c = sides.shape
+    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, segments * channels - in_c)))
+    fours = padded.reshape(-1, 4, count, segments, channels).transpose(0, 3, 2, 4, 1)
+    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][segment][product][in_c][4]", "w")
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_3x3s2_s8_tiles2_scalar: one call for the whole image, three tiles at a time."""
+    rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
+    segments, channels = segments_of(p)
+    _, in_h, in_w, in_c = site.x(0).shape
+    _, out_h, out_w, _ = site.y().shape
+    sizes = {"in_h": in_h, "in_w": in_w, "in_c": in_c, "out_h": out_h, "out_w": out_w}
+    pads = {"pad_top": p.attrs.pad.top, "pad_left": p.attrs.pad.left}
+    fields = {
+        "w": weights(p),
+        "pad": Const(np.full(in_c, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **scale_fields(p, p.w.reshape(len(p.bias), -1), "tc_scalar_strided"),
+        **sizes,
+        **pads,
+        "segments": segments,
+        "channels": channels,
+    }
+    flow = replace(rows, pad=None, out_rows=S2.m)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_scalar_strided_t", fields), flow=flow)
+
+
+def scratch(site: Site, p: ConvParams) -> int:
+    """Factors of three tiles and sums of their products."""
+    segments, channels = segments_of(p)
+    return 8 * _PRODUCTS * segments * (channels + _LANES)
+
+
+def triples(site: Site) -> int:
+    """Of tiles, three of which are made at a time."""
+    _, out_h, out_w, _ = site.y().shape
+    return -(-(-(-out_h // S2.m) * -(-out_w // S2.m)) // _TILES)
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
+    out_c, (segments, channels) = len(p.bias), segments_of(p)
+    products = _PRODUCTS * segments * -(-out_c // 4) * (13 * channels + 12)
+    sides = segments * channels * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
+    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES
+    return Cost(triples(site) * (products + sides), flash, scratch(site, p))
+
+
+KERNELS = (
+    Kernel(
+        "tc_conv2d_3x3s2_s8_tiles2_scalar",
+        offered(lower, scratch=scratch, cost=cost),
+        when=(is_s8_or_w4, takes),
+        includes=("tc_scalar.h", "tc_scalar_tiles.h", "tc_scalar_strided.h"),
+    ),
+)

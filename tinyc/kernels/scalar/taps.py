@@ -1,0 +1,83 @@
+"""depthwise_conv2d of any size on cores without DSP instructions, int8 and int4 weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
+from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+
+_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 5.6, 35, 700  # estimates for ARMv7-M, on the scale of conv.py
+_POINTER_BYTES = 8  # on the widest host
+_FIELDS = ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "dilation_w")
+
+
+def takes(site: Site) -> bool:
+    """constant weights, one output per input channel, and accumulators within 2^28"""
+    return site.is_const(1) and site.x(1).shape[2] == site.x(0).shape[3] and small_sums_of(site, 2)
+
+
+def _taps(site: Site, p: ConvParams) -> npt.NDArray[np.int8]:
+    """Weights as [C, K], K rounded up to whole words."""
+    taps = p.w.reshape(-1, p.w.shape[2]).T.astype(np.int8)
+    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % (8 if site.x(1).dtype == "s4" else 4))))
+
+
+def _weights(site: Site, p: ConvParams) -> dict[str, Const]:
+    taps = _taps(site, p)
+    if site.x(1).dtype != "s4":
+        return {"w": Const(taps, "[out_c][k_h][k_w]", "w")}
+    words = ((taps.astype(np.int64) & 15).reshape(len(taps), -1, 8) << 4 * np.arange(8)).sum(axis=2)
+    packed = words.astype(np.uint32).view(np.int32)
+    return {"nibbles": Const(packed, "[out_c][k_h][k_w] int4, eight in a word, first in the lowest bits", "w")}
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_s8[_w4]_taps: one output row from k_h input rows."""
+    window, channels = Window.of(p.attrs, *p.w.shape[:2]), p.w.shape[2]
+    sizes = window_fields(site, window)
+    fields = {
+        **_weights(site, p),
+        **scale_fields(p, p.w.reshape(-1, channels).T, "tc_scalar_dense"),
+        "pad": Const(np.full(channels, p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
+        **{name: sizes[name] for name in _FIELDS},
+        "taps": _taps(site, p).shape[1],
+    }
+    rows = row_geometry(site, window, p.x_zero)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_taps_t", fields), rows)
+
+
+def scratch(site: Site, p: ConvParams) -> int:
+    """Pointers to the taps of a pixel."""
+    return _POINTER_BYTES * int(_taps(site, p).shape[1])
+
+
+def cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py."""
+    taps, pixels = _taps(site, p).shape[1], site.y().elements // len(p.bias)
+    executed = pixels * (12 * taps + len(p.bias) * (_PER_TAP * taps + _PER_OUTPUT))
+    weights = sum(const.data.nbytes for const in _weights(site, p).values())
+    return Cost(int(executed), weights + 16 * len(p.bias) + _CODE_BYTES, scratch(site, p))
+
+
+_INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")
+KERNELS = (
+    Kernel(
+        "tc_depthwise_conv2d_s8_taps",
+        offered(lower, scratch=scratch, cost=cost),
+        isa=frozenset(),
+        when=(is_s8, takes),
+        includes=_INCLUDES[:1],
+    ),
+    Kernel(
+        "tc_depthwise_conv2d_s8_w4_taps",
+        offered(lower, scratch=scratch, cost=cost),
+        isa=frozenset(),
+        when=(is_s8_w4, takes),
+        includes=_INCLUDES,
+    ),
+)

@@ -1,0 +1,137 @@
+"""conv2d 3x3 of stride 1 by exact fast forms on cores without DSP instructions (runtime_c/tc_scalar_tiles.h).
+
+A product of two transformed values takes a multiplication and an addition, as a tap does; tiles of 4x4 outputs have
+36 of them where the definition has 144 taps, tiles of 2x2 have 16 for 36. Everything is computed modulo 2^32, so all
+that has to be proved is that the multiples of the accumulators that come out fit int32: a bound from the weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
+from tinyc.kernels.fast.bilinear import F2, F4, Form
+from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
+
+_LANES = 8  # output channels that a call of the products makes at most
+_ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
+_SUM_LIMIT = 2**31
+_CODE_BYTES = {"f2": 2600, "f4": 4400}  # of a layer, with what layers share
+# Instructions on ARMv7-M: of the input's side for a channel of two tiles, of the output's side for a channel of a tile.
+_INPUT, _OUTPUT = {"f2": 150, "f4": 640}, {"f2": 110, "f4": 420}
+
+
+def _takes(site: Site, form: Form) -> bool:
+    if not site.is_const(1):
+        return False
+    a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
+    if (k_h, k_w) != (3, 3) or a.stride != (1, 1) or a.dilation != (1, 1) or a.groups != 1:
+        return False
+    p = conv_params(site, 0)
+    worst = greatest_sum(p, p.w.reshape(len(p.bias), -1))
+    return worst < _ACC_LIMIT and worst << (form.scale + 2 * max(form.raised)) < _SUM_LIMIT
+
+
+def takes_f2(site: Site) -> bool:
+    """constant 3x3 weights, stride 1, no dilation, one group, and accumulators within 2^28"""
+    return _takes(site, F2)
+
+
+def takes_f4(site: Site) -> bool:
+    """constant 3x3 weights, stride 1, no dilation, one group, and accumulators within 2^25"""
+    return _takes(site, F4)
+
+
+def factors(w: npt.NDArray[np.int8], form: Form) -> npt.NDArray[np.int64]:
+    """The weights' side of every product, int64[O, P * P, C]; w [O, 3, 3, C]."""
+    g = np.array(form.weights, np.int64)
+    found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
+    return found.reshape(len(w), -1, w.shape[3])
+
+
+def _weights(p: ConvParams, form: Form) -> Const:
+    """[O / 4][P * P][C][4] int16, O rounded up to a multiple of 8 and C of 4. Factors of int8 weights fit int16."""
+    sides = factors(p.w, form)
+    out_c, count, in_c = sides.shape
+    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, -in_c % 4)))
+    fours = padded.reshape(-1, 4, count, padded.shape[2]).transpose(0, 2, 3, 1)
+    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
+
+
+def lower(site: Site, p: ConvParams, form: Form) -> Call:
+    """One call for the whole image; the rows of a tile are written when its input rows have been read."""
+    rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
+    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    fields = {
+        "w": _weights(p, form),
+        "pad": Const(row, "[in_w][in_c] of x_zero", "pad"),
+        **scale_fields(p, p.w.reshape(len(p.bias), -1), f"tc_scalar_tiles{form.m}"),
+    }
+    flow = replace(rows, pad=None, out_rows=form.m, buffered=True)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_scalar_tiles_t", fields), flow=flow)
+
+
+def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+    """The function of the layer: its sizes."""
+    _, in_h, in_w, in_c = site.x(0).shape
+    _, out_h, out_w, out_c = site.y().shape
+    pad = p.attrs.pad
+    sizes = (form.m, in_h, in_w, in_c, out_h, out_w, out_c, pad.top, pad.left)
+    literals = ", ".join(map(str, sizes))
+    digest = hashlib.sha256(literals.encode()).hexdigest()[:6]
+    name = f"tc_conv2d_3x3_s8_tiles{form.m}_scalar_i{in_c}_o{out_c}_{digest}"
+    shapes = f"{in_h}x{in_w}x{in_c} -> {out_h}x{out_w}x{out_c}"
+    text = f"""/* conv2d 3x3 by {form.products}x{form.products} products for {form.m}x{form.m} outputs, {shapes}: \
+tc_scalar_tiles.h. scratch: word aligned. */
+static void {name}(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch)
+{{
+    tc_scalar_tiles_run(p, x, y, scratch, {literals});
+}}"""
+    return Special(name, text, ("tc_scalar_tiles.h",))
+
+
+def _across(site: Site, form: Form) -> int:
+    """Pairs of tiles in a row."""
+    return -(-site.y().shape[2] // (2 * form.m))
+
+
+def scratch(site: Site, p: ConvParams, form: Form) -> int:
+    """Factors of two tiles and sums of their products, and a strip as wide as the image."""
+    channels, count = -(-p.w.shape[3] // 4) * 4, form.products**2
+    columns = 2 * form.m * _across(site, form) + 2
+    return 8 * count * (channels + _LANES) + 2 * channels * form.products * columns
+
+
+def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
+    out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
+    pairs = _across(site, form) * -(-site.y().shape[1] // form.m)
+    products = form.products**2 * -(-out_c // 4) * (13 * in_c + 12)
+    executed = pairs * (products + in_c * _INPUT[form.name] + out_c * 2 * _OUTPUT[form.name])
+    flash = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES[form.name]
+    return Cost(executed, flash, scratch(site, p, form))
+
+
+def _kernel(form: Form, takes: Callable[[Site], bool]) -> Kernel:
+    return Kernel(
+        f"tc_conv2d_3x3_s8_tiles{form.m}_scalar",
+        offered(
+            partial(lower, form=form),
+            scratch=partial(scratch, form=form),
+            cost=partial(cost, form=form),
+            specialize=partial(specialize, form=form),
+        ),
+        when=(is_s8_or_w4, takes),
+        written=True,
+    )
+
+
+KERNELS = (_kernel(F4, takes_f4), _kernel(F2, takes_f2))

@@ -1,0 +1,157 @@
+"""A layer's constants in the order of use (runtime_c/tc_stream.h), and the portable twin's description of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels import fours as digits
+from tinyc.kernels.finish import GROUP, Finish, finish_packed, finish_wide
+from tinyc.kernels.requantize import Int64s
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Weights [O, K] of a layer with everything that scales them; O is padded to a multiple of 4 with nothing."""
+
+    p: ConvParams
+    taps: Int64s
+    _found: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
+        padded, wide, spare = replace(p, attrs=None, w=taps), taps.astype(np.int64), -len(taps) % GROUP
+        if spare:
+            padded = replace(
+                padded,
+                bias=np.pad(p.bias, (0, spare)),
+                mult=np.pad(p.mult, (0, spare)),
+                shift=np.pad(p.shift, (0, spare), constant_values=-1),
+            )
+            wide = np.pad(wide, ((0, spare), (0, 0)))
+        return cls(padded, wide)
+
+    def once(self, prove: Callable[..., T], *how: Any) -> T:
+        """prove(self, *how): for the first kernel of the layer that asks; all others get what it found."""
+        if (prove, how) not in self._found:
+            self._found[prove, how] = prove(self, *how)
+        found: T = self._found[prove, how]
+        return found
+
+
+def matrix_of(p: ConvParams) -> Matrix:
+    """The weights of conv2d and fully_connected, [O, ...]."""
+    return p.once(_by_output)
+
+
+def depthwise_matrix_of(p: ConvParams) -> Matrix:
+    """The weights of depthwise_conv2d, [..., O]."""
+    return p.once(_by_last)
+
+
+def _by_output(p: ConvParams) -> Matrix:
+    return Matrix.of(p, p.w.reshape(p.w.shape[0], -1))
+
+
+def _by_last(p: ConvParams) -> Matrix:
+    return Matrix.of(p, p.w.reshape(-1, p.w.shape[-1]).T)
+
+
+def wide(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int16 weights; None if it cannot be."""
+    return finish_wide(matrix.p, matrix.taps)
+
+
+def packed(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
+    if (matrix.taps[0::2].min(initial=0)) < -127:
+        return None
+    return finish_packed(matrix.p, matrix.taps)
+
+
+def raised(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
+    return digits.finish_raised(matrix.p, matrix.taps)
+
+
+def fours(matrix: Matrix) -> Finish | None:
+    """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
+    return digits.finish_fours(matrix.p, matrix.taps)
+
+
+Fit = Callable[[Matrix], Finish | None]
+PROVED: Mapping[Fit, str] = {  # what kernels ask for
+    wide: "a requantization that is proved for int16 weights",
+    packed: "a requantization that is proved for packed int8 weights",
+    raised: "a requantization that is proved for int4 weights",
+    fours: "a requantization that is proved for int4 weights",
+}
+
+
+def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """The words of the layer. slots: the tap of each half step, -1 for none."""
+    s, groups = finish.scaling, len(matrix.taps) // GROUP
+    places = np.array(slots)
+    taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
+    if finish.way.offsets:
+        halves = digits.halves(taps, finish.way.offsets)
+    else:
+        halves = 256 * taps[0::2] + taps[1::2] if finish.way.packed else taps << s.scale[:, None]
+    words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
+    weights = words.reshape(groups, -1, len(slots) // 2).transpose(0, 2, 1).reshape(groups, -1)
+    start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, GROUP)
+    constants = finish.constants().reshape(groups, -1)
+    rows = np.concatenate([start, weights, constants], axis=1)
+    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def twin_text(
+    name: str,
+    finish: Finish,
+    slots: tuple[int, ...],
+    out_c: int,
+    pixel_bytes: int,
+    place: Callable[[int], tuple[int, int]],
+) -> str:
+    """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
+    places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
+    way = finish.way
+    low, high = way.clamp or (-128, 127)
+    shifts = way.shifts or (0,) * GROUP
+    fields = {
+        "steps": len(slots) // 2,
+        "out_c": out_c,
+        "pixel_bytes": pixel_bytes,
+        "packed": int(way.packed),
+        "fours": (2 if way.offsets[2] else 1) if way.offsets else 0,
+        "halve": int(way.halve),
+        "twice": int(way.double),
+        "sign": int(way.sign),
+        "varies": int(way.shifts is None),
+        "shift": "{" + ", ".join(map(str, shifts)) + "}",
+        "y_min": low,
+        "y_max": high,
+        "row": f"{name}_row",
+        "at": f"{name}_at",
+    }
+    lines = [
+        _array("uint8_t", f"{name}_row", [row for row, _ in places]),
+        _array("int16_t", f"{name}_at", [at for _, at in places]),
+        f"static const tc_stream_t {name}_layer = {{",
+        *(f"    .{field} = {value}," for field, value in fields.items()),
+        "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _array(ctype: str, name: str, values: list[int]) -> str:
+    lines = [", ".join(map(str, values[i : i + 24])) for i in range(0, len(values), 24)]
+    body = ",\n    ".join(lines)
+    return f"static const {ctype} {name}[{len(values)}] = {{\n    {body},\n}};"

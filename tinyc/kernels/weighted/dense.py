@@ -1,0 +1,211 @@
+"""The assembly of a weighted layer for one pixel, four output channels at a time.
+
+The taps are unpacked once to int16 in scratch, in the order of use. Then, for every four output channels, LDM brings
+words of taps and words of weights: r1-r4 accumulators, r5-r12 both. Whichever runs out is fetched into all registers
+that are free by then; the two take turns, so that LDM brings five words or more where loads of both at a time would
+bring four.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from tinyc.kernels import fours
+from tinyc.kernels.finish import GROUP
+from tinyc.kernels.weighted.groups import FIRST, STREAM, Count, GroupWriter
+from tinyc.kernels.weighted.taps import Layer, Run
+from tinyc.machine.thumb import Work, naked_function
+
+_WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
+_CHUNK = 4  # steps
+_CHUNKS_PER_TURN = range(16, 7, -1)  # the best divisor is taken; up to the first there is no loop
+_ROLLED_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay small
+
+
+@lru_cache(maxsize=256)
+def dense_function(name: str, layer: Layer) -> tuple[str, Count]:
+    """The naked function `name` for one pixel, and what it executes."""
+    writer = DenseWriter(layer)
+    count = writer.write()
+    return naked_function(name, writer.parameters, writer.asm), count
+
+
+class Load(NamedTuple):
+    """LDM of the next words of taps, or of weights."""
+
+    taps: bool
+    words: int
+
+
+@lru_cache(maxsize=256)
+def loads(steps: int, per_step: int) -> tuple[Load, ...]:
+    """What to fetch so that registers have what each step takes, a word of taps and `per_step` of weights. The
+    shortest list of those that differ in how many weights come first, and how many words at most at once."""
+    sizes = range(1, len(_WORDS))
+    found = (_filled(steps, per_step, first, (taps, most)) for first in sizes for taps in sizes for most in sizes)
+    return min(_by_chunks(steps, per_step), *found, key=len)
+
+
+def _by_chunks(steps: int, per_step: int) -> tuple[Load, ...]:
+    """Taps of four steps, then their weights in fours."""
+    found = []
+    for step in range(0, steps, _CHUNK):
+        taps = min(_CHUNK, steps - step)
+        found.append(Load(True, taps))
+        found += [Load(False, min(_CHUNK, taps * per_step - at)) for at in range(0, taps * per_step, _CHUNK)]
+    return tuple(found)
+
+
+def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tuple[Load, ...]:
+    """The list that begins with `first` words of weights; each load takes what registers are free, at most so many
+    words of taps or weights, but for registers without which no step could follow."""
+    weights, taps, done = min(first, steps * per_step), 0, 0  # words fetched, steps that they are enough for
+    found = [Load(False, weights)]
+    while done < steps:
+        waiting = (taps - done) + (weights - done * per_step)
+        if weights >= (done + 1) * per_step:
+            ahead = weights // per_step + len(_WORDS) - 2 * per_step + 1  # and weights of a step beside those taps
+            words = min(len(_WORDS) - waiting, max(ahead, done + 1) - taps, steps - taps, most[0])
+            found.append(Load(True, words))
+            taps += words
+        else:
+            words = min(len(_WORDS) - waiting - (taps == done), steps * per_step - weights, most[1])
+            found.append(Load(False, words))
+            weights += words
+        done = min(taps, weights // per_step)
+    return tuple(found)
+
+
+class DenseWriter(GroupWriter):
+    """Writes one function; `asm` has the text."""
+
+    def write(self) -> Count:
+        asm = self.asm
+        self.enter()
+        call = asm.size + self._gather() + self.sum_taps()
+        start = asm.size
+        self.load_stream()
+        call += asm.size - start + self.groups("dense", self._sums, paired=False)
+        start = asm.size
+        self.leave()
+        return Count(call + asm.size - start, Work(), Work(), self.group_bytes)
+
+    def _gather(self) -> Work:
+        """Unpacks all taps: r9 input, r11 buffer. Executed instructions."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        start = asm.size
+        asm.op("ldr", "r11", frame.at("buffer"))
+        if layer.k_h == 1:
+            asm.op("ldr", "r9", frame.at("x"))
+            return asm.size - start + self._runs()
+        asm.op("ldr", "r0", frame.at("rows"))
+        asm.add("r12", "r0", 4 * layer.k_h)
+        executed = asm.size - start
+        asm.label("kernel_row", aligned=True)
+        start = asm.size
+        asm.op("ldr", "r9", "[r0], #4")
+        asm.op("ldr", "r1", frame.at("first"))
+        asm.op("add", "r9", "r9", "r1")
+        per_row = asm.size - start + self._runs()
+        start = asm.size
+        asm.op("cmp", "r0", "r12")
+        asm.branch("bne.w", "kernel_row")
+        return executed + layer.k_h * (per_row + asm.size - start)
+
+    def _runs(self) -> Work:
+        """The taps of one kernel row. Executed instructions."""
+        executed, at = Work(), 0
+        for number, run in enumerate(self.layer.runs):
+            start = self.asm.size
+            self.asm.add("r9", "r9", run.offset - at, "r10")
+            executed += self.asm.size - start + self._run(run, f"run{number}")
+            at = run.offset + run.size
+        return executed
+
+    def _run(self, run: Run, label: str) -> Work:
+        asm = self.asm
+        turns, executed = run.size // 16, Work()
+        if turns:
+            start = asm.size
+            asm.add("r10", "r9", 16 * turns)
+            executed = asm.size - start
+            asm.label(label, aligned=True)
+            start = asm.size
+            self._sixteen()
+            asm.op("cmp", "r9", "r10")
+            asm.branch("bne.w", label)
+            executed += turns * (asm.size - start)
+        start = asm.size
+        for _ in range(run.size % 16 // 4):
+            asm.op("ldr", "r2", "[r9], #4")
+            asm.op("sxtb16", "r1", "r2")
+            asm.op("sxtb16", "r2", "r2", "ror #8")
+            asm.op("stm", "r11!", "{r1, r2}")
+        for _ in range(run.size % 4):
+            asm.op("ldrsb", "r1", "[r9], #1")
+            asm.op("strh", "r1", "[r11], #2")
+        asm.add("r11", "r11", run.size % 2 * 2)  # what stays in that half of a step has weight 0
+        return executed + asm.size - start
+
+    def _sixteen(self) -> None:
+        asm = self.asm
+        words = ("r2", "r4", "r6", "r8")
+        if self.layer.aligned:
+            asm.load_multiple("r9", words)
+        else:
+            for word in words:
+                asm.op("ldr", word, "[r9], #4")
+        for i, word in enumerate(words):
+            asm.op("sxtb16", f"r{2 * i + 1}", word)
+            asm.op("sxtb16", word, word, "ror #8")
+        asm.op("stm", "r11!", "{r1-r8}")
+
+    def _sums(self) -> Work:
+        """Four accumulators over all steps; executed instructions."""
+        asm, frame = self.asm, self.frame
+        start = asm.size
+        asm.load_multiple(STREAM, FIRST)
+        asm.op("ldr", "r14", frame.at("buffer"))
+        chunks, rest = divmod(self.layer.steps, _CHUNK)
+        per_turn = chunks
+        counts = _ROLLED_PER_TURN if self.layer.rolled else _CHUNKS_PER_TURN
+        if chunks > counts.start:
+            per_turn = min(counts, key=lambda count: (chunks % count, -count))
+        turns, ahead = divmod(chunks, per_turn) if chunks else (0, 0)
+        if turns <= 1:
+            self._steps(self.layer.steps)
+            return asm.size - start + self.split("first_sum", None)
+        self._steps(rest + _CHUNK * ahead)
+        executed = asm.size - start
+        asm.label("steps", aligned=True)
+        start = asm.size
+        self._steps(_CHUNK * per_turn)
+        asm.op("ldr", "r9", frame.at("buffer_end"))
+        asm.op("cmp", "r14", "r9")
+        asm.branch("bne.w", "steps")
+        return executed + turns * (asm.size - start) + self.split("first_sum", None)
+
+    def _steps(self, count: int) -> None:
+        """The next steps: taps from r14 on, weights from the stream."""
+        asm, per_step = self.asm, self.layer.words_per_step
+        free, taps, weights = list(_WORDS), list[str](), list[str]()
+        for load in loads(count, per_step):
+            registers, free = free[: load.words], free[load.words :]
+            asm.load_multiple("r14" if load.taps else STREAM, registers)
+            (taps if load.taps else weights).extend(registers)
+            while taps and len(weights) >= per_step:
+                self._multiply(taps[0], weights[:per_step])
+                free = sorted([*free, taps[0], *weights[:per_step]], key=_WORDS.index)
+                taps, weights = taps[1:], weights[per_step:]
+
+    def _multiply(self, tap: str, weights: list[str]) -> None:
+        """A word of taps times the weights of four channels."""
+        asm, way = self.asm, self.layer.way
+        for channel in range(GROUP):
+            word, unpacked = divmod(channel * len(weights), GROUP)
+            if unpacked and way.packed:
+                asm.op("sxtb16", weights[word], weights[word])
+            elif unpacked:
+                fours.unpack(asm, channel, weights[word], way)
+            asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])

@@ -1,0 +1,276 @@
+"""What the functions for pixel pairs and for one pixel share: frame, weight loads, the loop over output channels.
+
+Registers: r0 walks through the stream, r1-r4 are the accumulators of the (first) pixel, r5-r8 those of a second
+or weights, r9-r12 and r14 taps, weights, and after the sums constants and the output address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyc.kernels import fours
+from tinyc.kernels.finish import GROUP
+from tinyc.kernels.weighted.taps import Layer
+from tinyc.machine.thumb import Asm, Work
+
+STREAM = "r0"
+FIRST = ("r1", "r2", "r3", "r4")
+SECOND = ("r5", "r6", "r7", "r8")
+PARAMETERS = (
+    "const int32_t *stream",
+    "const int8_t *const *x",
+    "int8_t *y",
+    "int32_t n",
+    "int32_t first",
+    "int32_t *buffer",
+)
+_SAVED_BYTES = 36  # r4-r11, lr
+_SCRATCH_FPU = 16  # registers s0 ... that a function need not save
+_SHORT_FRAME = 508  # of the 16-bit instructions that move sp
+_LDRD_REACH = 1020
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What is executed: per call, per pair of pixels, for a last odd pixel. group_bytes: code for four channels."""
+
+    call: Work
+    pair: Work
+    last: Work
+    group_bytes: int = 0
+
+    def of(self, pixels: int) -> Work:
+        return self.call + pixels // 2 * self.pair + pixels % 2 * self.last
+
+
+def fpu_registers(first: int, end: int) -> tuple[str, ...]:
+    """s<first> to s<end - 1>, an even number of them."""
+    return tuple(f"s{i}" for i in range(first, end))
+
+
+class Frame:
+    """The stack: the buffer of the taps (if it is there), above it words by name, then what the call pushed."""
+
+    def __init__(self, layer: Layer) -> None:
+        base = 0 if layer.in_scratch else layer.buffer_bytes
+        names = ["first_sum", "second_sum"] if layer.way.offsets else []
+        names += ["y", "end", "stream"]
+        names += [] if layer.alone else ["n"]
+        names += ["x"] if layer.k_h == 1 else ["rows", "first"]
+        names += ["buffer", "buffer_end"] if layer.in_scratch else []
+        self._places = {name: base + 4 * i for i, name in enumerate(names)}
+        size = base + 4 * len(names)
+        self.saved = fpu_registers(_SCRATCH_FPU, max(2 * layer.held_steps, _SCRATCH_FPU))
+        self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
+
+    def at(self, name: str) -> str:
+        return f"[sp, #{self._places[name]}]"
+
+    def argument(self, index: int) -> str:
+        """A stack argument of the function; number 4 is the first."""
+        return f"[sp, #{self.size + 4 * len(self.saved) + _SAVED_BYTES + 4 * (index - 4)}]"
+
+    def both(self, first: str) -> str | None:
+        """Place of the word of that name and the next one, if LDRD reaches it."""
+        return self.at(first) if self._places[first] <= _LDRD_REACH else None
+
+
+class Weights:
+    """Hands out registers with the next words of the stream, loaded as many at a time as there are registers."""
+
+    def __init__(self, asm: Asm, registers: tuple[str, ...], words: int) -> None:
+        self._asm = asm
+        self._registers = registers
+        self._left = words
+        self._ready: list[str] = []
+        self._now = ""
+
+    def of(self, channel: int, layer: Layer) -> str:
+        """The register with the weights of a channel of four: the next word, or the last one unpacked further."""
+        if channel % (GROUP // layer.words_per_step) == 0:
+            self._now = self.next()
+        elif layer.way.packed:
+            self._asm.op("sxtb16", self._now, self._now)
+        else:
+            fours.unpack(self._asm, channel, self._now, layer.way)
+        return self._now
+
+    def next(self) -> str:
+        if not self._ready:
+            self._ready = list(self._registers[: min(len(self._registers), self._left)])
+            self._left -= len(self._ready)
+            self._asm.load_multiple(STREAM, self._ready)
+        return self._ready.pop(0)
+
+
+class GroupWriter:
+    """Writes a function `(stream, x, y, n, first[, buffer])`; `asm` has the text.
+
+    x: k_h row pointers; taps of the first pixel start `first` bytes into the rows. y: [n][out_c].
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.frame = Frame(layer)
+        self.asm = Asm()
+        self.group_bytes = 0
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return PARAMETERS if self.layer.in_scratch else PARAMETERS[:-1]
+
+    def enter(self) -> None:
+        """Saves registers and arguments."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        asm.op("push", "{r4-r11, lr}")
+        if frame.saved:
+            asm.op("vpush", "{" + ", ".join(frame.saved) + "}")
+        asm.op("sub" if frame.size <= _SHORT_FRAME else "subw", "sp", "sp", f"#{frame.size}")
+        asm.op("str", STREAM, frame.at("stream"))
+        asm.op("str", "r2", frame.at("y"))
+        end = layer.group_words * layer.groups
+        if layer.out_c % GROUP:
+            end -= GROUP * layer.way.constants  # a shorter last group is told before its constants
+        asm.add("r4", STREAM, 4 * end, "r5")
+        asm.op("str", "r4", frame.at("end"))
+        if not layer.alone:
+            asm.op("sub", "r3", "r3", "#2")
+            asm.op("str", "r3", frame.at("n"))
+        asm.op("ldr", "r4", frame.argument(4))
+        if layer.k_h == 1:
+            asm.op("ldr", "r1", "[r1]")
+            asm.op("add", "r1", "r1", "r4")
+            asm.op("str", "r1", frame.at("x"))
+        else:
+            asm.op("str", "r1", frame.at("rows"))
+            asm.op("str", "r4", frame.at("first"))
+        if layer.in_scratch:
+            asm.op("ldr", "r4", frame.argument(5))
+            asm.op("str", "r4", frame.at("buffer"))
+            asm.add("r4", "r4", layer.buffer_bytes, "r5")
+            asm.op("str", "r4", frame.at("buffer_end"))
+
+    def leave(self) -> None:
+        """Returns to the caller."""
+        size = self.frame.size
+        self.asm.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
+        if self.frame.saved:
+            self.asm.op("vpop", "{" + ", ".join(self.frame.saved) + "}")
+        self.asm.op("pop", "{r4-r11, pc}")
+
+    def load_stream(self) -> None:
+        self.asm.op("ldr", STREAM, self.frame.at("stream"))
+
+    def groups(self, name: str, sums: Callable[[], Work], paired: bool) -> Work:
+        """All output channels of one or two pixels; leaves y behind the (first) pixel in r14.
+
+        sums: writes the accumulation of four channels and says what it executes. Executed instructions.
+        """
+        layer, asm = self.layer, self.asm
+        full, rest = divmod(layer.out_c, GROUP)
+        again, shorter = f"{name}_group", f"{name}_rest"
+        asm.label(again, aligned=True)
+        first = asm.lines
+        executed = layer.groups * sums()
+        if rest and full:
+            start = asm.size
+            asm.op("ldr", "r9", self.frame.at("end"))
+            asm.op("cmp", STREAM, "r9")
+            asm.branch("beq.w", shorter)
+            executed += layer.groups * (asm.size - start)
+        if full:
+            start = asm.size
+            self._finish(GROUP, paired, checked=rest == 0)
+            asm.op("str", "r14", self.frame.at("y"))
+            if rest == 0:
+                asm.op("cmp", STREAM, "r9")
+            asm.branch("b.w" if rest else "bne.w", again)
+            self.group_bytes = max(self.group_bytes, 4 * (asm.lines - first))
+            executed += full * (asm.size - start)
+        if rest:
+            asm.label(shorter)
+            start = asm.size
+            self._finish(rest, paired, checked=False)
+            executed += asm.size - start
+        return executed
+
+    def sum_taps(self) -> Work:
+        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12. What is executed.
+
+        Windows of a pair that overlap: a subroutine does it, whose lr waits in the frame."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        if not layer.way.offsets:
+            return Work()
+        start = asm.size
+        asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
+        if layer.windows_overlap:
+            asm.op("str", "lr", frame.at("first_sum"))
+            executed = asm.size - start
+            executed += fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.way)
+            start = asm.size
+            asm.op("ldr", "lr", frame.at("first_sum"))
+        else:
+            executed = asm.size - start
+            executed += fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
+            start = asm.size
+        asm.op("str", "r11", frame.at("first_sum"))
+        if not layer.alone:
+            asm.op("str", "r12", frame.at("second_sum"))
+        return executed + (asm.size - start)
+
+    def split(self, first: str | None, second: str | None) -> Work:
+        """For int4 weights: what the accumulators stand for after the sums. first, second: names of the frame's sums
+        for both pixels' registers, None for none. Uses r12, r14. What is executed."""
+        asm, way, start = self.asm, self.layer.way, self.asm.size
+        if not way.offsets:
+            return Work()
+        both = self.frame.both("first_sum") if first and second else None
+        if both:
+            asm.op("ldrd", "r12", "r14", both)
+        for name, register in ((first, "r12"), (second, "r14")):
+            if name and not both:
+                asm.op("ldr", register, self.frame.at(name))
+        for name, register, acc in ((first, "r12", FIRST), (second, "r14", SECOND)):
+            if name:
+                fours.split(asm, acc, register, way)
+        return asm.size - start
+
+    def _finish(self, channels: int, paired: bool, checked: bool) -> None:
+        """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
+        layer, asm = self.layer, self.asm
+        for position in range(channels):
+            constants, temp = self._constants(position)
+            for acc in (FIRST, SECOND)[: 1 + paired]:
+                last_use = acc is SECOND or not paired
+                below = acc[position + 1] if position + 1 < GROUP else ""
+                layer.way.emit(asm, position, acc[position], below, constants, constants[1] if last_use else temp)
+            if position == 0:
+                self._load_y(checked)
+            moved = channels if position else 0  # the first store moves y on
+            if paired:
+                asm.op("strb", SECOND[position], f"[r14, #{layer.out_c + position - moved}]")
+            asm.op("strb", FIRST[position], f"[r14, #{position - moved}]" if position else f"[r14], #{channels}")
+
+    def _load_y(self, checked: bool) -> None:
+        asm, frame = self.asm, self.frame
+        both = frame.both("y")
+        if checked and both:
+            asm.op("ldrd", "r14", "r9", both)
+            return
+        asm.op("ldr", "r14", frame.at("y"))
+        if checked:
+            asm.op("ldr", "r9", frame.at("end"))
+
+    def _constants(self, position: int) -> tuple[tuple[str, ...], str]:
+        """Registers with the constants of a channel, and a free one; loads them where they are not there yet."""
+        temp = "r14" if position == 0 else SECOND[0]
+        if self.layer.way.constants == 3:
+            self.asm.load_multiple(STREAM, ("r10", "r11", "r12"))
+            return ("r10", "r11", "r12"), temp
+        # After the first channel, r9 has the end of the stream and r1 is free.
+        registers = ("r9", "r10", "r11", "r12") if position < 2 else ("r1", "r10", "r11", "r12")
+        if position % 2 == 0:
+            self.asm.load_multiple(STREAM, registers)
+            return registers[:2], temp
+        return registers[2:], temp

@@ -1,0 +1,247 @@
+"""The assembly of fully_connected of one row, eight outputs at a time, inputs held where one instruction fetches them.
+
+Two ways to hold them. `words`: up to 128 inputs at a time in 32 FPU registers as they are, four in each; a word is
+unpacked again for every eight outputs, and nothing but the registers is needed. `pairs`: all inputs unpacked once, the
+first 64 in FPU registers (if there are any), the others on the stack; a fetch is all that a pair takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tinyc.kernels.finish import GROUP, Way
+from tinyc.machine.thumb import Asm, Work, naked_function
+
+OUTPUTS = 8  # at a time
+PARAMETERS = ("const int32_t *stream", "const int8_t *x", "int8_t *y")
+
+_ACC = tuple(f"r{1 + i}" for i in range(OUTPUTS))
+_WEIGHTS = ("r11", "r12", "r14")
+_LOADED = _ACC[2:]  # words of inputs, before there are accumulators
+_FPU_REGISTERS = 32
+_UNSAVED = 16  # FPU registers that a function need not save
+_SLOTS = {"y": 0, "groups": 4, "x": 8, "at": 12, "end": 16}
+_FRAME = {"words": 20, "pairs": 12}  # with nine saved registers, a multiple of 8
+_PAIRS = _FRAME["pairs"]  # offset of those on the stack
+
+Hold = Literal["words", "pairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What the code depends on. in_c: a multiple of 4. fpu: there are FPU registers; `words` needs them."""
+
+    in_c: int
+    out_c: int
+    way: Way
+    hold: Hold
+    fpu: bool = True
+
+    @property
+    def words(self) -> int:
+        return self.in_c // 4
+
+    @property
+    def held(self) -> int:
+        """FPU registers in use."""
+        return min(self.words if self.hold == "words" else self.in_c // 2, _FPU_REGISTERS) if self.fpu else 0
+
+    @property
+    def frame(self) -> int:
+        """Bytes of stack below the saved registers; pairs on the stack are as even in number as those in registers."""
+        return _FRAME[self.hold] + (4 * (self.in_c // 2 - self.held) if self.hold == "pairs" else 0)
+
+    @property
+    def groups(self) -> int:
+        return -(-self.out_c // OUTPUTS)
+
+    @property
+    def rest(self) -> int:
+        """Outputs of a last group that is not full."""
+        return self.out_c % OUTPUTS
+
+    @property
+    def group_words(self) -> int:
+        return OUTPUTS + 2 * self.in_c + OUTPUTS * self.way.constants
+
+
+def _at(name: str) -> str:
+    return f"[sp, #{_SLOTS[name]}]" if _SLOTS[name] else "[sp]"
+
+
+def _registers(count: int, first: int = 0) -> str:
+    return "{" + ", ".join(f"s{first + i}" for i in range(count)) + "}"
+
+
+def function(name: str, layer: Layer) -> tuple[str, Work]:
+    """The naked function, and what a call executes."""
+    asm = Asm()
+    saved = _registers(layer.held - _UNSAVED, _UNSAVED) if layer.held > _UNSAVED else ""
+    asm.op("push", "{r4-r11, lr}")
+    if saved:
+        asm.op("vpush", saved)
+    asm.op("sub", "sp", "sp", f"#{layer.frame}")
+    asm.op("str", "r2", _at("y"))
+    asm.constant("r9", layer.groups)
+    asm.op("str", "r9", _at("groups"))
+    _hold(asm, layer)
+    executed = asm.size
+    asm.label("group", aligned=True)
+    start = asm.size
+    asm.op("ldm", "r0!", "{r1-r8}")
+    again = _sums(asm, layer) - start
+    start = asm.size
+    if layer.rest:
+        asm.op("ldr", "r9", _at("groups"))
+        asm.op("cmp", "r9", "#1")
+        asm.branch("beq.w", "rest")
+    again += asm.size - start
+    start = asm.size
+    if layer.groups > 1 or not layer.rest:
+        _finish(asm, layer, OUTPUTS)
+        asm.op("ldr", "r9", _at("groups"))
+        asm.op("subs", "r9", "r9", "#1")
+        asm.op("str", "r9", _at("groups"))
+        asm.branch("bne.w", "group")
+    executed += layer.groups * again + layer.out_c // OUTPUTS * (asm.size - start)
+    start = asm.size
+    if layer.rest:
+        asm.label("rest")
+        _finish(asm, layer, layer.rest)
+    asm.op("add", "sp", "sp", f"#{layer.frame}")
+    if saved:
+        asm.op("vpop", saved)
+    asm.op("pop", "{r4-r11, pc}")
+    return naked_function(name, PARAMETERS, asm), executed + asm.size - start
+
+
+def _hold(asm: Asm, layer: Layer) -> None:
+    """The inputs to where they stay, or, where they are fetched for every group, the ends of them."""
+    if layer.hold == "pairs":
+        _unpack(asm, layer)
+    elif layer.words <= _FPU_REGISTERS:
+        asm.op("vldmia", "r1", _registers(layer.words))
+    else:
+        asm.op("str", "r1", _at("x"))
+        asm.add("r1", "r1", layer.in_c, "r9")
+        asm.op("str", "r1", _at("end"))
+
+
+def _unpack(asm: Asm, layer: Layer) -> None:
+    """Every word of inputs as two pairs: inputs 0 and 2 of it, then 1 and 3."""
+    for first in range(0, layer.words, len(_LOADED)):
+        loaded = _LOADED[: layer.words - first]
+        asm.load_multiple("r1", loaded)
+        for word, raw in enumerate(loaded, first):
+            asm.op("sxtb16", "r9", raw)
+            asm.op("sxtb16", raw, raw, "ror #8")
+            if 2 * word < layer.held:
+                asm.op("vmov", f"s{2 * word}", f"s{2 * word + 1}", "r9", raw)
+            else:
+                asm.op("strd", "r9", raw, _pair_at(layer, 2 * word))
+
+
+def _pair_at(layer: Layer, pair: int) -> str:
+    return f"[sp, #{_PAIRS + 4 * (pair - layer.held)}]"
+
+
+def _sums(asm: Asm, layer: Layer) -> Work:
+    """Eight accumulators over all inputs; the size of the code, loops as often as they are executed."""
+    if layer.hold == "pairs":
+        _pair_steps(asm, layer)
+        return asm.size
+    if layer.words <= _FPU_REGISTERS:
+        _word_steps(asm, layer.words)
+        return asm.size
+    asm.op("ldr", "r9", _at("x"))
+    turns, rest = divmod(layer.words, _FPU_REGISTERS)
+    if rest:
+        asm.op("vldmia", "r9!", _registers(rest))
+    asm.op("str", "r9", _at("at"))
+    _word_steps(asm, rest)
+    before = asm.size
+    asm.label("turn", aligned=True)
+    start = asm.size
+    asm.op("ldr", "r9", _at("at"))
+    asm.op("vldmia", "r9!", _registers(_FPU_REGISTERS))
+    asm.op("str", "r9", _at("at"))
+    _word_steps(asm, _FPU_REGISTERS)
+    asm.op("ldr", "r9", _at("at"))
+    asm.op("ldr", "r10", _at("end"))
+    asm.op("cmp", "r9", "r10")
+    asm.branch("bne.w", "turn")
+    return before + turns * (asm.size - start)
+
+
+def _word_steps(asm: Asm, words: int) -> None:
+    """The first `words` FPU registers times weights.
+
+    A word and one of its pairs take two registers. The odd pair takes the place of the word, so that the other register
+    is free for a weight then, before the next word comes, which is an instruction before it is used.
+    """
+    left = 8 * words
+    ready: list[str] = []
+    raw, pair = "r9", "r10"
+    if words:
+        asm.op("vmov", raw, "s0")
+    for word in range(words):
+        asm.op("sxtb16", pair, raw)
+        left = _products(asm, pair, _WEIGHTS, ready, left)
+        asm.op("sxtb16", raw, raw, "ror #8")
+        following = ("vmov", pair, f"s{word + 1}") if word + 1 < words else ()
+        left = _products(asm, raw, (pair, *_WEIGHTS), ready, left, following)
+        raw, pair = pair, raw
+
+
+def _pair_steps(asm: Asm, layer: Layer) -> None:
+    """All pairs times weights. They are fetched by twos; the first one leaves its register to a weight."""
+    left = 4 * (layer.in_c // 2)
+    ready: list[str] = []
+    for pair in range(0, layer.in_c // 2, 2):
+        if pair < layer.held:
+            asm.op("vmov", "r9", "r10", f"s{pair}", f"s{pair + 1}")
+        else:
+            asm.op("ldrd", "r9", "r10", _pair_at(layer, pair))
+        left = _products(asm, "r9", _WEIGHTS, ready, left)
+        left = _products(asm, "r10", ("r9", *_WEIGHTS), ready, left)
+
+
+def _products(
+    asm: Asm, x: str, free: tuple[str, ...], ready: list[str], left: int, following: tuple[str, ...] = ()
+) -> int:
+    """A pair of inputs times the weights of all outputs; how many weights are still to be loaded.
+
+    free: registers for weights, all but the last three only for the products here. ready: those that hold weights.
+    left: weights to be loaded, here and later. following: an instruction that goes before the last.
+    """
+    for output in range(0, OUTPUTS, 2):
+        over, under = _ACC[output : output + 2]
+        last = output + 2 == OUTPUTS
+        if not ready:
+            ready.extend((_WEIGHTS if last and following else free)[:left])
+            left -= len(ready)
+            asm.load_multiple("r0", tuple(ready))
+        w = ready.pop(0)
+        asm.op("smlad", over, x, w, over)
+        asm.op("sxtb16", w, w)
+        if last and following:
+            asm.op(*following)
+        asm.op("smlad", under, x, w, under)
+    return left
+
+
+def _finish(asm: Asm, layer: Layer, outputs: int) -> None:
+    """Scales and stores; constants come for two outputs at a time where they are two words each."""
+    count = layer.way.constants
+    asm.op("ldr", "r14", _at("y"))
+    ready: list[str] = []
+    for output in range(outputs):
+        if not ready:
+            ready = ["r9", "r10", "r11", "r12"] if count == 2 else ["r9", "r10", "r11"]
+            asm.load_multiple("r0", ready)
+        constants, ready = tuple(ready[:count]), ready[count:]
+        below = _ACC[output + 1] if output + 1 < OUTPUTS else ""
+        layer.way.emit(asm, output % GROUP, _ACC[output], below, constants, constants[1])
+        asm.op("strb", _ACC[output], "[r14], #1")
+    asm.op("str", "r14", _at("y"))

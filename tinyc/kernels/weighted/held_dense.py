@@ -1,0 +1,164 @@
+"""fully_connected of one row on Cortex-M with DSP, eight outputs at a time, inputs held where one instruction fetches
+them: as they are in FPU registers, or unpacked in these and on the stack (`held_code.py`).
+
+`dense.py` unpacks all inputs once, to twice their bytes of scratch or stack, and makes four outputs at a time. Here
+eight accumulators for each input fetched make up for unpacking again, or for what the fetch costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Special, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.stream import PROVED, Matrix, matrix_of, packed
+from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, Layer, function
+from tinyc.kernels.weighted.layer import NEEDS_FPU
+from tinyc.machine.thumb import Work
+
+_MOST_INPUTS = 2**15
+_MOST_PAIRS = 256  # inputs that are unpacked: stack, and code for each
+_CALL = Work(10, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kernel: how it holds inputs, and whether it has FPU registers for them."""
+
+    name: str
+    hold: Hold
+    fpu: bool
+
+
+FORMS = (
+    Form("tc_fully_connected_s8_fpu_asm", "words", True),
+    Form("tc_fully_connected_s8_fpu_pairs_asm", "pairs", True),
+    Form("tc_fully_connected_s8_pairs_asm", "pairs", False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The function of a layer and the proof behind its constants."""
+
+    layer: Layer
+    finish: Finish
+    matrix: Matrix
+    text: str
+    executed: Work
+
+
+def plan(site: Site, p: ConvParams, form: Form) -> Plan | None:
+    """The function that runs the layer; None where no requantization is proved."""
+    matrix = matrix_of(p)
+    finish = matrix.once(packed)
+    if finish is None:
+        return None
+    layer = Layer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
+    fast, executed = function("@", layer)
+    return Plan(layer, finish, matrix, _text(layer, fast), executed)
+
+
+def _text(layer: Layer, fast: str) -> str:
+    way = layer.way
+    low, high = way.clamp or (-128, 127)
+    shifts = way.shifts[:2] if way.shifts else (0, 0)
+    fields = {
+        "in_c": layer.in_c,
+        "out_c": layer.out_c,
+        "halve": int(way.halve),
+        "twice": int(way.double),
+        "sign": int(way.sign),
+        "varies": int(way.shifts is None),
+        "shift": "{" + ", ".join(map(str, shifts)) + "}",
+        "y_min": low,
+        "y_max": high,
+    }
+    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
+    return f"""/* fully_connected {layer.in_c} -> {layer.out_c}, int8 weights, two outputs over each other.
+ * stream: tc_dense_held.h. x: word aligned.
+ */
+#if TC_DSP_ASM
+{NEEDS_FPU if layer.held else ""}{fast}#else
+static void @({", ".join(PARAMETERS)})
+{{
+    static const tc_dense_held_t layer = {{
+{body}
+    }};
+    tc_dense_held(&layer, stream, x, y);
+}}
+#endif"""
+
+
+def special(work: Plan, form: Form) -> Special:
+    """The function of the layer."""
+    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
+    return Special(name, work.text.replace("@", name), ("tc_dense_held.h",))
+
+
+def call(work: Plan) -> Call:
+    """The whole tensor."""
+    return Call((Const(_stream(work), "stream of tc_dense_held.h", "stream"), In(0), Out()))
+
+
+def _stream(work: Plan) -> npt.NDArray[np.int32]:
+    """The words of the layer."""
+    layer, finish, matrix = work.layer, work.finish, work.matrix
+    spare = layer.groups * OUTPUTS - len(matrix.taps)
+    taps = np.pad(matrix.taps * finish.live[:, None], ((0, spare), (0, 0)))
+    halves = 256 * taps[0::2] + taps[1::2]  # [O / 2, I]
+    fours = halves.reshape(len(halves), -1, 4)
+    words = np.stack([(fours[..., i] & 0xFFFF) | (fours[..., i + 2] << 16) for i in range(2)], axis=-1)
+    weights = words.reshape(layer.groups, OUTPUTS // 2, -1).transpose(0, 2, 1).reshape(layer.groups, -1)
+    start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare)).reshape(layer.groups, -1)
+    constants = np.pad(finish.constants(), ((0, spare), (0, 0))).reshape(layer.groups, -1)
+    rows = np.concatenate([start, weights, constants], axis=1)
+    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def cost(work: Plan) -> Cost:
+    """Exact but for the step around the call; code counted as all 32-bit instructions."""
+    whole = work.executed + _CALL
+    flash = 4 * (work.layer.groups * work.layer.group_words + work.text.count("\\n"))
+    return Cost(whole.instructions, flash, 0, whole.cycles)
+
+
+def takes(site: Site) -> bool:
+    """one row of inputs, their number a multiple of 4 below 32768, constant weights"""
+    if not site.is_const(1):
+        return False
+    out_c, in_c = site.x(1).shape
+    return in_c % 4 == 0 and in_c < _MOST_INPUTS and site.y().elements == out_c
+
+
+def few_inputs(site: Site) -> bool:
+    """at most 256 inputs"""
+    return site.x(1).shape[1] <= _MOST_PAIRS
+
+
+def _kernel(form: Form) -> Kernel:
+    return Kernel(
+        form.name,
+        planned(
+            partial(plan, form=form),
+            PROVED[packed],
+            call=lambda work, site, p: call(work),
+            cost=lambda work, site, p: cost(work),
+            special=lambda work, site, p: special(work, form),
+        ),
+        isa=frozenset({"dsp", "fpu"} if form.fpu else {"dsp"}),
+        when=(is_s8, few_inputs, takes) if form.hold == "pairs" else (is_s8, takes),
+        asks=PROVED[packed],
+        written=True,
+    )
+
+
+KERNELS = tuple(_kernel(form) for form in FORMS)

@@ -1,0 +1,190 @@
+"""A weighted layer's function, put together: C text, constants, call and cost, from a Plan.
+
+What conv2d and fully_connected share. A row of output pixels is made in pieces: pixels whose windows lie inside
+the image read it directly; those at the left and right border read a block, a copy of their columns with the
+padding filled in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyc.kernel.kernel import Arg, Call, Const, Cost, Fetches, In, Out, Rows, Scratch, Special, buffered_flow
+from tinyc.kernels.block import Block, block_function, block_twin
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.stream import Matrix, stream, twin_text
+from tinyc.kernels.weighted.dense import dense_function
+from tinyc.kernels.weighted.groups import PARAMETERS, Count
+from tinyc.kernels.weighted.pixels import pixels_function
+from tinyc.kernels.weighted.taps import Layer
+from tinyc.machine.thumb import Work
+
+NEEDS_FPU = """#ifndef __ARM_FP
+#error this code holds values in FPU registers: compile for a core with an FPU
+#endif
+"""
+CHANNEL_LIMIT = 4092  # a store's immediate reaches the second pixel of a pair
+TAP_LIMIT = 2**15  # bytes from a window's first tap to its last, and taps of all
+_CALL = Work(15, 24)  # instructions around the call of a piece
+_KERNEL_ROW = Work(10, 14)  # instructions that find one input row
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Pixels [start, stop) of a row. block: they read a copy of their columns; None: the image."""
+
+    start: int
+    stop: int
+    block: Block | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a layer is made by its function: one call per output row, each of `pixels` pixels in `pieces`.
+
+    pad_bytes: the left padding, as bytes of a row.
+    """
+
+    layer: Layer
+    pieces: tuple[Piece, ...]
+    pixels: int
+    pad_bytes: int
+    rows: Rows
+    finish: Finish
+    matrix: Matrix
+
+    @cached_property
+    def written(self) -> tuple[str, Count, Work]:
+        """(C text of the functions, called `@`; count of the pixels function; instructions of the copies of a row)."""
+        return _text("@", self)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether all pixels read the image: then the number of pixels is an argument."""
+        return len(self.pieces) == 1 and self.pieces[0].block is None
+
+    @property
+    def block_bytes(self) -> int:
+        """Scratch for the largest block."""
+        sizes = [self.layer.k_h * piece.block.row_bytes for piece in self.pieces if piece.block]
+        return max(sizes, default=0)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """First the buffer of the taps if it is not on the stack, then the block."""
+        return self.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
+
+
+def special(work: Plan, family: str) -> Special:
+    """The functions of the layer: pixels, blocks, and the row function that calls them."""
+    text, _, _ = work.written
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
+    return Special(name, text.replace("@", name), ("tc_stream.h",))
+
+
+def _text(name: str, work: Plan) -> tuple[str, Count, Work]:
+    """(C text, count of the pixels function, instructions of the copies of a row)."""
+    layer, finish = work.layer, work.finish
+    pixels, count = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
+    fast, portable, copies = [pixels], [], Work()
+    portable.append(twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place))
+    portable.append(_pixels_twin(name, layer))
+    for piece in work.pieces:
+        if piece.block:
+            text, executed = block_function(f"{name}_block_{piece.start}", piece.block)
+            fast.append(text)
+            portable.append(block_twin(f"{name}_block_{piece.start}", piece.block))
+            copies += executed
+    asm = "#if TC_DSP_ASM\n" + (NEEDS_FPU if layer.held_steps else "")
+    parts = [_contract(work), asm, "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n"]
+    return "\n".join([*parts, _row_function(name, work)]), count, copies
+
+
+def _contract(work: Plan) -> str:
+    layer = work.layer
+    weights = "int8 weights, two channels over each other" if layer.way.packed else "int16 weights"
+    weights = "int4 weights, four channels in half a word" if layer.way.offsets else weights
+    what = "pixels of a row" if work.is_direct else "a row"
+    rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
+    n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."
+    return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
+ * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
+ */"""
+
+
+def _pixels_twin(name: str, layer: Layer) -> str:
+    parameters = ", ".join(PARAMETERS if layer.in_scratch else PARAMETERS[:-1])
+    unused = "    (void)buffer;\n" if layer.in_scratch else ""
+    return f"""static void {name}_pixels({parameters})
+{{
+{unused}    tc_stream_pixels(&{name}_layer, stream, x, first, n, y);
+}}
+"""
+
+
+def _row_function(name: str, work: Plan) -> str:
+    """The function that a step calls."""
+    layer = work.layer
+    scratch = ", void *scratch" if work.scratch_bytes else ""
+    buffer = ", (int32_t *)scratch" if layer.in_scratch else ""
+    skip = f" + {layer.buffer_bytes}" if layer.in_scratch else ""
+    if work.is_direct:
+        parameters = f"const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n{scratch}"
+        return f"""static inline void {name}({parameters})
+{{
+    {name}_pixels(stream, x, y, n, 0{buffer});
+}}"""
+    lines = []
+    for piece in work.pieces:
+        at = f"y + {piece.start * layer.out_c}" if piece.start else "y"
+        count = piece.stop - piece.start
+        if piece.block:
+            lines.append(f"    {name}_block_{piece.start}(x, rows, (int8_t *)scratch{skip});")
+            lines.append(f"    {name}_pixels(stream, rows, {at}, {count}, 0{buffer});")
+        else:
+            first = piece.start * layer.pixel_bytes - work.pad_bytes
+            lines.append(f"    {name}_pixels(stream, x, {at}, {count}, {first}{buffer});")
+    body = "\n".join(lines)
+    return f"""static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{scratch})
+{{
+    const int8_t *rows[{layer.k_h}];
+
+{body}
+}}"""
+
+
+def call(work: Plan) -> Call:
+    """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
+    layout = f"stream of tc_stream.h, {work.layer.steps} steps"
+    words = Const(stream(work.matrix, work.finish, work.layer.slots), layout, "stream")
+    args: tuple[Arg, ...] = (words, In(0), Out())
+    if work.is_direct:
+        args = (*args, work.pixels)
+    flow = None
+    if work.rows.in_h == work.rows.out_h == work.layer.k_h == 1 and work.is_direct:
+        flow = buffered_flow(work.pixels, 2, work.rows.in_row_bytes // work.pixels, work.layer.out_c)
+    return Call((*args, Scratch()) if work.scratch_bytes else args, None, work.rows, flow)
+
+
+def cost(work: Plan) -> Cost:
+    """Exact but for the instructions of the row loop, an estimate; code counted as all 32-bit instructions."""
+    text, count, copies = work.written
+    pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
+    per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
+    flash = 4 * (work.layer.group_words * work.layer.groups + text.count("\\n"))
+    whole = work.rows.out_h * per_row
+    fetches = _fetches(work, text, count, whole.instructions)
+    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches)
+
+
+def _fetches(work: Plan, text: str, count: Count, executed: int) -> Fetches:
+    """Each pair of pixels takes the whole stream, and all of the function; its loop is that over the channels."""
+    layer = work.layer
+    if layer.alone:
+        return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
+    pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
+    data = 4 * layer.group_words * layer.groups * pairs
+    return Fetches(data, ((4 * text.count("\\n"), pairs), (count.group_bytes, pairs * (layer.groups - 1))))

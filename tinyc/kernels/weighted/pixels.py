@@ -1,0 +1,363 @@
+"""The assembly of a weighted layer over a row of pixels, two pixels by four output channels at a time.
+
+Per pair of pixels:
+
+1. gather: the taps of both pixels go as int16 into a buffer, interleaved step by step: word 2j holds step j (two
+   taps) of the first pixel, word 2j + 1 of the second. One LDRD then feeds a step.
+2. for every four output channels: eight accumulators take all steps, the weights coming from one stream
+   (runtime_c/tc_stream.h) that r0 walks through; then scaling and eight stores.
+
+The buffer is at the bottom of the stack (with `fpu`, its first 32 words also go to FPU registers, from where two words
+take a cycle less), so its addresses are immediates: that leaves three registers for
+weights, and LDM brings three words at a time. Above 256 taps the offsets of LDRD do not reach: the buffer then
+lies in scratch, r14 walks through it, and the steps are a loop.
+
+A last odd pixel is gathered as the second of a pair with its left neighbour, and multiplied alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tinyc.kernels.finish import GROUP
+from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights, fpu_registers
+from tinyc.kernels.weighted.taps import Layer
+from tinyc.machine.thumb import Work, naked_function
+
+_EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
+_EIGHTS_PER_TURN = 4
+_STEPS_PER_TURN = 8  # where the buffer is in scratch
+_LAST_PER_TURN = 4  # steps of a last odd pixel
+_LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
+
+
+@lru_cache(maxsize=256)
+def pixels_function(name: str, layer: Layer) -> tuple[str, Count]:
+    """The naked function `name` for n >= 2 pixels, and what it executes."""
+    writer = PixelsWriter(layer)
+    count = writer.write()
+    return naked_function(name, writer.parameters, writer.asm), count
+
+
+class PixelsWriter(GroupWriter):
+    """Writes one function; `asm` has the text."""
+
+    def write(self) -> Count:
+        asm = self.asm
+        gathered = PixelsWriter(self.layer).gather() + PixelsWriter(self.layer).sum()
+        self.enter()
+        call = asm.size
+        pair = self._pairs() + gathered
+        start = asm.size
+        asm.op("adds", "r9", "r9", "#1")
+        asm.branch("bmi.w", "done")
+        call += asm.size - start
+        start = asm.size
+        self._step_back()
+        self._call_gather()
+        self.load_stream()
+        last = asm.size - start + gathered + self.groups("last", self._sums_last, paired=False)
+        asm.label("done")
+        start = asm.size
+        self.leave()
+        call += asm.size - start
+        self.gather()
+        self.sum()
+        return Count(call, pair, last, self.group_bytes)
+
+    def _pairs(self) -> Work:
+        """The loop over pairs of pixels; instructions per pair. Leaves r9 = pixels left - 2: -1 or -2."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        asm.label("pair")
+        start = asm.size
+        self._call_gather()
+        if layer.held_steps:
+            asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
+        self.load_stream()
+        around = asm.size - start
+        groups = self.groups("pair", self._sums, paired=True)
+        start = asm.size
+        asm.op("ldr", "r9", frame.at("n"))
+        asm.add("r14", "r14", layer.out_c, "r10")
+        asm.op("str", "r14", frame.at("y"))
+        asm.op("subs", "r9", "r9", "#2")
+        asm.op("str", "r9", frame.at("n"))
+        asm.branch("bpl.w", "pair")
+        return around + groups + asm.size - start
+
+    def _step_back(self) -> None:
+        """The last odd pixel is the second of a pair: start one pixel earlier."""
+        place = self.frame.at("x" if self.layer.k_h == 1 else "first")
+        self.asm.op("ldr", "r9", place)
+        self.asm.add("r9", "r9", -self.layer.pixel_bytes, "r10")
+        self.asm.op("str", "r9", place)
+
+    def _call_gather(self) -> None:
+        self.asm.branch("bl", "gather")
+        if self.layer.way.offsets:
+            self.asm.branch("bl", "sum")
+
+    def sum(self) -> Work:
+        """For int4 weights: a subroutine that sums the taps in the buffer. What is executed."""
+        if not self.layer.way.offsets:
+            return Work()
+        self.asm.label("sum", aligned=True)
+        executed, start = self.sum_taps(), self.asm.size
+        self.asm.op("bx", "lr")
+        return executed + (self.asm.size - start)
+
+    # ---- gather: r9, r10 taps of both pixels, r11 buffer, r1-r8 data ----
+
+    def gather(self) -> Work:
+        """A subroutine: fills the buffer, moves to the next pair. Executed instructions."""
+        layer, asm = self.layer, self.asm
+        asm.label("gather", aligned=True)
+        start = asm.size
+        if layer.in_scratch:
+            asm.op("ldr", "r11", self.frame.at("buffer"))
+        else:
+            asm.op("mov", "r11", "sp")
+        found = asm.size - start
+        if layer.k_h == 1:
+            return found + self._gather_row()
+        return found + (self._gather_looped() if layer.looped else self._gather_unrolled())
+
+    def _gather_row(self) -> Work:
+        """One kernel row: its address is in the frame."""
+        layer, asm, frame = self.layer, self.asm, self.frame
+        start = asm.size
+        asm.op("ldr", "r9", frame.at("x"))
+        asm.add("r10", "r9", layer.pixel_bytes)
+        executed = asm.size - start + self._runs(None if layer.looped else self._first_tail)
+        start = asm.size
+        span = layer.runs[-1].offset + layer.runs[-1].size
+        if layer.pixel_bytes == span:
+            asm.op("str", "r10", frame.at("x"))  # where the second pixel ends, the next pair starts
+        else:
+            asm.add("r9", "r9", 2 * layer.pixel_bytes - span, "r12")
+            asm.op("str", "r9", frame.at("x"))
+        asm.op("bx", "lr")
+        return executed + asm.size - start
+
+    def _gather_unrolled(self) -> Work:
+        layer, asm, frame = self.layer, self.asm, self.frame
+        start = asm.size
+        asm.op("ldr", "r0", frame.at("rows"))
+        asm.op("ldr", "r12", frame.at("first"))
+        tail = self._first_tail
+        for row in range(layer.k_h):
+            asm.op("ldr", "r9", f"[r0, #{4 * row}]")
+            asm.op("add", "r9", "r9", "r12")
+            asm.add("r10", "r9", layer.pixel_bytes)
+            self._runs(tail)
+            tail += sum(run.size % 4 for run in layer.runs)
+        self._next_pair()
+        return asm.size - start
+
+    def _gather_looped(self) -> Work:
+        layer, asm, frame = self.layer, self.asm, self.frame
+        start = asm.size
+        asm.op("ldr", "r0", frame.at("rows"))
+        executed = asm.size - start
+        asm.label("kernel_row", aligned=True)
+        start = asm.size
+        asm.op("ldr", "r9", "[r0], #4")
+        asm.op("ldr", "r12", frame.at("first"))
+        asm.op("add", "r9", "r9", "r12")
+        asm.add("r10", "r9", layer.pixel_bytes)
+        per_row = asm.size - start + self._runs(None)
+        start = asm.size
+        asm.op("ldr", "r1", frame.at("rows"))
+        asm.add("r1", "r1", 4 * layer.k_h)
+        asm.op("cmp", "r0", "r1")
+        asm.branch("bne.w", "kernel_row")
+        executed += layer.k_h * (per_row + asm.size - start)
+        start = asm.size
+        asm.op("ldr", "r12", frame.at("first"))
+        self._next_pair()
+        return executed + asm.size - start
+
+    def _next_pair(self) -> None:
+        """Moves `first`, which is in r12, to the next pair; returns."""
+        self.asm.add("r1", "r12", 2 * self.layer.pixel_bytes)
+        self.asm.op("str", "r1", self.frame.at("first"))
+        self.asm.op("bx", "lr")
+
+    @property
+    def _first_tail(self) -> int:
+        """Number of the first half step that holds a tap outside the groups of four."""
+        return self.layer.k_h * sum(run.size // 4 * 4 for run in self.layer.runs)
+
+    def _runs(self, tail: int | None) -> Work:
+        """The taps of one kernel row to the buffer. Executed instructions.
+
+        tail: the half step that takes the first tap outside the groups of four; None: where r11 is.
+        """
+        asm = self.asm
+        executed, at = Work(), 0
+        for number, run in enumerate(self.layer.runs):
+            start = asm.size
+            for pointer in ("r9", "r10"):
+                asm.add(pointer, pointer, run.offset - at, "r8")
+            executed += asm.size - start + self._fours(run.size // 4, f"run{number}")
+            start = asm.size
+            self._tail(run.size % 4, tail)
+            executed += asm.size - start
+            at = run.offset + run.size
+            tail = tail + run.size % 4 if tail is not None else None
+        return executed
+
+    def _fours(self, count: int, label: str) -> Work:
+        """`count` groups of four taps, two groups at a time. Executed instructions."""
+        asm = self.asm
+        eights, executed = count // 2, Work()
+        if self.layer.looped and eights > _EIGHTS:
+            turns = eights // _EIGHTS_PER_TURN
+            start = asm.size
+            asm.add("r12", "r9", 8 * _EIGHTS_PER_TURN * turns)
+            executed += asm.size - start
+            asm.label(label, aligned=True)
+            start = asm.size
+            for _ in range(_EIGHTS_PER_TURN):
+                self._eight()
+            asm.op("cmp", "r9", "r12")
+            asm.branch("bne.w", label)
+            executed += turns * (asm.size - start)
+            eights -= _EIGHTS_PER_TURN * turns
+        start = asm.size
+        for _ in range(eights):
+            self._eight()
+        if count % 2:
+            asm.op("ldr", "r3", "[r9], #4")
+            asm.op("ldr", "r4", "[r10], #4")
+            self._unpack(0)
+            asm.op("stm", "r11!", "{r1-r4}")
+        return executed + asm.size - start
+
+    def _eight(self) -> None:
+        """Eight taps of both pixels to eight words of the buffer."""
+        asm = self.asm
+        if self.layer.aligned:
+            asm.op("ldrd", "r3", "r7", "[r9], #8")
+            asm.op("ldrd", "r4", "r8", "[r10], #8")
+        else:
+            asm.op("ldr", "r7", "[r9, #4]")
+            asm.op("ldr", "r3", "[r9], #8")
+            asm.op("ldr", "r8", "[r10, #4]")
+            asm.op("ldr", "r4", "[r10], #8")
+        self._unpack(0)
+        self._unpack(4)
+        asm.op("stm", "r11!", "{r1-r8}")
+
+    def _unpack(self, base: int) -> None:
+        """Bytes in r3 and r4 (+ base) -> int16 in r1-r4: taps (0, 2) of both pixels, then (1, 3)."""
+        first, second, odd_first, odd_second = (f"r{base + i}" for i in (1, 2, 3, 4))
+        self.asm.op("sxtb16", first, odd_first)
+        self.asm.op("sxtb16", second, odd_second)
+        self.asm.op("sxtb16", odd_first, odd_first, "ror #8")
+        self.asm.op("sxtb16", odd_second, odd_second, "ror #8")
+
+    def _tail(self, count: int, half: int | None) -> None:
+        """The last 1 to 3 taps of a run, a halfword each. What stays in the other half of a step has weight 0."""
+        asm = self.asm
+        for i in range(count):
+            asm.op("ldrsb", "r1", "[r9], #1")
+            asm.op("ldrsb", "r2", "[r10], #1")
+            base, at = ("r11", i) if half is None else ("sp", half + i)
+            offset = at // 2 * 8 + at % 2 * 2
+            asm.op("strh", "r1", f"[{base}, #{offset}]")
+            asm.op("strh", "r2", f"[{base}, #{offset + 4}]")
+        if half is None:
+            asm.add("r11", "r11", -(-count // 2) * 8)
+
+    # ---- sums ----
+
+    def _sums(self) -> Work:
+        """Eight accumulators over all steps; executed instructions."""
+        if self.layer.in_scratch:
+            return self._sums_looped()
+        asm, layer = self.asm, self.layer
+        start = asm.size
+        asm.load_multiple(STREAM, FIRST)
+        weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
+        for step in range(layer.steps):
+            if step < layer.held_steps:
+                asm.op("vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}")
+            else:
+                asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
+            self._step(weights, "r12", "r14", fresh=step == 0)
+        return asm.size - start + self.split("first_sum", "second_sum")
+
+    def _sums_looped(self) -> Work:
+        asm, layer, frame = self.asm, self.layer, self.frame
+        turns, ahead = divmod(layer.steps, _STEPS_PER_TURN)
+
+        def steps(count: int) -> None:
+            weights = Weights(asm, ("r9", "r10"), count * layer.words_per_step)
+            for _ in range(count):
+                asm.op("ldrd", "r11", "r12", "[r14], #8")
+                self._step(weights, "r11", "r12", fresh=False)
+
+        start = asm.size
+        asm.load_multiple(STREAM, FIRST, advance=False)
+        asm.load_multiple(STREAM, SECOND)
+        asm.op("ldr", "r14", frame.at("buffer"))
+        steps(ahead)
+        executed = asm.size - start
+        asm.label("pair_steps", aligned=True)
+        start = asm.size
+        steps(_STEPS_PER_TURN)
+        asm.op("ldr", "r9", frame.at("buffer_end"))
+        asm.op("cmp", "r14", "r9")
+        asm.branch("bne.w", "pair_steps")
+        return executed + turns * (asm.size - start) + self.split("first_sum", "second_sum")
+
+    def _step(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
+        """x0, x1 times the weights of four channels. fresh: only the first pixel's registers have the start values."""
+        asm = self.asm
+        for channel in range(GROUP):
+            w = weights.of(channel, self.layer)
+            a, b = FIRST[channel], SECOND[channel]
+            asm.op("smlad", b, x1, w, a if fresh else b)
+            asm.op("smlad", a, x0, w, a)
+
+    def _sums_last(self) -> Work:
+        """Four accumulators over all steps of the second pixel in the buffer; executed instructions."""
+        asm, layer, frame = self.asm, self.layer, self.frame
+        start = asm.size
+        asm.load_multiple(STREAM, FIRST)
+        if not layer.in_scratch and layer.k_h > 1 and layer.steps <= _LAST_UNROLLED:
+            self._steps_last([f"[sp, #{8 * step + 4}]" for step in range(layer.steps)])
+            return asm.size - start + self.split("second_sum", None)
+        turns, ahead = divmod(layer.steps, _LAST_PER_TURN)
+        if layer.in_scratch:
+            asm.op("ldr", "r14", frame.at("buffer"))
+            asm.add("r14", "r14", 4)
+        else:
+            asm.add("r14", "sp", 4)
+        self._steps_last(["[r14], #8"] * ahead)
+        executed = asm.size - start
+        if turns == 0:
+            return executed + self.split("second_sum", None)
+        asm.label("last_steps", aligned=True)
+        start = asm.size
+        self._steps_last(["[r14], #8"] * _LAST_PER_TURN)
+        if layer.in_scratch:
+            asm.op("ldr", "r9", frame.at("buffer_end"))
+            asm.add("r9", "r9", 4)
+        else:
+            asm.add("r9", "sp", layer.buffer_bytes + 4)
+        asm.op("cmp", "r14", "r9")
+        asm.branch("bne.w", "last_steps")
+        return executed + turns * (asm.size - start) + self.split("second_sum", None)
+
+    def _steps_last(self, places: Sequence[str]) -> None:
+        """Steps of one pixel whose taps are at `places`."""
+        asm = self.asm
+        weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
+        for place in places:
+            asm.op("ldr", "r9", place)
+            for channel in range(GROUP):
+                w = weights.of(channel, self.layer)
+                asm.op("smlad", FIRST[channel], "r9", w, FIRST[channel])

@@ -1,0 +1,264 @@
+"""Weighted layers on int16 for cores with DSP: weights widened to int16, two taps per SMLAD, sums in int32.
+
+Sums may wrap on the way, so all that has to be proved is that every accumulator fits int32 in the end. The way to int16
+is the layer's own rounding; single rounding and that of 64-bit accumulators are one multiplication and a shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.numerics import Rounding
+from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import (
+    Call,
+    Condition,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    Rows,
+    Scratch,
+    Struct,
+    buffered_flow,
+    offered,
+)
+from tinyc.kernel.site import Padding, Pair, Site
+from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, wide_params
+from tinyc.kernel.windows import Window, row_geometry
+from tinyc.kernels.weighted.conv import walk
+
+Fields = dict[str, int | float | str | Const]
+
+_DSP = frozenset({"dsp"})
+_LARGEST = 32768  # of an int16's magnitude
+_POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
+_CODE = 900  # bytes of the C functions, a layer's share
+_FOUR, _FOUR_TAP = 51.0, 5.9  # of two pixels, by fours of channels, and by their taps
+_ALONE, _ALONE_TAP = 36.0, 3.5  # of one pixel
+_GATHERED, _PIXEL = 2.0, 60.0  # per tap, and per pixel
+_DEPTHWISE, _DEPTHWISE_TAP, _POINTER = 36.0, 9.6, 9.0
+_CLAMPED = 8.0  # per output, where saturation does not do
+_SLOW, _SLOW_TAP = 40.0, 7.0  # per output in C
+
+
+def taps_of(site: Site, w: Array) -> npt.NDArray[np.int64]:
+    """[out_c][taps]."""
+    if site.node.op == "depthwise_conv2d":
+        return w.reshape(-1, w.shape[2]).T.astype(np.int64)
+    return w.reshape(len(w), -1).astype(np.int64)
+
+
+def fits_int32(site: Site) -> bool:
+    """accumulators that are proved to fit int32"""
+    p = wide_params(site, 2 if site.node.op == "depthwise_conv2d" else 0)
+    return int((np.abs(p.bias) + _LARGEST * np.abs(taps_of(site, p.w)).sum(axis=1)).max()) < 2**31
+
+
+def one_group(site: Site) -> bool:
+    """one group"""
+    return int(getattr(site.attrs, "groups", 1)) == 1
+
+
+def one_per_input(site: Site) -> bool:
+    """as many output channels as input channels"""
+    return site.x(1).shape[2] == site.x(0).shape[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the kernels' structs say of a layer. taps: weights [out_c][taps]. scale: [out_c][mult, add, shift]. way,
+    rounds: of tc_s16.h."""
+
+    taps: npt.NDArray[np.int64]
+    bias: npt.NDArray[np.int64]
+    scale: npt.NDArray[np.int64]
+    way: int
+    rounds: int
+
+    def fields(self, p: WideParams) -> Fields:
+        """A tc_s16_out_t."""
+        return {
+            "out.out_c": len(self.bias),
+            "out.way": self.way,
+            "out.rounds": self.rounds,
+            **{f"out.{name}": getattr(p, name) for name in ("y_zero", "y_min", "y_max")},
+        }
+
+    def stream(self, words: npt.NDArray[np.int32]) -> Const:
+        """The stream of tc_s16.h; words: the weights of each four channels."""
+        bias = np.pad(self.bias, (0, -len(self.bias) % 4)).reshape(-1, 4)
+        scales = np.pad(self.scale, ((0, -len(self.scale) % 4), (0, 0))).reshape(-1, 12)
+        whole = np.concatenate([bias, words.reshape(len(bias), -1), scales], axis=1)
+        return Const(whole.astype(np.int32), "stream of tc_s16.h: int16 weights by fours of channels", "w")
+
+
+def prepared(site: Site, p: WideParams) -> Prepared:
+    """The layer's integers, for the fast way where it is proved.
+
+    That is floor(acc * mult / 2^(31 - shift) + 1/2) as the high word of a product, in which a half is whole if shift is
+    at most -2. Channels that are scaled down by less have their weights and bias raised by as many bits, for which
+    int16 and int32 must have room.
+    """
+    taps, mult, shift = taps_of(site, p.w), p.mult.astype(np.int64), p.shift.astype(np.int64)
+    raised = np.maximum(shift + 2, 0)
+    worst = (np.abs(p.bias) + _LARGEST * np.abs(taps).sum(axis=1)) << np.minimum(raised, 31)
+    room = bool((worst < 2**31).all()) and int((np.abs(taps).max(axis=1) << np.minimum(raised, 31)).max()) < _LARGEST
+    if p.rounding is Rounding.DOUBLE or not room:
+        rounds = WIDE_ROUNDS if p.rounding is None else p.rounding.code
+        return Prepared(taps, p.bias, np.stack([mult, np.zeros_like(mult), shift], axis=1), 0, rounds)
+    right = raised - 1 - shift
+    mult = mult << 16 if p.rounding is None else mult
+    scale = np.stack([mult, np.int64(1) << (right - 1), right], axis=1)
+    way = {(-32768, 32767): 1, (0, 32767): 2}.get((p.y_min, p.y_max), 3) if p.y_zero == 0 else 0
+    return Prepared(taps << raised[:, None], p.bias << raised, scale, way, 0)
+
+
+def _words(halves: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """[..., 2] int16 as words, the first in the low half."""
+    return np.ascontiguousarray(halves.astype("<i2")).view("<i4")[..., 0].astype(np.int32)
+
+
+def matrix_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """[out_c][taps] -> [groups of 4][steps of 2 taps][4], zeros beyond the last."""
+    out_c, count = taps.shape
+    padded = np.pad(taps, ((0, -out_c % 4), (0, -count % 4)))
+    return _words(padded.reshape(len(padded) // 4, 4, -1, 2).transpose(0, 2, 1, 3))
+
+
+def depthwise_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """[c][taps] -> [groups of 4][taps][2], zeros beyond the last channel."""
+    padded = np.pad(taps, ((0, -len(taps) % 4), (0, 0)))
+    return _words(padded.reshape(len(padded) // 4, 2, 2, -1).transpose(0, 3, 1, 2))
+
+
+# ---- convolutions and matrix products ----
+
+
+def _geometry(site: Site, p: WideParams, by_rows: bool) -> tuple[Window, int, int, int, Rows]:
+    """(window, input columns and channels, output columns, rows) of the calls."""
+    if site.node.op == "fully_connected":
+        in_c = p.w.shape[1]
+        pixels = site.y().elements // len(p.w)
+        rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
+        return _POINT, pixels, in_c, pixels, rows
+    window = Window.of(p.attrs, *p.w.shape[1:3])
+    window, in_w, out_w, rows = walk(window, site, 0, by_rows)
+    return window, in_w, site.x(0).shape[3], out_w, _with_pad(rows, p)
+
+
+def _with_pad(rows: Rows, p: WideParams) -> Rows:
+    """With a row of padding in int16, where there is one; as bytes, since that is what pointers to rows point to."""
+    if rows.pad is None:
+        return rows
+    row = np.full(rows.in_row_bytes // 2, p.x_zero, "<i2").view(np.int8)
+    return replace(rows, pad=Const(row, "bytes of int16 [in_w][in_c] of x_zero", "pad"))
+
+
+def scratch(site: Site, p: WideParams) -> int:
+    """The taps of two pixels."""
+    return 16 * -(-taps_of(site, p.w).shape[1] // 4)
+
+
+def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
+    """tc_conv2d_s16_dsp: one output row; all of it where that is a row as well."""
+    window, in_w, in_c, out_w, rows = _geometry(site, p, by_rows)
+    made = prepared(site, p)
+    fields: Fields = {
+        **made.fields(p),
+        "stream": made.stream(matrix_words(made.taps)),
+        **{"in_w": in_w, "in_c": in_c, "out_w": out_w, "k_h": window.kernel.h, "k_w": window.kernel.w},
+        **{"stride_w": window.stride.w, "pad_left": window.pad.left, "dilation_w": window.dilation.w},
+        "x_zero": p.x_zero,
+        "halves": scratch(site, p) // 16,
+    }
+    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == _POINT and rows.out_h == 1 else None
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s16_dsp_t", fields), rows, flow)
+
+
+def cost(site: Site, p: WideParams) -> Cost:
+    """As measured on a Cortex-M4, to 10 %."""
+    window, _, _, out_w, _ = _geometry(site, p, True)
+    taps, fours = 4 * (scratch(site, p) // 16), -(-len(p.bias) // 4)
+    rows = site.y().elements // (out_w * len(p.bias))
+    pair, alone = fours * (_FOUR + _FOUR_TAP * taps), fours * (_ALONE + _ALONE_TAP * taps)
+    gathered = out_w * (_GATHERED * taps + _PIXEL * window.kernel.h)
+    executed = rows * (out_w // 2 * pair + out_w % 2 * alone + gathered) + _finish_cost(site, p, taps)
+    return Cost(int(executed), fours * (8 * taps + 64) + _CODE, scratch(site, p))
+
+
+def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
+    """What outputs cost more that the assembly does not make, or that it does not clamp."""
+    way, left = prepared(site, p).way, len(p.bias) % 4 / len(p.bias)
+    slow = 1.0 if way == 0 else left
+    return site.y().elements * (slow * (_SLOW + _SLOW_TAP * taps) + (_CLAMPED if way == 3 else 0.0))
+
+
+def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
+    """One row of the image per call, where the call for the whole layer makes more at once."""
+    if site.node.op == "fully_connected":
+        return ()
+    made_at_once = _geometry(site, p, by_rows=False)[-1].out_h == 1 and site.y().shape[1] > 1
+    return (RowForm(lower(site, p, by_rows=True), scratch(site, p), cost(site, p)),) if made_at_once else ()
+
+
+# ---- depthwise convolutions ----
+
+
+def depthwise_scratch(site: Site, p: WideParams) -> int:
+    """Pointers to the taps of one pixel, eight bytes each on the widest host."""
+    return 8 * p.w.shape[0] * p.w.shape[1]
+
+
+def lower_depthwise(site: Site, p: WideParams) -> Call:
+    """tc_depthwise_conv2d_s16_dsp: one output row from k_h input rows."""
+    window = Window.of(p.attrs, *p.w.shape[:2])
+    in_w, in_c = site.x(0).shape[2:]
+    made = prepared(site, p)
+    fields: Fields = {
+        **made.fields(p),
+        "stream": made.stream(depthwise_words(made.taps)),
+        "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
+        **{"in_w": in_w, "in_c": in_c, "out_w": site.y().shape[2]},
+        **{"k_h": window.kernel.h, "k_w": window.kernel.w},
+        **{"stride_w": window.stride.w, "pad_left": window.pad.left, "dilation_w": window.dilation.w},
+    }
+    rows = _with_pad(row_geometry(site, window, 0), p)
+    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s16_dsp_t", fields), rows)
+
+
+def depthwise_cost(site: Site, p: WideParams) -> Cost:
+    """As measured on a Cortex-M4, to 10 %."""
+    k_h, k_w, out_c = p.w.shape
+    taps, fours = k_h * k_w, -(-out_c // 4)
+    per_pixel = fours * (_DEPTHWISE + _DEPTHWISE_TAP * taps) + _POINTER * taps + _PIXEL
+    executed = site.y().elements // out_c * per_pixel + _finish_cost(site, p, taps)
+    return Cost(int(executed), fours * (8 * taps + 64) + _CODE, depthwise_scratch(site, p))
+
+
+def _matrix_kernel(takes: tuple[Condition, ...], forms: Callable[[Site, WideParams], tuple[RowForm, ...]]) -> Kernel:
+    return Kernel(
+        "tc_conv2d_s16_dsp",
+        offered(lower, scratch=scratch, cost=cost, row_forms=forms),
+        isa=_DSP,
+        when=(is_s16, *takes),
+    )
+
+
+CONV2D = (_matrix_kernel((one_group, fits_int32), row_forms),)
+DENSE = (_matrix_kernel((fits_int32,), row_forms),)
+DEPTHWISE = (
+    Kernel(
+        "tc_depthwise_conv2d_s16_dsp",
+        offered(lower_depthwise, scratch=depthwise_scratch, cost=depthwise_cost),
+        isa=_DSP,
+        when=(is_s16, one_per_input, fits_int32),
+    ),
+)

@@ -1,0 +1,137 @@
+"""`tinyc run`: a model on flashed firmware, over a serial line; its outputs and cycles beside what was expected."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tinyc.base.errors import TinycError
+from tinyc.board import Board, load_board
+from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.device import require_uart
+from tinyc.build.toolchain import find_toolchain
+from tinyc.explain.cycles import core_of, model_cycles
+from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples
+from tinyc.run import Inputs, find_target, firmware_board
+from tinyc.run.serial import SerialTarget
+from tinyc.verify.compare import compare, reference_outputs
+
+MODELLED_INFERENCES = 4  # an emulator takes its time
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRun:
+    """What a board computed, against the integer reference. cycles: measured, one for each inference, empty where the
+    core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator."""
+
+    name: str
+    board: str
+    port: str
+    inferences: int
+    output_bytes: int
+    mismatches: int
+    first_input: int | None
+    damaged_guards: tuple[str, ...]
+    stack_bytes: int | None
+    clock_hz: int
+    cycles: tuple[int, ...]
+    modelled_cycles: int | None
+    cycle_model: str | None
+
+    @property
+    def passed(self) -> bool:
+        return self.mismatches == 0 and not self.damaged_guards
+
+    @property
+    def mean_cycles(self) -> int | None:
+        return round(sum(self.cycles) / len(self.cycles)) if self.cycles else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "board": self.board,
+            "port": self.port,
+            "passed": self.passed,
+            "inferences": self.inferences,
+            "output_bytes": self.output_bytes,
+            "mismatches": self.mismatches,
+            "first_input": self.first_input,
+            "damaged_guards": list(self.damaged_guards),
+            "stack_bytes": self.stack_bytes,
+            "clock_hz": self.clock_hz,
+            "cycles": list(self.cycles),
+            "mean_cycles": self.mean_cycles,
+            "modelled_cycles": self.modelled_cycles,
+            "cycle_model": self.cycle_model,
+        }
+
+
+def run_on_board(path: Path, options: Options, port: str, baud: int | None, progress: Progress) -> BoardRun:
+    """Sends the test inputs to the firmware at the port and compares every output byte.
+
+    The firmware must be that of `tinyc build` with the same options. Raises TinycError when the board does not answer,
+    or has another model.
+    """
+    board = load_board(options.board)
+    uart = require_uart(board)
+    compiled = compile_model(path, board, options, progress)
+    graph, program = compiled.graph, compiled.program
+    _, samples = proof_samples(compiled, options)
+    rows = (samples.sample(index, graph) for index in range(len(samples)))
+    inputs = [[row[name].tobytes() for name in graph.inputs] for row in rows]
+    with progress.stage("reference"):
+        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
+        with progress.stage("compile"):
+            firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)
+        with progress.stage("run"):
+            ran = SerialTarget(port, baud or uart.baud, version_text(compiled)).run(firmware, inputs)
+        with progress.stage("model"):
+            modelled, model = _modelled(firmware, board, options, inputs[:MODELLED_INFERENCES])
+    compared = compare(graph, ran.outputs, wanted)
+    return BoardRun(
+        name=program.name,
+        board=board.name,
+        port=port,
+        inferences=compared.inputs,
+        output_bytes=compared.output_bytes,
+        mismatches=compared.mismatches,
+        first_input=compared.first_input,
+        damaged_guards=ran.damaged_guards,
+        stack_bytes=ran.stack_bytes,
+        clock_hz=board.clock_hz,
+        cycles=ran.cycles,
+        modelled_cycles=modelled,
+        cycle_model=model,
+    )
+
+
+def version_text(compiled: Compiled) -> str:
+    """What the library's `_version()` returns."""
+    name = compiled.program.name
+    found = re.search(rf'{name}_version\(void\)\s*{{\s*return "([^"]*)"', compiled.files[f"{name}.c"])
+    return found[1] if found else ""
+
+
+def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) -> Firmware:
+    for name, text in compiled.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    toolchain = find_toolchain(board, options.toolchain)
+    made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    return replace(made, sequence=options.sequence)
+
+
+def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs) -> tuple[int | None, str | None]:
+    """Modelled cycles of one inference, and the model's name; None where there is no emulator or no model."""
+    core = core_of(board.core)
+    if core is None:
+        return None, None
+    try:
+        ran = find_target(board, options.emulator).run(firmware, inputs)
+    except TinycError:
+        return None, None
+    found = model_cycles(ran, firmware.read_elf(), core)
+    return (found.total if found else None), (core.name if found else None)

@@ -1,0 +1,163 @@
+"""What of tinyc's surroundings is there: packages, compilers, emulators, and how to install what is not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tinyc import __version__
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
+from tinyc.board import Board, list_boards
+from tinyc.build.toolchain import find_toolchain
+from tinyc.flash.handover import tool_command
+from tinyc.run import find_target
+from tinyc.run.qemu import find_qemu
+
+THERE = "installed"  # instead of a version, where asking for it takes seconds
+
+
+class Kind(StrEnum):
+    """Groups of findings, in the order in which they are shown."""
+
+    PACKAGE = "Python packages"
+    COMPILER = "compilers"
+    EMULATOR = "emulators"
+    BOARD = "boards"
+    FLASHING = "programs for real boards"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for.
+
+    version: what is there, empty when it is not. required: without it something does not work (else there is
+    another way). install: commands, the best first. note: what it is for, or what is wrong with it.
+    """
+
+    kind: Kind
+    name: str
+    version: str
+    required: bool
+    install: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def found(self) -> bool:
+        return bool(self.version)
+
+    @property
+    def ok(self) -> bool:
+        return self.found or not self.required
+
+
+def examine() -> tuple[Finding, ...]:
+    """Everything that tinyc uses on this computer, found or not, and which boards can be built and run."""
+    boards = [board for board in list_boards() if not board.is_host]
+    return (*_packages(), *_compilers(boards), *_emulators(boards), *_boards(), *_flashing())
+
+
+def _packages() -> list[Finding]:
+    """tinyc itself, and what its distribution asks for (nothing to ask when it runs from bare sources)."""
+    try:
+        requirements = importlib.metadata.requires("tinyc") or []
+    except importlib.metadata.PackageNotFoundError:
+        requirements = []
+    own = [r for r in requirements if "extra ==" not in r]
+    names = [match[0] for r in own if (match := re.match(r"[\w.-]+", r))]
+    packages = [Finding(Kind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
+    return [Finding(Kind.PACKAGE, "tinyc", __version__, True), *packages]
+
+
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+_COMPILERS = (
+    ("arm-none-eabi-gcc", ("apt install gcc-arm-none-eabi",), "builds for Arm boards"),
+    ("riscv64-unknown-elf-gcc", ("apt install gcc-riscv64-unknown-elf",), "builds for RISC-V boards"),
+    ("zig", ("pip install ziglang",), "builds for every board, from pip alone"),
+    ("gcc", ("apt install gcc",), "builds for the host, and the instruction counter"),
+    ("clang", ("apt install clang",), "builds for the host"),
+)
+
+
+def _compilers(boards: list[Board]) -> list[Finding]:
+    host = next(board for board in list_boards() if board.is_host)
+    findings = []
+    for name, install, note in _COMPILERS:
+        startup = {"arm-none-eabi-gcc": "cortex-m", "riscv64-unknown-elf-gcc": "riscv"}.get(name)
+        board = next((board for board in boards if board.startup == startup), host)
+        try:
+            version = find_toolchain(board, name).version
+        except TinycError:
+            version = ""
+        findings.append(Finding(Kind.COMPILER, name, version, False, install, note))
+    return findings
+
+
+def _emulators(boards: list[Board]) -> list[Finding]:
+    qemu = next((found for board in boards if (found := find_qemu(board)) is not None), None)
+    note = "runs every core"
+    if qemu is not None and qemu.plugin is None:
+        note = f"counts no instructions: it does not take the plugin in {paths.cache_dir()}"
+    return [
+        Finding(Kind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note),
+        Finding(
+            Kind.EMULATOR,
+            "unicorn",
+            _package_version("unicorn"),
+            False,
+            ("pip install unicorn",),
+            "runs every core but Cortex-M55 and RISC-V, from pip alone",
+        ),
+        Finding(
+            Kind.EMULATOR,
+            "renode-test",
+            THERE if shutil.which("renode-test") else "",
+            False,
+            (),
+            "runs what `tinyc build --emulator renode` writes: https://renode.io",
+        ),
+    ]
+
+
+def _flashing() -> list[Finding]:
+    """The programs that `tinyc flash` can hand firmware to; STM32 boards and drives need none."""
+    return [
+        Finding(Kind.FLASHING, name, THERE if tool_command(name) else "", False, commands, f"flashes {boards}")
+        for name, commands, boards in (
+            ("pyocd", ("pip install pyocd",), "boards with a debug probe"),
+            ("esptool", ("pip install esptool",), "Espressif's chips"),
+            ("picotool", ("apt install picotool",), "the Raspberry Pi Pico"),
+            ("bossac", ("apt install bossa-cli",), "Arduino boards"),
+        )
+    ]
+
+
+def _boards() -> list[Finding]:
+    """Whether each board can be built and run here. That one cannot is no defect, that none can is one."""
+    tried = [(board, *_try_board(board)) for board in list_boards()]
+    required = not any(version for board, version, _ in tried if not board.is_host)
+    return [
+        Finding(Kind.BOARD, board.name, version, required, *(_advice(error) if error else ((), "")))
+        for board, version, error in tried
+    ]
+
+
+def _try_board(board: Board) -> tuple[str, TinycError | None]:
+    try:
+        return f"{find_toolchain(board)}, {find_target(board).machine}", None
+    except TinycError as error:
+        return "", error
+
+
+def _advice(error: TinycError) -> tuple[tuple[str, ...], str]:
+    """The commands that an error's hint quotes, and what it says."""
+    return tuple(re.findall(r"`([^`]+)`", error.hint)), error.message

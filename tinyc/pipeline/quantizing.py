@@ -1,0 +1,251 @@
+"""`tinyc quantize` as a function: load, quantize, measure, save, and run what was saved in its own runtime."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import visible
+from tinyc.base.files import write_file
+from tinyc.base.numerics import quantize_array
+from tinyc.base.one_thread import one_thread
+from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
+from tinyc.export import FORMATS, save
+from tinyc.ir.arrays import load_npz
+from tinyc.ir.graph import Array, Graph
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.pipeline import Options, Progress, is_float, quantize_float
+from tinyc.quantize import Quantized, weight_bytes
+from tinyc.quantize.sources import load_source
+from tinyc.quantize.widths import layer_name
+from tinyc.reference.samples import LABELS
+from tinyc.verify.accuracy import integers_of
+
+_COMPARED = 64  # samples that a saved model is run on
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A saved model beside ours: share of equal output integers, and the largest difference in steps. `runtime` None:
+    none is installed that could run it."""
+
+    path: str
+    bytes: int
+    runtime: str | None
+    equal: float | None
+    largest_step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeReport:
+    """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
+    integers: widths of weights and activations, in words. int16_layers: layers that run on int16, if not all do."""
+
+    model: str
+    calibration: str
+    samples: int
+    proven: bool
+    method: str
+    searched: bool
+    equalized: bool
+    learned: bool
+    bits: Mapping[str, int]
+    weight_bytes: int
+    int8_bytes: int
+    integers: str
+    int16_layers: tuple[str, ...]
+    evaluated_on: str
+    diagnosis: Diagnosis
+    saved: Saved | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts, numbers and strings; keys in a fixed order."""
+        return asdict(self)
+
+
+@one_thread
+def quantize_file(
+    path: Path, options: Options, evaluate: Path | None, out: Path | None, progress: Progress
+) -> QuantizeReport:
+    """Quantize the float model, measure it on `evaluate` (default: the calibration inputs), save it as `out`.
+
+    TinycError if the model is quantized already, data do not fit, or the format cannot express the model.
+    """
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise TinycError(f"there is no format for '{out.suffix}'", Loc(str(out)), f"there are: {', '.join(FORMATS)}")
+    with progress.stage("load"):
+        graph = normalize(load_model(path))
+    if out is not None and out.exists() and out.samefile(path):
+        raise TinycError(
+            "the quantized model would replace the float one", Loc(str(out)), "choose another file with -o"
+        )
+    if not is_float(graph):
+        raise TinycError("the model is quantized already", Loc(str(path)), "give the float model")
+    with progress.stage("quantize"):
+        made, data = quantize_float(path, graph, None, options, progress)
+    with progress.stage("evaluate"):
+        inputs, labels, source = dict(data.inputs), None, data.source
+        if evaluate is not None:
+            inputs, labels, source = _test_data(evaluate, graph, options)
+        diagnosis = diagnose(graph, made, inputs, labels, proven=data.proven or evaluate is not None)
+    saved = None
+    if out is not None:
+        with progress.stage("save"):
+            save(made.graph, out)
+            saved = compare_saved(made.graph, out, {name: a[:_COMPARED] for name, a in inputs.items()})
+    elements = sum(made.graph.values[node.inputs[1]].elements for node in made.graph.nodes if node.name in made.bits)
+    return QuantizeReport(
+        model=path.name,
+        calibration=data.source,
+        samples=data.samples,
+        proven=data.proven,
+        method=made.plan.method,
+        searched=made.plan.searched,
+        equalized=made.plan.equalize,
+        learned=made.plan.learned or min(made.bits.values(), default=8) < 8,
+        bits=_by_layer(made),
+        weight_bytes=weight_bytes(made.graph),
+        int8_bytes=elements,
+        integers=integers_of(made.graph),
+        int16_layers=int16_layers(made.graph),
+        evaluated_on=source,
+        diagnosis=diagnosis,
+        saved=saved,
+    )
+
+
+def int16_layers(graph: Graph) -> tuple[str, ...]:
+    """Names of the layers that run on int16, in run order; none where all do. What only moves values is no layer."""
+    computing = [node for node in graph.nodes if node.op not in ("requantize", "reshape", "transpose")]
+    wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
+    return () if len(wide) == len(computing) else tuple(dict.fromkeys(map(layer_name, wide)))
+
+
+def _by_layer(made: Quantized) -> dict[str, int]:
+    """Bits by the user's own names of the layers."""
+    nodes = {node.name: node for node in made.graph.nodes}
+    found = {}
+    for name, bits in made.bits.items():
+        where = nodes[name].where
+        found[where.name if where is not None and where.name else name] = bits
+    return found
+
+
+def _test_data(evaluate: Path, graph: Graph, options: Options) -> tuple[dict[str, Array], Array | None, str]:
+    samples = load_source(evaluate, graph, options.pictures)
+    labels = load_npz(evaluate).get(LABELS) if evaluate.is_file() else None
+    inputs = {
+        name: samples.arrays[name].reshape(-1, *graph.values[name].shape).astype(np.float32) for name in graph.inputs
+    }
+    return inputs, labels, evaluate.name
+
+
+def compare_saved(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> Saved:
+    """The saved file's outputs in its own runtime beside the integer reference's."""
+    ours = integer_outputs(graph, inputs).astype(np.int64)
+    run = _run_onnx if path.suffix.lower() == ".onnx" else _run_tflite
+    runtime, theirs = run(graph, path, inputs)
+    if theirs is None:
+        return Saved(str(path), path.stat().st_size, None, None, None)
+    steps = np.abs(theirs.reshape(ours.shape).astype(np.int64) - ours)
+    return Saved(str(path), path.stat().st_size, runtime, float((steps == 0).mean()), int(steps.max()))
+
+
+def _run_onnx(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[str, Array]:
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.log_severity_level = 4
+    # Without it, its sums of two products saturate at 16 bits on x86 processors that lack VNNI.
+    settings.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
+    quant = graph.values[graph.outputs[0]].quant
+    assert quant is not None  # outputs are integers
+    rows = []
+    for k in range(min(len(array) for array in inputs.values())):
+        real = session.run(None, {name: array[k] for name, array in inputs.items()})[0]
+        rows.append(quantize_array(real, *quant.per_tensor, -(2**15), 2**15 - 1))
+    return f"onnxruntime {onnxruntime.__version__}", np.stack(rows)
+
+
+def _run_tflite(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[str, Array | None]:
+    """In TensorFlow Lite Micro, else LiteRT, whichever is installed."""
+    samples = integer_inputs(graph, inputs)
+    try:
+        from tflite_micro import runtime  # noqa: PLC0415  an optional extra
+    except ImportError:
+        return _run_litert(graph, path, samples)
+    try:
+        interpreter = runtime.Interpreter.from_file(str(path))
+    except RuntimeError:  # 4-bit fully connected layers are not for it
+        return _run_litert(graph, path, samples)
+    rows = []
+    for sample in samples:
+        for index, name in enumerate(graph.inputs):
+            interpreter.set_input(sample[name], index)
+        interpreter.invoke()
+        rows.append(interpreter.get_output(0).copy())
+    return "TensorFlow Lite Micro", np.stack(rows)
+
+
+def _run_litert(graph: Graph, path: Path, samples: list[dict[str, Array]]) -> tuple[str, Array | None]:
+    try:
+        from ai_edge_litert.interpreter import Interpreter  # noqa: PLC0415  an optional extra
+    except ImportError:
+        return "", None
+    interpreter = Interpreter(str(path))
+    try:
+        interpreter.allocate_tensors()
+    except RuntimeError:
+        return "", None
+    places = {detail["name"]: detail["index"] for detail in interpreter.get_input_details()}
+    out = interpreter.get_output_details()[0]["index"]
+    rows = []
+    for sample in samples:
+        for name, array in sample.items():
+            interpreter.set_tensor(places[name], array)
+        interpreter.invoke()
+        rows.append(interpreter.get_tensor(out).copy())
+    return "LiteRT", np.stack(rows)
+
+
+def plot_ranges(found: Diagnosis, picture: Path) -> None:
+    """Draw, for every layer, the range of its integers beside what the test inputs make of it. TinycError without
+    matplotlib, or for a file that cannot be written."""
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  an optional extra
+
+        mpl.use("agg")
+        mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 8})
+        from matplotlib import pyplot as plt  # noqa: PLC0415
+    except ImportError as error:
+        raise TinycError("--plot needs matplotlib", hint="`pip install tinyc[plot]`") from error
+    count = len(found.layers)
+    figure, axes = plt.subplots(figsize=(7, 0.28 * count + 1))
+    for row, layer in enumerate(found.layers):
+        unit = max(abs(layer.lo), abs(layer.hi), 1e-30)
+        axes.barh(row, (layer.hi - layer.lo) / unit, left=layer.lo / unit, height=0.7, color="#c9d6df")
+        seen = (layer.largest - layer.least) / unit
+        axes.barh(row, seen, left=layer.least / unit, height=0.3, color="#1b6ca8")
+    names = [visible(layer.name) for layer in found.layers]
+    axes.set_yticks(range(count), [f"...{name[-27:]}" if len(name) > 30 else name for name in names], parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlabel("wide: range of the integers, narrow: values of the test inputs; relative to the wider end")
+    figure.tight_layout()
+    try:
+        drawn = io.BytesIO()
+        metadata = {"Date": None} if picture.suffix == ".svg" else None
+        figure.savefig(drawn, metadata=metadata, format=picture.suffix[1:])
+        write_file(picture, drawn.getvalue())
+    except (OSError, ValueError) as error:
+        hint = "choose another file with --plot: .svg, .png or .pdf"
+        raise TinycError(f"cannot draw into this file: {error}", Loc(str(picture)), hint) from error
+    finally:
+        plt.close(figure)

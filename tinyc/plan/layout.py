@@ -1,0 +1,164 @@
+"""How a model's arena is laid out: layer by layer, or streamed row by row, by what memory and time are worth.
+
+Layer by layer needs no tables of rows and has the faster kernels, so a streamed plan has to be smaller by more than a
+little, unless the smallest arena is wanted or nothing else fits the RAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tinyc.base.errors import TinycError
+from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
+from tinyc.ir.graph import Graph
+from tinyc.plan import Plan
+from tinyc.plan.persistent import place_states, state_bytes
+from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, plan_streamed
+from tinyc.plan.shrink import MEMORY_PRICE, Memory, shrink, time_of
+
+# A streamed arena has to be smaller than this share of the one layer by layer.
+WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
+# How much more of its time than of its instructions an inference may take longer: most of what rows cost is loads.
+_OF_TIME = 2.4
+# Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
+STREAMED_UP_TO = 400
+
+Planned = tuple[dict[str, Choice], Plan | StreamPlan]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What an arena is laid out for. ram_bytes: above them any time is paid. flash_bytes: of constants and code, None:
+    what the fastest kernels take."""
+
+    optimize: Optimize = "speed"
+    memory: Memory = "balanced"
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+
+    @property
+    def price(self) -> float:
+        """The share of time that may be paid for a smaller arena."""
+        return MEMORY_PRICE[self.memory]
+
+    @property
+    def flash_per_ram(self) -> int:
+        """Bytes of flash for a byte of arena: of equal worth where both are asked to be small."""
+        return FLASH_PER_RAM[self.optimize] or int(self.memory == "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """found: all candidates of each node. chosen: the fastest of them that the flash allows."""
+
+    found: Mapping[str, Sequence[Choice]]
+    chosen: Mapping[str, Choice]
+
+
+def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False) -> Planned:
+    """The kernel of each node and the plan. A StreamPlan has its own forms of the kernels.
+
+    by_rows: the input comes row by row; TinycError if it cannot.
+    """
+    if graph.states:
+        return _with_states(graph, kernels, aim, by_rows)
+    if by_rows:
+        return _by_rows(graph, kernels, aim)
+    changed, plan = _layer_by_layer(graph, kernels, aim)
+    fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
+    if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
+        return changed, plan
+    limits = _limits(kernels, aim)
+    if fits:
+        limits = _worth(limits, kernels, aim, plan.arena_bytes)
+    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
+    if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
+        return changed, plan
+    return _choices(streamed), streamed
+
+
+def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPlan:
+    """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
+    if graph.states:
+        raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
+    plan = plan_incremental(
+        graph, kernels.found, aim.optimize, aim.price, _flash_room(kernels, aim), aim.ram_bytes, hop
+    )
+    if plan is None:
+        raise TinycError(
+            "no kernels for an incremental library fit the flash", hint="--optimize size, or a larger board"
+        )
+    return plan
+
+
+def _layer_by_layer(graph: Graph, kernels: Kernels, aim: Aim) -> tuple[dict[str, Choice], Plan]:
+    return shrink(graph, kernels.found, kernels.chosen, aim.price, aim.ram_bytes, aim.flash_bytes, aim.flash_per_ram)
+
+
+def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Planned:
+    """Layer by layer: what lasts from run to run has a place that no row of another tensor takes."""
+    if by_rows:
+        raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
+    left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
+    changed, plan = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=left))
+    return changed, place_states(graph, plan)
+
+
+def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
+    first = graph.values[graph.inputs[0]]
+    hint = "leave out --input-rows"
+    if len(graph.inputs) != 1:
+        raise TinycError(
+            f"only a model with one input can take it row by row; this one has {len(graph.inputs)}", hint=hint
+        )
+    limits = _limits(kernels, aim)
+    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+    if streamed is None:  # at no more time than that
+        limits = replace(limits, instructions=float("inf"), time=float("inf"))
+        streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+    if streamed is None or streamed.problem.tensors[first.name].rows == 1:
+        message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
+        raise TinycError(message, first.loc, hint)
+    return _choices(streamed), streamed
+
+
+def _choices(plan: StreamPlan) -> dict[str, Choice]:
+    return {layer.node: form.choice for layer, form in zip(plan.problem.layers, plan.forms, strict=True)}
+
+
+def _limits(kernels: Kernels, aim: Aim) -> Limits:
+    """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
+    instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
+    time = time_of(kernels.chosen) * (1 + _OF_TIME * aim.price)
+    return Limits(instructions * (1 + aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
+
+
+def _flash_room(kernels: Kernels, aim: Aim) -> int:
+    return max(_flash(kernels.chosen), aim.flash_bytes or 0)
+
+
+def _worth(limits: Limits, kernels: Kernels, aim: Aim, arena: int) -> Limits:
+    """The limits, with no more flash than a plan is worth that could save at most `arena` bytes."""
+    worth = _flash(kernels.chosen) + aim.flash_per_ram * arena
+    return replace(limits, flash_bytes=min(worth, limits.flash_bytes or worth))
+
+
+def _is_better(streamed: StreamPlan, chosen: Mapping[str, Choice], plan: Plan, aim: Aim, limits: Limits) -> bool:
+    """Whether to stream rather than take `plan` with the kernels `chosen`."""
+    new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
+    if ram is not None and (new > ram) != (old > ram):
+        return new <= ram
+    if ram is not None and old > ram:
+        return new < old
+    spent = streamed.flash_bytes - _flash(chosen)
+    if aim.optimize != "speed" and spent > aim.flash_per_ram * (old - new):
+        return False
+    time = time_of(chosen)
+    if time > limits.time:
+        return streamed.time < time
+    return streamed.time <= limits.time and new < WORTHWHILE[aim.memory] * old
+
+
+def _flash(choices: Mapping[str, Choice]) -> int:
+    return sum(choice.cost.flash_bytes for choice in choices.values())

@@ -1,0 +1,25 @@
+"""Layers run row by row, in few bytes: `plan_streamed`. Terms: `problem.py`."""
+
+from __future__ import annotations
+
+from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
+from tinyc.plan.rows.problem import Form, Group, Layer, Piece, Problem, StreamPlan, Tensor, Turn, Walk
+from tinyc.plan.rows.unpadded import without_time_padding
+from tinyc.plan.rows.validate import validate
+
+__all__ = [
+    "Form",
+    "Group",
+    "Layer",
+    "Limits",
+    "Piece",
+    "Problem",
+    "StreamPlan",
+    "Tensor",
+    "Turn",
+    "Walk",
+    "plan_incremental",
+    "plan_streamed",
+    "validate",
+    "without_time_padding",
+]

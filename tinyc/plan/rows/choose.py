@@ -1,0 +1,223 @@
+"""The streamed plan of a model: as small as the time that may be spent buys, or fast within a number of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
+from tinyc.ir.graph import Graph
+from tinyc.plan.rows.cuts import Candidate, Cut, Weigh, cheapest, measure, measure_group, smallest, weigh_all
+from tinyc.plan.rows.forms import Found, problem_of
+from tinyc.plan.rows.incremental import incremental_problem
+from tinyc.plan.rows.live import round_up, uses_of
+from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
+from tinyc.plan.rows.problem import Problem, StreamPlan
+from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
+from tinyc.plan.rows.validate import validate
+from tinyc.plan.rows.wider import with_wider
+
+UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
+_UNLIMITED = 2**40  # bytes
+_WORTHWHILE = 0.98  # a better placement is looked for where the bound is below this share of the arena
+_TRIES = 24  # placements that miss the limit
+_HARDER = ((8, FULL_WORK), (40, 4 * FULL_WORK))  # (share, work): a placement that misses it by less is tried again
+_SLOTTED_UP_TO = 100  # layers; of more, slots take minutes to look for and save next to nothing
+_SCRATCH_PRICE = 100  # instructions per byte
+_ROOMS, _ROOM_STEPS = 8, 128  # forms are chosen for that many arenas, each smaller by such a part of the RAM
+_BEST = 3  # of the cuts for an arena,
+_OTHERS = 12  # how many others are made like each
+_PLACED = 30  # of all of them, how many are placed
+_LITTLE_WORK = 1000  # of `place`, for those
+_NARROW = 32  # bytes between arenas that are told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a plan may take, of all layers together: instructions, time (Cost.time), flash bytes; and bytes of arena
+    above which any instructions and time are paid. None: no limit."""
+
+    instructions: float
+    time: float
+    flash_bytes: int | None
+    ram_bytes: int | None
+
+    def allow(self, cut: Cut) -> bool:
+        return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
+
+    def fit_flash(self, cut: Cut) -> bool:
+        return self.flash_bytes is None or cut.flash_bytes <= self.flash_bytes
+
+
+def plan_streamed(
+    graph: Graph, found: Found, optimize: Optimize, limits: Limits, *, by_rows: bool = False
+) -> StreamPlan | None:
+    """The validated plan with the smallest arena within the limits; None if no layer runs by rows, or nothing fits.
+
+    found: every kernel that may run each node. by_rows: the inputs arrive row by row.
+    """
+    for unit in UNITS:
+        problem = problem_of(graph, found, by_rows=by_rows, unit=unit)
+        if not any(layer.walk for layer in problem.layers):
+            return None
+        plan = plan_problem(problem, optimize, limits)
+        if plan is None or plan.arena_bytes < unit * 2**16:
+            return plan
+    return None
+
+
+def plan_incremental(
+    graph: Graph,
+    found: Found,
+    optimize: Optimize,
+    price: float,
+    flash_bytes: int | None,
+    ram_bytes: int | None,
+    hop: int,
+) -> StreamPlan | None:
+    """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest.
+
+    None if no plan fits the flash. Raises TinycError naming the layer that cannot run incrementally.
+    """
+    problem = incremental_problem(graph, found, hop)
+    fastest = cheapest(weigh_all(measure(problem), lambda form: form.time), _UNLIMITED)
+    if fastest is None:
+        return None
+    limits = Limits(fastest.instructions * (1 + price), fastest.time * (1 + 2 * price), flash_bytes, ram_bytes)
+    return plan_problem(problem, optimize, limits)
+
+
+def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:
+    """The best plan of those that several ways to choose among forms lead to: the smallest arena for `speed`, else the
+    least flash and arena together, as `FLASH_PER_RAM` weighs them."""
+    rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
+    measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
+    plans: list[StreamPlan] = []
+    ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
+    for candidates in ranked:
+        found = smallest(candidates, limits.allow)
+        if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
+            plans.append(plan_of(problem, found[1]))
+    if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
+        plans += _within(problem, ranked[0], limits, limits.ram_bytes)
+    best = min(plans, key=rank, default=None)
+    for plan in sorted(plans, key=rank):
+        if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
+            best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=rank)
+    if best is not None:
+        if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
+            best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=rank)
+        best = min((best, *_with_early_sums(problem, limits, optimize, best)), key=rank)
+        fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
+        few = len(problem.layers) <= _SLOTTED_UP_TO
+        if fits and few and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
+            best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
+        validate(best)
+    return best
+
+
+def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: StreamPlan) -> Iterator[StreamPlan]:
+    """Where rows move: plans of the same turns, their forms chosen for what moves leave beside sums."""
+    for weigh in _weights(optimize) if best.moves else ():
+        found = smallest(_early(problem, best, weigh), limits.allow)
+        if found is not None:
+            yield plan_of(problem, Cut(best.groups, found[1].forms, found[1].weight))
+
+
+def _early(problem: Problem, plan: StreamPlan, weigh: Weigh) -> tuple[Candidate, ...]:
+    """The groups of the plan, and what they leave for forms where sums have a place of their own from the beginning."""
+    early = replace(problem.for_forms(plan.forms), early_sums=True)
+    return weigh_all([measure_group(early, group, uses_of(early)) for group in plan.groups], weigh)
+
+
+def _in_slots(
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int, room: int, any_time: bool
+) -> StreamPlan | None:
+    """The fastest plan found whose rows have slots in an arena of `ram` bytes, of forms chosen for `room` bytes; None
+    if none is found. any_time: also beyond the limits of time."""
+    fits = limits.fit_flash
+    cuts = [cut for cut in cuts_in_slots(problem, candidates, room, fits) if any_time or limits.allow(cut)]
+    ranked = [(cut, WORK) for cut in cuts[:_BEST]]
+    for cut in cuts[:_BEST]:
+        ranked += [(other, _LITTLE_WORK) for other in others_in_slots(problem, cut, room, fits, _OTHERS)]
+    for cut, work in sorted(ranked, key=lambda one: one[0].time)[:_PLACED]:
+        if any_time or limits.allow(cut):
+            plan = plan_of(problem, cut, work, room=ram)
+            if plan.arena_bytes <= ram:
+                return plan
+    return None
+
+
+def _smaller_in_slots(
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan, flash_per_ram: int
+) -> StreamPlan:
+    """The plan, or one of a smaller arena, worth its flash, whose rows have slots in it: by bisection of the gap."""
+    low, high = best.lower_bound_bytes, best.arena_bytes
+    worth = best.flash_bytes + flash_per_ram * best.arena_bytes
+    while high - low > _NARROW:
+        middle = round_up((low + high) // 2, problem.scratch_unit)
+        found = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
+        if found is None or found.flash_bytes + flash_per_ram * found.arena_bytes > worth:
+            low = middle
+        else:
+            best, high = found, found.arena_bytes
+    return best
+
+
+def _ranked(plan: StreamPlan, limits: Limits, flash_per_ram: int | None) -> tuple[int, int, int]:
+    over = 0 if limits.ram_bytes is None else max(plan.arena_bytes - limits.ram_bytes, 0)
+    if flash_per_ram is None or over:
+        return over, plan.arena_bytes, plan.time
+    return 0, plan.flash_bytes + flash_per_ram * plan.arena_bytes, plan.time
+
+
+def _weights(optimize: Optimize) -> Iterator[Weigh]:
+    """What may be minimized within a number of bytes: as `select` does; time, or instructions, and less flash; and with
+    little scratch, which is easier to place."""
+    price = PRICE[optimize]
+    if price is None:
+        yield lambda form: form.flash_bytes
+        return
+    yield lambda form: form.time + price * form.flash_bytes
+    less = price // 4
+    yield lambda form: form.time + less * form.flash_bytes
+    yield lambda form: 2 * form.cost.instructions + less * form.flash_bytes
+    yield lambda form: form.time + less * form.flash_bytes + _SCRATCH_PRICE * form.scratch_bytes
+
+
+def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[StreamPlan]:
+    """The cheapest plan whose arena, as placed, has at most `ram` bytes; if none has, those that come near.
+
+    How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
+    """
+    slots: list[StreamPlan] = []
+    for step in range(_ROOMS):
+        found = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
+        if found is not None:
+            slots = [found]
+            break
+    limit = ram
+    plans: list[StreamPlan] = []
+    for _ in range(_TRIES):
+        cut = cheapest(candidates, limit)
+        if cut is None:
+            break
+        if not limits.fit_flash(cut):
+            return slots or plans
+        plan = plan_of(problem, cut)
+        for share, work in _HARDER:
+            if ram < plan.arena_bytes <= ram + ram // share:
+                plan = min(plan, plan_of(problem, cut, work), key=lambda one: one.arena_bytes)
+        if ram < plan.arena_bytes and plan.moves:
+            early = cheapest(_early(problem, plan, candidates[0].weigh), ram)
+            if early is not None and limits.fit_flash(early):
+                plan = plan_of(problem, Cut(plan.groups, early.forms, early.weight))
+        if plan.arena_bytes <= ram:
+            return [min((*slots, plan), key=lambda one: one.time)]
+        plans.append(plan)
+        limit = min(plan.lower_bound_bytes - 1, limit - limit // _ROOM_STEPS)
+    if slots:
+        return slots
+    fewest = smallest(candidates, limits.fit_flash)
+    return plans if fewest is None else [*plans, plan_of(problem, fewest[1])]

@@ -1,0 +1,266 @@
+"""The forms of every layer: what its kernels offer by rows, and whole.
+
+By rows a kernel is called as its `row_forms` say, or, where it makes one output row per call anyway, as it is.
+An operator whose row r depends on row r of its inputs only (`Op.rowwise`) is run on an image of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tinyc.choose.select import Choice, cost_of
+from tinyc.ir.graph import Graph, Node, Shape
+from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
+from tinyc.kernel.site import Site
+from tinyc.ops import all_ops
+from tinyc.plan.rows.problem import Form, Layer, Problem, Tensor, Walk
+
+TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
+Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
+
+
+def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int = 4) -> Problem:
+    """The streaming problem of an integer graph with every kernel that may run its nodes.
+
+    by_rows: the model's inputs arrive row by row.
+    """
+    views: dict[str, str] = {}
+    for node in graph.nodes:
+        if all_ops()[node.op].view:
+            views[node.outputs[0]] = views.get(node.inputs[0], node.inputs[0])
+    tensors = _tensors(graph, views)
+    layers = tuple(
+        _layer(graph, node, found[node.name], views, tensors) for node in graph.nodes if not all_ops()[node.op].view
+    )
+    used = {name for layer in layers for name in layer.reads + layer.writes} | set(graph.inputs)
+    return Problem(
+        layers=layers,
+        tensors={name: tensor for name, tensor in tensors.items() if name in used},
+        inputs=graph.inputs,
+        outputs=tuple(dict.fromkeys(views.get(name, name) for name in graph.outputs)),
+        views={name: tensor for name, tensor in views.items() if tensor in used},
+        by_rows=by_rows,
+        unit=unit,
+        scratch_unit=max(8, unit),
+    )
+
+
+def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, Tensor]:
+    """Every tensor of the arena, with the rows of the image that it is under one of the names that layers know."""
+    known = {name for node in graph.nodes if not all_ops()[node.op].view for name in (*node.inputs, *node.outputs)}
+    heights: dict[str, set[int]] = {}
+    for name, value in graph.values.items():
+        if views.get(name, name) not in graph.consts:
+            found = heights.setdefault(views.get(name, name), set())
+            found |= {height_of(value.shape)} if name in known else set()
+    tensors = {}
+    for name, found in heights.items():
+        tall = found - {1}
+        rows = tall.pop() if len(tall) == 1 else 1
+        tensors[name] = Tensor(name, rows, graph.values[name].size_bytes // rows)
+    return tensors
+
+
+def height_of(shape: Shape) -> int:
+    return shape[1] if len(shape) == 4 and shape[0] == 1 else 1
+
+
+def _layer(
+    graph: Graph, node: Node, choices: Sequence[Choice], views: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> Layer:
+    names = [views.get(name, name) for name in node.inputs]
+    reads = tuple(dict.fromkeys(name for name in names if name and name not in graph.consts))
+    walk: Walk | None = None
+    rows: tuple[Form, ...] = ()
+    offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
+    offered = [(c, f) for c, f in offered if _fits(f, node, names, reads, tensors)]
+    if offered:
+        walk = _walk(min((f for _, f in offered), key=lambda f: _window_bytes(f, tensors[reads[0]])))
+        rows = tuple(_row_form(c, f, names, reads) for c, f in offered if _walk(f) == walk)
+    walks = dict.fromkeys(found for found in map(_walk, (f for _, f in offered)) if walk and found.rows > walk.rows)
+    others = [
+        (other, useful([_row_form(c, f, names, reads) for c, f in offered if _walk(f) == other])) for other in walks
+    ]
+    whole = tuple(whole_form(graph, node, choice, names) for choice in choices)
+    rows = useful(rows)
+    return Layer(node.name, reads, node.outputs, walk, rows, useful(whole), tuple(_worthwhile(rows, others)))
+
+
+def _worthwhile(
+    rows: Sequence[Form], wider: Sequence[tuple[Walk, tuple[Form, ...]]]
+) -> Iterator[tuple[Walk, tuple[Form, ...]]]:
+    """The walks of more rows per call that are faster than all of fewer, with every phase."""
+    fastest = {1: min((form.time for form in rows), default=0)}
+    for walk, forms in wider:
+        fastest[walk.rows] = min(fastest.get(walk.rows, forms[0].time), forms[0].time)
+    for walk, forms in wider:
+        if fastest[walk.rows] < min(time for count, time in fastest.items() if count < walk.rows):
+            yield walk, forms
+
+
+def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, Tensor]) -> bool:
+    """Whether the rows of the form are the rows of the tensors."""
+    rows = form.call.rows
+    if rows is None or not reads or len(node.outputs) != 1:
+        return False
+    used = {names[arg.index] for arg in form.call.args if isinstance(arg, In)}
+    y = tensors[node.outputs[0]]
+    made = 1 if form.accumulator_bytes else rows.out_h
+    return (
+        used == set(reads)
+        and all(tensors[name].rows == rows.in_h for name in reads)
+        and tensors[reads[0]].row_bytes == rows.in_row_bytes
+        and (y.rows, y.row_bytes) == (made, rows.out_row_bytes)
+        and rows.in_h * rows.out_h > 1
+    )
+
+
+def _walk(form: RowForm) -> Walk:
+    rows = form.call.rows
+    assert rows is not None  # `_fits`
+    needs = tuple(rows_read(rows, call) for call in range(rows.calls))
+    if rows.out_rows == 1:
+        return Walk(needs, form.accumulator_bytes)
+    return Walk(needs, rows=rows.out_rows, phase=rows.phase, out_h=rows.out_h)
+
+
+def rows_read(rows: Rows, call: int) -> tuple[int, ...]:
+    """The input rows inside the tensor that a call needs for the rows that it makes, ascending."""
+    taps = {rows.begins(r) + k * rows.dilation for r in rows.made(call) for k in range(rows.k_h)}
+    return tuple(sorted(i for i in taps if 0 <= i < rows.in_h))
+
+
+def phases(form: RowForm) -> Iterator[RowForm]:
+    """The form, and where it makes several rows, with first calls that make fewer."""
+    rows = form.call.rows
+    yield form
+    if rows is None:
+        return
+    for phase in range(1, rows.out_rows):
+        moved = replace(rows, phase=phase)
+        part = 1.0 if form.only_made else moved.calls / rows.calls
+        cost = replace(form.cost, instructions=int(form.cost.instructions * part), cycles=int(form.cost.cycles * part))
+        yield replace(form, call=replace(form.call, rows=moved), cost=cost)
+
+
+def _window_bytes(form: RowForm, x: Tensor) -> int:
+    """Bytes that the layer holds between two of its turns: accumulators, or the rows of a window."""
+    rows = form.call.rows
+    assert rows is not None
+    return form.accumulator_bytes or (rows.k_h + rows.out_rows - 2) * x.row_bytes
+
+
+def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str, ...]) -> Form:
+    rows = form.call.rows
+    assert rows is not None
+    cost = replace(
+        form.cost,
+        instructions=form.cost.instructions + TURN_COST * rows.calls,
+        cycles=form.cost.cycles + 2 * TURN_COST * rows.calls,
+        scratch_bytes=form.scratch_bytes,
+    )
+    return Form(
+        choice=choice,
+        row=form,
+        cost=cost,
+        inplace=tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads)),
+    )
+
+
+def whole_form(graph: Graph, node: Node, choice: Choice, names: list[str]) -> Form:
+    kernel, y = choice.kernel, graph.values[node.outputs[0]]
+    inplace = []
+    for i in kernel.inplace:
+        if i < len(names) and names[i] and names[i] not in graph.consts:
+            x = graph.values[node.inputs[i]]
+            alone = all(j in kernel.inplace for j, other in enumerate(names) if other == names[i])
+            if alone and y.size_bytes <= x.size_bytes and (kernel.shrinks or x.elements == y.elements):
+                inplace.append(names[i])
+    return Form(choice, None, replace(choice.cost, scratch_bytes=choice.scratch_bytes), tuple(inplace))
+
+
+def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
+    """Cheapest first, without those that another one beats or equals in everything."""
+    kept: list[Form] = []
+    for form in sorted(forms, key=lambda f: (f.time, f.flash_bytes, f.scratch_bytes, not f.inplace)):
+        if not any(
+            k.time <= form.time
+            and k.flash_bytes <= form.flash_bytes
+            and k.scratch_bytes <= form.scratch_bytes
+            and set(k.inplace) >= set(form.inplace)
+            for k in kept
+        ):
+            kept.append(form)
+    return tuple(kept)
+
+
+def row_forms(choice: Choice) -> Iterator[RowForm]:
+    """Every way in which the chosen kernel makes the rows of its node one at a time."""
+    site, offer = choice.site, choice.offer
+    yield from offer.row_forms()
+    if height_of(site.y().shape) == 1 and all(height_of(site.x(i).shape) == 1 for i in _moving(site)):
+        return
+    call = offer.call()
+    if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
+        special = offer.special() if offer.special else None
+        inplace = (0,) if call.rows.buffered else ()
+        yield RowForm(call, choice.scratch_bytes, choice.cost, special, inplace)
+    elif all_ops()[site.node.op].rowwise(site):
+        yield from _one_row(choice)
+
+
+def _moving(site: Site) -> list[int]:
+    """Inputs that are tensors of the arena."""
+    return [i for i in range(len(site.node.inputs)) if site.has(i) and not site.is_const(i)]
+
+
+def _walks_image(site: Site, call: Call) -> bool:
+    moving, rows = _moving(site), call.rows
+    if rows is None or len(moving) != 1:
+        return False
+    x, y = site.x(moving[0]), site.y()
+    return (rows.in_h, rows.out_h) == (height_of(x.shape), height_of(y.shape))
+
+
+def _one_row(choice: Choice) -> Iterator[RowForm]:
+    """The kernel on an image of one row, where it takes that."""
+    kernel = choice.kernel
+    height = height_of(choice.site.y().shape)
+    site = one_row_site(choice.site)
+    if site is None or not all(test(site) for test in kernel.when):
+        return
+    offer = kernel.offer(site, choice.params)
+    if isinstance(offer, Refused):
+        return
+    call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(kernel, offer, site)
+    if call.rows is not None and (call.rows.in_h, call.rows.out_h, call.rows.k_h) != (1, 1, 1):
+        return
+    x, y = site.x(_moving(site)[0]), site.y()
+    flow = call.flow
+    buffered = flow is not None and flow.buffered and flow.in_row_bytes == flow.out_row_bytes
+    yield RowForm(
+        call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
+        scratch_bytes=scratch,
+        cost=Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
+        special=offer.special() if offer.special else None,
+        inplace=(0,) if buffered else kernel.inplace,
+        direct=call.rows is None,
+    )
+
+
+def one_row_site(site: Site) -> Site | None:
+    """The same node on one row of its image; None if its tensors are not images of one height."""
+    graph, node = site.graph, site.node
+    height = height_of(site.y().shape)
+    values = dict(graph.values)
+    for i in range(len(node.inputs)):
+        if not site.has(i) or site.is_const(i):
+            continue
+        x = site.x(i)
+        if height_of(x.shape) != height:
+            return None
+        values[x.name] = replace(x, shape=(1, 1, *x.shape[2:]))
+    y = site.y()
+    values[y.name] = replace(y, shape=(1, 1, *y.shape[2:]))
+    return replace(site, graph=replace(graph, values=values))

@@ -1,0 +1,187 @@
+"""A model over a sliding window as one call per hop: what the calls before have computed is kept, not computed again.
+
+Time is the rows of the input image. A call takes `hop` new rows. A layer whose windows lie inside its input makes of
+them hop / (product of the strides so far) new rows, from these and the last rows of the calls before. A layer that
+collapses time, one output row from all input rows, keeps its window and makes its row in every call. Then the output
+equals that of the whole model on the last window, bit for bit. It does not where a layer pads in time: the rows at a
+window's edge are computed from zeros that the next window has data for. `unpadded.py` gives the model that never pads,
+another function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tinyc.base.errors import TinycError
+from tinyc.choose.select import Choice
+from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.kernel import Cost, RowForm, Rows
+from tinyc.plan.rows.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
+from tinyc.plan.rows.problem import Form, Layer, Problem, Tensor, Walk
+
+
+def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
+    """The streaming problem of one call that takes `hop` rows of the only input.
+
+    Raises TinycError naming the layer that makes it impossible.
+    """
+    whole = problem_of(graph, found)
+    nodes = {node.name: node for node in graph.nodes}
+    if len(graph.inputs) != 1 or whole.tensors[graph.inputs[0]].rows == 1:
+        raise TinycError("only a model with one input, an image with rows, can run incrementally")
+    new = _new_rows(whole, nodes, found, hop)
+    kept = _kept_rows(whole, nodes, found, new)
+    tensors = {
+        name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
+        for name, tensor in whole.tensors.items()
+    }
+    layers = tuple(_layer(graph, nodes[layer.node], layer, found, whole, tensors, new, kept) for layer in whole.layers)
+    return replace(whole, layers=layers, tensors=tensors, hop=hop, kept={n: k for n, k in kept.items() if k})
+
+
+def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
+    """Whether its inputs have moments, and whether its output has."""
+    x = max(whole.tensors[name].rows for name in layer.reads)
+    y = max(whole.tensors[name].rows for name in layer.writes)
+    return x > 1, x > 1 and y > 1
+
+
+def _geometry(layer: Layer, found: Found) -> Rows | None:
+    """How the layer goes through its rows; None if no kernel can."""
+    for choice in found[layer.node]:
+        for form in row_forms(choice):
+            if not form.accumulator_bytes and form.call.rows is not None and form.call.rows.out_rows == 1:
+                return form.call.rows
+    return None
+
+
+def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int) -> dict[str, int]:
+    """New rows per call of every tensor with moments."""
+    new = dict.fromkeys(whole.inputs, hop)
+    for layer in whole.layers:
+        x_timed, y_timed = _timed(layer, whole)
+        if not x_timed or not any(name in new for name in layer.reads):
+            continue
+        node = nodes[layer.node]
+        if not y_timed:
+            continue
+        rows = _geometry(layer, found)
+        if rows is None:
+            raise _stopped(node, "needs all rows at once")
+        if rows.starts is not None:
+            raise _stopped(node, "makes several rows of one")
+        last = (rows.out_h - 1) * rows.stride - rows.pad_top + (rows.k_h - 1) * rows.dilation
+        if rows.pad_top > 0 or last >= rows.in_h:
+            raise _stopped(node, f"pads in time, {rows.pad_top} rows before and {max(last - rows.in_h + 1, 0)} after")
+        if len({new.get(name) for name in layer.reads}) != 1:
+            raise _stopped(node, "joins tensors that do not advance together")
+        before = new[layer.reads[0]]
+        if before % rows.stride:
+            raise _stopped(node, f"takes one row of {rows.stride}, but a call gives it {before} new ones")
+        new |= dict.fromkeys(layer.writes, before // rows.stride)
+    return new
+
+
+def _stopped(node: Node, reason: str) -> TinycError:
+    return TinycError(
+        f"the model cannot run incrementally: {node.op} '{node.name}' {reason}",
+        node.where,
+        "a hop that is a multiple of all strides; layers without padding in time; or --stream-unpadded, which computes "
+        "another function: nothing is padded inside the stream",
+    )
+
+
+def _kept_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, new: Mapping[str, int]) -> dict[str, int]:
+    """Rows of each tensor that a call needs from the calls before it: the most that any reader does."""
+    kept = dict.fromkeys(new, 0)
+    for layer in whole.layers:
+        _x_timed, y_timed = _timed(layer, whole)
+        for name in layer.reads:
+            if name not in new:
+                continue
+            window = whole.tensors[name].rows
+            rows = _geometry(layer, found) if y_timed else None
+            if rows is None and new[name] > window:
+                raise _stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
+            needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)
+            kept[name] = max(kept[name], needed)
+    while True:  # a layer with several inputs reads the same rows of each
+        before = dict(kept)
+        for layer in whole.layers:
+            moving = [name for name in layer.reads if name in new]
+            kept |= dict.fromkeys(moving, max((kept[name] for name in moving), default=0))
+        if kept == before:
+            return kept
+
+
+def _span(rows: Rows) -> int:
+    """Rows from the first to the last of a window."""
+    return (rows.k_h - 1) * rows.dilation + 1
+
+
+def _ahead(rows: Rows) -> int:
+    """Rows of the input behind the last one that any window reads: in a stream they are there already."""
+    return rows.in_h - (rows.out_h - 1) * rows.stride + rows.pad_top - _span(rows)
+
+
+def _layer(
+    graph: Graph,
+    node: Node,
+    layer: Layer,
+    found: Found,
+    whole: Problem,
+    tensors: Mapping[str, Tensor],
+    new: Mapping[str, int],
+    kept: Mapping[str, int],
+) -> Layer:
+    """The layer with its turns of one call."""
+    x_timed, y_timed = _timed(layer, whole)
+    if not x_timed:
+        return replace(layer, walk=None, row_forms=(), wider=())
+    (x, *_), (y, *_) = layer.reads, layer.writes
+    names = [whole.tensor_of(name) for name in node.inputs]
+    forms = []
+    walk = None
+    for choice in found[node.name]:
+        for form in row_forms(choice):
+            rows = form.call.rows
+            if form.accumulator_bytes or rows is None or rows.out_rows > 1 or (not y_timed and rows.out_h != 1):
+                continue
+            turns = new[y] if y_timed else 1
+            ahead = _ahead(rows) if y_timed else 0
+            start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
+            reads = tuple(
+                tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
+            )
+            walk = Walk(reads, first=kept[y] if y_timed else 0)
+            forms.append(_form(choice, form, rows, tensors[x].rows, turns, start, names, layer.reads))
+    fits = tensors[x].rows == whole.tensors[x].rows
+    whole_forms = tuple(whole_form(graph, node, choice, names) for choice in found[node.name]) if fits else ()
+    if y_timed or (forms and not fits):
+        whole_forms = ()
+    return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
+
+
+def _form(
+    choice: Choice,
+    form: RowForm,
+    rows: Rows,
+    in_h: int,
+    turns: int,
+    start: int,
+    names: Sequence[str],
+    reads: Sequence[str],
+) -> Form:
+    """The row form for `turns` rows, the first of whose windows begins at row `start` of in_h."""
+    share = turns / rows.out_h
+    cost = Cost(
+        int(form.cost.instructions * share) + TURN_COST * turns,
+        form.cost.flash_bytes,
+        form.scratch_bytes,
+        int(form.cost.cycles * share) + 2 * TURN_COST * turns,
+    )
+    geometry = replace(rows, in_h=in_h, out_h=turns, pad_top=-start, pad=None)
+    moved = replace(form, call=replace(form.call, rows=geometry))
+    inplace = tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads))
+    return Form(choice, moved, cost, inplace)

@@ -1,0 +1,221 @@
+"""The fastest forms whose scratch leaves every row a slot (`slots.py`) in an arena of given bytes.
+
+A row that lives while much scratch is taken must lie below it, all its life. So live bytes do not say what fits. What
+does, nearly: of the rows that may only have the lowest k slots, never more than k are alive together.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.plan.rows.cuts import Candidate, Cut, cheapest, mixture
+from tinyc.plan.rows.live import Load, is_inside, lifetimes, loads_of, round_up, uses_of
+from tinyc.plan.rows.pool import in_place_rows, is_contiguous
+from tinyc.plan.rows.problem import WHOLE, Form, Group, Layer, Problem
+
+_PASSES = 2
+_CANDIDATES = 16  # ways to run the group
+_THOROUGH = 3  # of them, the best
+Ints = npt.NDArray[np.int64]
+
+
+def cuts_in_slots(
+    problem: Problem, candidates: Sequence[Candidate], ram: int, fits_flash: Callable[[Cut], bool]
+) -> list[Cut]:
+    """Cuts whose rows should have slots in `ram` bytes, fastest first; of one group that the candidates have most ways
+    for, between whole layers."""
+    cut = cheapest(candidates, ram)
+    main = max((g for g in cut.groups if not g.is_whole), key=lambda g: len(g.turns), default=None) if cut else None
+    if cut is None or main is None:
+        return []
+    weigh = candidates[0].weigh
+    ranked: list[tuple[int, int, Group, tuple[Form, ...]]] = []
+    for candidate in candidates:
+        group = candidate.group
+        chosen = candidate.choose(ram) if (group.start, group.stop) == (main.start, main.stop) else None
+        if chosen and not group.is_whole:
+            ranked.append((chosen[0], len(ranked), group, chosen[1]))
+    found = []
+    for _, _, group, forms in sorted(ranked)[:_CANDIDATES]:
+        groups = tuple(group if other == main else other for other in cut.groups)
+        other = Cut(groups, (*cut.forms[: group.start], *forms, *cut.forms[group.stop :]), 0)
+        fast = fastest_in_slots(problem, other, ram, fits_flash)
+        if fast is not None:
+            found.append(fast)
+    found.sort(key=lambda cut: sum(map(weigh, cut.forms)))
+    better = [fastest_in_slots(problem, cut, ram, fits_flash, thorough=True) for cut in found[:_THOROUGH]]
+    found[:_THOROUGH] = [cut for cut in better if cut is not None]
+    return sorted(found, key=lambda cut: sum(map(weigh, cut.forms)))
+
+
+def fastest_in_slots(
+    problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool], thorough: bool = False
+) -> Cut | None:
+    """The cut with other forms of the same walks, such that rows have slots in `ram` bytes; None if there are none, or
+    rows differ in size. thorough: for some more work."""
+    slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
+    if slots.unit == 0 or not slots.fit(slots.least):
+        return None
+    order = sorted(slots.loads, key=lambda i: slots.least[i].time - min(form.time for form in slots.ways(i)))
+    order.reverse()
+    forms = slots.faster(slots.least, order)
+    for index in order if thorough else ():  # what a layer took may be worth more to the others
+        without = [*forms[:index], slots.least[index], *forms[index + 1 :]]
+        others = slots.faster(without, [*(i for i in order if i != index), index])
+        forms = min(forms, others, key=_time)
+    return Cut(cut.groups, tuple(forms), _time(forms))
+
+
+def others_in_slots(problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool], count: int) -> list[Cut]:
+    """Cuts found like `fastest_in_slots` that favour other layers, at random, fastest first: what `fit` allows is not
+    always to be placed."""
+    slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
+    if slots.unit == 0 or not slots.fit(slots.least):
+        return []
+    rng, order = random.Random(0), list(slots.loads)
+    found: dict[tuple[int, ...], list[Form]] = {}
+    for _ in range(count):
+        rng.shuffle(order)
+        forms = slots.faster(slots.least, order)
+        found[tuple(id(form) for form in forms)] = forms
+    return [Cut(cut.groups, tuple(forms), _time(forms)) for forms in sorted(found.values(), key=_time)]
+
+
+def _time(forms: Sequence[Form]) -> int:
+    return sum(form.time for form in forms)
+
+
+class _Slots:
+    """What the turns of a cut leave for rows."""
+
+    def __init__(self, problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool]) -> None:
+        self.problem, self.cut, self.fits_flash = problem, cut, fits_flash
+        self.turns = tuple(turn for group in cut.groups for turn in group.turns)
+        uses = uses_of(problem)
+        self.lives = lifetimes(problem, self.turns, 0, len(problem.layers), uses)
+        self.numbers: dict[int, list[int]] = {}
+        for number, (index, _) in enumerate(self.turns):
+            self.numbers.setdefault(index, []).append(number)
+        self.loads: dict[int, Load] = {}
+        for group in cut.groups:
+            if not group.is_whole:
+                found = loads_of(problem, group.turns, group.start, group.stop, uses)
+                self.loads |= dict(zip(range(group.start, group.stop), found, strict=True))
+        self.pooled = [
+            name
+            for name in problem.tensors
+            if not is_contiguous(problem, cut.groups, name)
+            and any(is_inside(name, group.start, group.stop, uses) for group in cut.groups)
+        ]
+        sizes = {problem.tensors[name].row_bytes for name in self.pooled}
+        self.unit = sizes.pop() if len(sizes) == 1 else 0
+        self.room = ram - self._others()
+        self._rows: dict[tuple[tuple[str, ...], ...], tuple[Ints, Ints]] = {}
+        self._ways: dict[int, list[Form]] = {}
+        self.least = self._least()
+
+    def _others(self) -> Ints:
+        """Bytes in each turn that are neither rows in slots nor scratch: what is left of contiguous tensors, and the
+        most that the rest of them take."""
+        live = np.zeros(len(self.turns), np.int64)
+        small = np.zeros(len(self.turns), np.int64)
+        for name, tensor in self.problem.tensors.items():
+            if name in self.pooled:
+                continue
+            target = live if tensor.rows > 1 else small
+            for born, dies in self.lives[name]:
+                if born <= dies:
+                    target[born : dies + 1] += round_up(tensor.row_bytes, self.problem.unit)
+        for index, numbers in self.numbers.items():
+            walk = self.problem.layers[index].walk
+            if walk is not None and walk.accumulates and self.turns[numbers[0]][1] != WHOLE:
+                small[numbers[0] : numbers[-1] + 1] += round_up(walk.accumulator_bytes, self.problem.unit)
+        others: Ints = live + small.max(initial=0)
+        return others
+
+    def _least(self) -> list[Form]:
+        """The forms that need the fewest bytes."""
+        forms = list(self.cut.forms)
+        for index, load in self.loads.items():
+            own = self.problem.layers[index].row_forms
+            forms[index] = min(own, key=lambda form, load=load: (load.need(form), form.time))  # type: ignore[misc]
+        return forms
+
+    def ways(self, index: int) -> list[Form]:
+        """Forms of a layer, fastest first; also two of them, for different turns."""
+        if index not in self._ways:
+            layer, load = self.problem.layers[index], self.loads[index]
+            found = [*layer.row_forms, *_mixtures(layer, load)]
+            self._ways[index] = sorted(found, key=lambda form: (form.time, form.scratch_bytes))
+        return self._ways[index]
+
+    def faster(self, forms: Sequence[Form], order: Sequence[int]) -> list[Form]:
+        """Each layer in turn with its fastest form beside those of the others."""
+        found = list(forms)
+        for _ in range(_PASSES):
+            for index in order:
+                for form in self.ways(index):
+                    if form.time >= found[index].time:
+                        break
+                    other = [*found[:index], form, *found[index + 1 :]]
+                    if self.fits_flash(Cut(self.cut.groups, tuple(other), 0)) and self.fit(other):
+                        found = other
+                        break
+        return found
+
+    def fit(self, forms: Sequence[Form]) -> bool:
+        """Whether, nearly, every row has a slot."""
+        room = self.room.copy()
+        for index, numbers in self.numbers.items():
+            form = forms[index]
+            if form.scratch_bytes:
+                sizes = np.full(len(numbers), round_up(form.scratch_bytes, self.problem.scratch_unit))
+                if form.spare is not None:
+                    sizes[list(form.tight)] = round_up(form.spare.scratch_bytes, self.problem.scratch_unit)
+                room[numbers] -= sizes
+        if room.min(initial=0) < 0:
+            return False
+        slots = np.append(room // self.unit, 0)
+        born, dies = self._rows_of(forms)
+        own = np.minimum.reduceat(slots, np.stack([born, dies], axis=1).ravel())[::2]
+        for most in np.unique(own):
+            among = own <= most
+            changes = np.bincount(born[among], minlength=len(slots)) - np.bincount(dies[among], minlength=len(slots))
+            if changes.cumsum().max() > most:
+                return False
+        return True
+
+    def _rows_of(self, forms: Sequence[Form]) -> tuple[Ints, Ints]:
+        """[born, dies) of every row in a slot; those made in place of each other are one."""
+        key = tuple(form.inplace for form in forms)
+        if key not in self._rows:
+            hosts = dict(in_place_rows(self.problem, Cut(self.cut.groups, tuple(forms), 0), self.lives))
+            found: dict[tuple[str, int], list[int]] = {}
+            rows = [(life[0], name, row) for name in self.pooled for row, life in enumerate(self.lives[name])]
+            for _, name, row in sorted(rows):
+                born, dies = self.lives[name][row]
+                at = (name, row)
+                while at in hosts:
+                    at = hosts[at]
+                if born <= dies:
+                    known = found.setdefault(at, [born, dies])
+                    known[1] = max(known[1], dies)
+            spans = np.array(list(found.values()), np.int64)
+            self._rows[key] = spans[:, 0], spans[:, 1] + 1
+        return self._rows[key]
+
+
+def _mixtures(layer: Layer, load: Load) -> Iterator[Form]:
+    """Every form with each that takes less scratch, which runs in the turns around the fullest ones."""
+    for fast in layer.row_forms:
+        live = load.inplace.get(fast.inplace, load.turns)
+        spans = dict.fromkeys(load.tight(fast, level - 1 + fast.scratch_bytes) for level in sorted(set(live)))
+        for spare in layer.row_forms:
+            if spare.inplace == fast.inplace and spare.scratch_bytes < fast.scratch_bytes and fast.time < spare.time:
+                for tight in spans:
+                    if len(tight) < len(live) and (mixed := mixture(fast, spare, tight, len(live))) is not None:
+                        yield mixed

@@ -1,0 +1,103 @@
+"""Which layers make several rows per call: they run faster, and more rows are alive.
+
+The order of a group's turns depends on it, so every choice of walks is another group to choose from. They are far too
+many; those are measured that a beam search comes to, one more layer at a time, for the groups that are the cheapest
+within a number of bytes when all calls make one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tinyc.plan.rows.cuts import Cut, Measured, cheapest, measure_group, smallest, weigh_all
+from tinyc.plan.rows.live import uses_of
+from tinyc.plan.rows.problem import Form, Group, Layer, Problem
+from tinyc.plan.rows.schedule import ORDERS, group_turns
+
+_WIDTH = 4  # choices that are carried on
+_ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do not reach the live bytes
+_STEP = 0.9  # from arena to arena, where the smallest is wanted
+_TURNS = 200_000  # of all groups that are tried: some seconds
+
+Choice = tuple[tuple[int, int], ...]  # (rows, phase) of each layer of a group
+
+
+def with_wider(
+    problem: Problem, measured: tuple[Measured, ...], allowed: Callable[[Cut], bool], ram: int | None
+) -> tuple[Measured, ...]:
+    """The groups, and others of several rows per call that seem useful: within `ram` bytes, or for the smallest arena
+    that is allowed."""
+    if not any(layer.wider for layer in problem.layers):
+        return measured
+    search = _Search(problem)
+    plain = weigh_all(measured, _time)
+    least = smallest(plain, allowed)
+    limit = least[0] if least else max(option.need for c in plain for options in c.options for option in options)
+    if ram is not None and limit > ram:
+        for room in _ROOM:
+            search.widen(cheapest(plain, int(ram * room)), int(ram * room))
+        limit = ram if least is None else 0  # what is too slow by single rows need not be
+    while cut := cheapest(plain, int(limit * _STEP)):
+        limit = int(limit * _STEP)
+        search.widen(cut, limit)
+    return tuple(sorted((*measured, *search.found), key=lambda one: one.group.stop))
+
+
+def _time(form: Form) -> int:
+    return form.time
+
+
+class _Search:
+    """What has been measured."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.uses = problem, uses_of(problem)
+        self._known: dict[tuple[int, int, Choice], tuple[Measured, ...]] = {}
+        self._turns = _TURNS
+
+    @property
+    def found(self) -> tuple[Measured, ...]:
+        return tuple(measured for group in self._known.values() for measured in group)
+
+    def widen(self, cut: Cut | None, limit: int) -> None:
+        """Measures choices of walks for every group of the cut."""
+        for group in cut.groups if cut else ():
+            if not group.is_whole:
+                self._beam(group.start, group.stop, limit)
+
+    def _beam(self, start: int, stop: int, limit: int) -> None:
+        layers = self.problem.layers[start:stop]
+        beam: list[Choice] = [tuple((layer.walk.rows, layer.walk.phase) if layer.walk else (1, 0) for layer in layers)]
+        for _ in [layer for layer in layers if layer.wider]:
+            wider = dict.fromkeys(choice for known in beam for choice in _one_more(layers, known))
+            ranked = sorted((self._rank(start, stop, choice, limit), choice) for choice in wider)
+            beam = [choice for _, choice in ranked[:_WIDTH]]
+
+    def _rank(self, start: int, stop: int, choice: Choice, limit: int) -> tuple[int, int]:
+        """(0, time within the limit), or (1, bytes) of what does not fit."""
+        found = weigh_all(self._measured(start, stop, choice), _time)
+        times = [chosen[0] for candidate in found if (chosen := candidate.choose(limit))]
+        if times:
+            return 0, min(times)
+        return 1, min((max(options[-1].need for options in candidate.options) for candidate in found), default=limit)
+
+    def _measured(self, start: int, stop: int, choice: Choice) -> tuple[Measured, ...]:
+        key = (start, stop, choice)
+        if key not in self._known and self._turns > 0:
+            layers = list(self.problem.layers)
+            for i, (rows, phase) in enumerate(choice, start):
+                layers[i] = layers[i].with_walk(rows, phase)
+            problem = replace(self.problem, layers=tuple(layers))
+            orders = dict.fromkeys(group_turns(layers, start, stop, order) for order in ORDERS)
+            self._turns -= sum(map(len, orders))
+            self._known[key] = tuple(measure_group(problem, Group(start, stop, turns), self.uses) for turns in orders)
+        return self._known.get(key, ())
+
+
+def _one_more(layers: Sequence[Layer], known: Choice) -> Iterator[Choice]:
+    """The choices with another walk for one layer that has its first."""
+    for i, layer in enumerate(layers):
+        if layer.walk is not None and known[i] == (layer.walk.rows, layer.walk.phase):
+            for walk, _ in layer.wider:
+                yield (*known[:i], (walk.rows, walk.phase), *known[i + 1 :])

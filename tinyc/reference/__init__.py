@@ -1,0 +1,1 @@
+"""The integer reference: graphs run in NumPy, and the samples that they run on."""

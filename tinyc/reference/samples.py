@@ -1,0 +1,198 @@
+"""Input samples for a model, from .npz files or made up, as the integers or floats that its inputs take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.numerics import quantize_array
+from tinyc.ir.arrays import load_npz
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
+
+SYNTHETIC = "synthetic"  # the source of made-up samples
+LABELS = "y"  # the key of class labels in an .npz file
+_FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
+_MADE_UP = 1 << 24  # elements of all synthetic samples
+_ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """`arrays[input]`: [samples, *shape without the batch axis]; labels: int [samples] or None."""
+
+    arrays: Mapping[str, Array]
+    labels: Array | None
+    source: str
+
+    def __len__(self) -> int:
+        return min((len(array) for array in self.arrays.values()), default=0)
+
+    def slice(self, first: int, count: int) -> Samples:
+        """At most `count` samples from `first` on."""
+        part = slice(first, first + count)
+        labels = None if self.labels is None else self.labels[part]
+        return Samples({name: array[part] for name, array in self.arrays.items()}, labels, self.source)
+
+    def sample(self, index: int, graph: Graph) -> dict[str, Array]:
+        """Sample `index` in the shapes of the graph's inputs."""
+        return {name: self.arrays[name][index].reshape(graph.values[name].shape) for name in graph.inputs}
+
+
+def load_samples(path: Path, graph: Graph) -> Samples:
+    """The samples of an .npz file that fit the graph's inputs.
+
+    Keys are input names; a model with one input also takes `x`, `x_f32`, or the only array. Integer
+    inputs take their own integers or reals, which are quantized; float inputs take reals. `y`, if it
+    is there, holds labels. Scalars `scale` and `zero_point` say what integers of the file mean.
+    Raises TinycError naming the expected shape.
+    """
+    return fit_samples(load_npz(path), graph, str(path))
+
+
+def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples:
+    """`load_samples` of arrays at hand; `source` is what messages and reports call them."""
+    where = Loc(source)
+    arrays = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        arrays[name] = _fit(where, value, _as_meant(where, held, value, _pick(where, held, name, graph)))
+    if len({len(array) for array in arrays.values()}) > 1:
+        counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
+        raise TinycError(f"inputs have different numbers of samples ({counts})", where, _FIRST_AXIS)
+    count = len(next(iter(arrays.values())))
+    return Samples(arrays, _labels(where, held, graph, count), source)
+
+
+def _labels(where: Loc, held: Mapping[str, Array], graph: Graph, count: int) -> Array | None:
+    """One class for each sample, where the file has such labels; other arrays called `y` are not for us."""
+    labels = held.get(LABELS)
+    if labels is None or LABELS in graph.inputs or labels.dtype.kind not in "iu" or labels.ndim != 1:
+        return None
+    if len(labels) != count:
+        raise TinycError(
+            f"there are {len(labels)} labels '{LABELS}' for {count} samples", where, f"leave out '{LABELS}', or mend it"
+        )
+    return labels
+
+
+def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...]]) -> Samples:
+    """Samples of a float graph as the integers of the graph that was quantized from it; they saturate.
+
+    perms: inputs that the integer graph takes with other axes, as axes of the float graph's input.
+    """
+    arrays = {name: _integers(Loc(samples.source), graph.values[name], a) for name, a in samples.arrays.items()}
+    return moved(Samples(arrays, samples.labels, samples.source), perms)
+
+
+def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
+    """Samples in the order of axes that the library takes; perms as in `quantized`."""
+    arrays = dict(samples.arrays)
+    for name, perm in perms.items():
+        # Samples have no batch axis, which every perm leaves in place.
+        arrays[name] = arrays[name].transpose(perm)
+    return Samples(arrays, samples.labels, samples.source)
+
+
+def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
+    """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy.
+
+    Fewer than `count` where one sample is so large that all would take hundreds of megabytes.
+    """
+    count = min(count, max(1, _MADE_UP // max(1, sum(graph.values[name].elements for name in graph.inputs))))
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, Array] = {}
+    for name in graph.inputs:
+        value = graph.values[name]
+        shape = (count, *_sample_shape(value))
+        if value.dtype == "f32":
+            arrays[name] = rng.standard_normal(shape).astype(np.float32)
+            continue
+        lo, hi = INT_RANGE[value.dtype]
+        array: Array = rng.integers(lo, hi, shape, endpoint=True).astype(NUMPY_DTYPE[value.dtype])
+        for index, level in enumerate((lo, hi)[: max(count - 1, 0)]):
+            array[-1 - index] = level
+        arrays[name] = array
+    return Samples(arrays, None, SYNTHETIC)
+
+
+def _sample_shape(value: Value) -> tuple[int, ...]:
+    """A value's shape without the batch axis of 1."""
+    return value.shape[1:] if len(value.shape) > 1 and value.shape[0] == 1 else value.shape
+
+
+def _pick(where: Loc, held: Mapping[str, Array], name: str, graph: Graph) -> Array:
+    if name in held:
+        return held[name]
+    if len(graph.inputs) == 1:
+        value = graph.values[name]
+        candidates = [held[key] for key in _ANONYMOUS if key in held]
+        # An integer input is best served by its own integers, where the file has both.
+        candidates.sort(key=lambda array: array.dtype != np.dtype(NUMPY_DTYPE[value.dtype]))
+        others = [array for key, array in held.items() if key != LABELS]
+        if candidates or len(others) == 1:
+            return (candidates or others)[0]
+    raise TinycError(
+        f"no array for input '{name}'; the file has {', '.join(held) or 'none'}",
+        where,
+        f"name the arrays after the model's inputs: {', '.join(graph.inputs)}",
+    )
+
+
+def _as_meant(where: Loc, held: Mapping[str, Array], value: Value, array: Array) -> Array:
+    """Integers whose scale the file gives, as reals; untouched if the input is quantized in the same way."""
+    scale, zero = held.get("scale"), held.get("zero_point")
+    if array.dtype.kind not in "iu" or scale is None or zero is None or scale.size != 1 or zero.size != 1:
+        return array
+    if not (_is_number(scale) and scale.item() > 0 and _is_number(zero) and float(zero.item()).is_integer()):
+        message = "the arrays 'scale' and 'zero_point' are no positive number and no whole number"
+        raise TinycError(message, where, "they say what the integers of the file mean; leave them out, or mend them")
+    meant = (float(scale.item()), int(zero.item()))
+    if value.quant is not None and np.allclose(meant, value.quant.per_tensor, rtol=1e-6, atol=0):
+        return array
+    with np.errstate(over="ignore"):  # infinite reals are refused
+        return ((array.astype(np.float64) - meant[1]) * meant[0]).astype(np.float32)
+
+
+def _is_number(array: Array) -> bool:
+    return array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
+
+
+def _fit(where: Loc, value: Value, array: Array) -> Array:
+    wanted = _sample_shape(value)
+    if array.dtype.kind not in "fiu":
+        message = f"input '{value.name}' has dtype {array.dtype}, expected numbers"
+        raise TinycError(message, where, "give floats, or the integers that the input takes")
+    if array.shape[1:] == (1, *wanted):
+        array = array.reshape(len(array), *wanted)
+    if array.shape[1:] != wanted or len(array) == 0:
+        raise TinycError(
+            f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, wanted))}]",
+            where,
+            _FIRST_AXIS,
+        )
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+            reals = array.astype(np.float32)
+        if not np.isfinite(reals).all():
+            message = f"input '{value.name}' has values that are no finite 32-bit floats"
+            raise TinycError(message, where, "look for NaN, infinity and values beyond 3.4e38 in that array")
+        return reals if value.dtype == "f32" else _integers(where, value, array)
+    if value.dtype == "f32":
+        return array.astype(np.float32)
+    lo, hi = INT_RANGE[value.dtype]
+    if array.min() < lo or array.max() > hi:
+        message = f"input '{value.name}' has values outside {value.dtype} [{lo}, {hi}]"
+        raise TinycError(message, where, "give the integers that the input takes, or reals, which are quantized")
+    return array.astype(NUMPY_DTYPE[value.dtype])
+
+
+def _integers(where: Loc, value: Value, reals: Array) -> Array:
+    if value.quant is None:
+        message = f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals"
+        raise TinycError(message, where, f"give {value.dtype} integers")
+    scale, zero = value.quant.per_tensor
+    return quantize_array(reals, scale, zero, *INT_RANGE[value.dtype]).astype(NUMPY_DTYPE[value.dtype])

@@ -1,0 +1,1 @@
+"""Bytes that came out against bytes that must, and the figures of a report."""

@@ -1,0 +1,129 @@
+"""What a build states: one value that prints as text and as JSON. docs/report.md documents the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted;
+    cycles: modelled, None where the core has no cycle model."""
+
+    step: int
+    name: str
+    op: str
+    kernel: str
+    input_shapes: tuple[tuple[int, ...], ...]
+    output_shape: tuple[int, ...]
+    macs: int
+    const_bytes: int
+    arena: tuple[int, int]
+    scratch_bytes: int
+    instructions: int | None
+    cycles: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps `first` to `last` that run row by row, their calls interleaved. calls: of all of them in an inference."""
+
+    first: int
+    last: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """Bytes of the library alone, without the firmware harness: code, and constants with parameter structs."""
+
+    code_bytes: int
+    const_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Bytes compared with the reference. `first_difference` names the first step that differs."""
+
+    inputs: int
+    output_bytes: int
+    mismatches: int
+    against: str
+    first_difference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The integer model against the float model on the same inputs; top1 where labels are known.
+
+    sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max, of models that choose
+    between classes. None: no error, or the figure would say nothing (`tinyc.verify.accuracy`). integers: widths of
+    weights and activations, in words.
+    """
+
+    inputs: int
+    sqnr_db: float | None
+    agreement: float | None
+    top1_float: float | None = None
+    top1_int: float | None = None
+    integers: str = "int8"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Where the activation ranges came from; `proven` is false for synthetic inputs."""
+
+    source: str
+    samples: int
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact;
+    `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names."""
+
+    schema: int
+    tinyc: str
+    model: str
+    model_sha256: str
+    name: str
+    board: str
+    machine: str
+    toolchain: str
+    optimize: str
+    numerics: str
+    macs: int
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    stack_bytes: int | None
+    flash: Flash
+    instructions: int | None
+    overhead_instructions: int | None
+    layers: tuple[Layer, ...]
+    verify: Verify
+    calibration: Calibration | None = None
+    accuracy: Accuracy | None = None
+    cycles: int | None = None
+    cycle_model: str | None = None
+    groups: tuple[Group, ...] = ()  # empty: every step finishes its output before the next one begins
+    input_rows: bool = False  # the input is given row by row
+    state_bytes: int = 0  # of the arena, kept from run to run
+    calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
+
+    @property
+    def passed(self) -> bool:
+        return self.verify.mismatches == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts, numbers and strings; keys in a fixed order."""
+        return asdict(self)
+
+
+def timings_text(seconds: Mapping[str, float]) -> str:
+    """`load 0.1 s, quantize 2.3 s, ...`: where the time of a build went."""
+    return ", ".join(f"{stage} {taken:.1f} s" for stage, taken in seconds.items())
