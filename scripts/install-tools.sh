@@ -36,6 +36,7 @@ fi
 
 missing=
 need clang clang
+need llvm-symbolizer llvm # names the functions in what clang's sanitizers say
 need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 need qemu-system-riscv32 qemu-system-misc
 need cmake cmake

@@ -17,6 +17,7 @@ from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as weighted
+from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
 from tinyc.build.compile import compile_firmware
@@ -25,7 +26,7 @@ from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import Program, lower
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
-from tinyc.kernel.kernel import Offer
+from tinyc.kernel.kernel import Kernel, Offer
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
@@ -163,6 +164,14 @@ class Together:
         return [[self.inputs[name].tobytes() for name in self.graph.inputs]]
 
 
+def _takes(kernel: Kernel, site: Site, isa: frozenset[str]) -> bool:
+    """Whether the kernel runs the node; none runs one whose operator is not known for the numerics."""
+    try:
+        return isinstance(ask(kernel, site, isa), Offer)
+    except TinycError:
+        return False
+
+
 def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = frozenset()) -> Together:
     """All cases with all their kernels in one graph; of these, only those that need certain features of a core."""
     nodes: list[Node] = []
@@ -174,7 +183,7 @@ def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = 
         (node,) = case.nodes
         site = Site(case, node, numerics)
         kernels = [kernel for kernel in all_ops()[node.op].kernels if needing <= kernel.isa]
-        takers = [kernel.name for kernel in kernels if isinstance(ask(kernel, site, isa), Offer)]
+        takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa)]
         if not takers:
             continue
         renamed = {name: f"c{number}_{name}" for name in case.values}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tinyc.board import Board
+from tinyc.run.qemu import machine_arguments
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def board_at_port(board: Board, elf: Path) -> Iterator[str]:
         pytest.skip(f"{board.qemu.program} is not installed")
     serial = ["-serial", "null"] * board.uart.qemu_serial + ["-serial", "pty"]
     command = [
-        *(program, "-M", board.qemu.machine, *board.qemu.arguments, *serial),
+        *(program, "-M", board.qemu.machine, *machine_arguments(board.qemu, board), *serial),
         *("-display", "none", "-monitor", "none", "-kernel", str(elf)),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

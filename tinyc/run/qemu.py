@@ -90,7 +90,7 @@ class QemuTarget:
 
     def _command(self, firmware: Firmware) -> list[str]:
         return [
-            *(self.program, "-M", self.qemu.machine, *_arguments(self.qemu, firmware.board)),
+            *(self.program, "-M", self.qemu.machine, *machine_arguments(self.qemu, firmware.board)),
             *("-display", "none", "-serial", "none", "-monitor", "none", "-no-reboot"),
             *("-semihosting-config", "enable=on,target=native"),
             *("-kernel", str(firmware.elf.resolve())),
@@ -151,7 +151,7 @@ def accepts(program: str, plugin: Path) -> bool:
         return (Path(name) / _REPORT).is_file()
 
 
-def _arguments(qemu: Qemu, board: Board) -> list[str]:
+def machine_arguments(qemu: Qemu, board: Board) -> list[str]:
     """The board's options; `{ram_bytes}` and `{flash_bytes}` are those of its memory."""
     sizes = {"ram_bytes": board.memory.ram_bytes, "flash_bytes": board.memory.flash_bytes} if board.memory else {}
     found = list(qemu.arguments)
