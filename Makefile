@@ -17,9 +17,10 @@ demo: $(VENV)/.installed tools
 test: lint
 	$(PYTEST)
 
-# The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing.
+# The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing. Hours on
+# two cores; `make test-slow CASES=2` runs two cases of each slow test.
 test-slow: $(VENV)/.installed-dev test-tools
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow $(if $(CASES),--slow-cases $(CASES))
 
 test-all: test test-slow
 

@@ -38,3 +38,22 @@ def _firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+    parser.addoption("--slow-cases", type=int, help="of each slow test at most so many cases, spread over all of them")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --slow-cases: leaves out slow cases, the same ones each time."""
+    most = config.getoption("--slow-cases")
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if most and item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    spare = {case for found in cases.values() for case in set(found) - set(spread(found, most))}
+    config.hook.pytest_deselected(items=[item for item in items if item in spare])
+    items[:] = [item for item in items if item not in spare]
+
+
+def spread(found: list[pytest.Item], most: int) -> list[pytest.Item]:
+    """The middles of `most` parts of the list."""
+    return [found[(2 * part + 1) * len(found) // (2 * most)] for part in range(most)]
