@@ -17,8 +17,8 @@ demo: $(VENV)/.installed tools
 test: lint
 	$(PYTEST)
 
-# The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing. Hours on
-# two cores; `make test-slow CASES=2` runs two cases of each slow test.
+# The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing, an hour or
+# more on two cores; `make test-slow CASES=1` runs one case of each slow test.
 test-slow: $(VENV)/.installed-dev test-tools
 	$(PYTEST) -m slow $(if $(CASES),--slow-cases $(CASES))
 
