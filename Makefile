@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make demo   set everything up and compile, prove and measure the example model
 # make test   set everything up and run lint, types and the quick tests; test-slow: the others
 # Both may be repeated: what is there is not installed again.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes two sections of docs/benchmarks.md: what each lever gives, by switching it off, and each layer's cost.
 
     python bench/ablation.py [--board cortex-m4] [--model kws ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How good the arena's offsets are: tinyc beside greedy-by-size and the exact solver.
 
     python bench/allocation.py                     # generated instances, as markdown; --write puts it into docs/plan.md

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a section of docs/benchmarks.md: what a user's options trade, model by model, on one board.
 
     python bench/choices.py [--board cortex-m4] [--model kws ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the desktop part of docs/benchmarks.md: the MLPerf Tiny models on Cortex-M4 beside desktop runs of them.
 
     python bench/desktop.py [--reference cpu,gpu] [--seconds 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the tables of docs/int4.md: the five int8 MLPerf Tiny models with int4 weights, beside themselves in int8.
 
     python bench/int4.py [--board cortex-m4] [--model kws ...]

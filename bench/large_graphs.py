@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long large graphs take to plan: generated networks of chains and residual blocks.
 
     python bench/large_graphs.py               # 100, 300 and 1,000 layers for the Cortex-M4, as a table

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads bench/peers.toml: what other tools need for the same models."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tinyc's quantizer beside onnxruntime's and the TensorFlow Lite converter's, on the same inputs.
 
     python bench/quantizers.py MODELS [--swap] [--only kws,ic] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arena of networks that people run beside MLPerf Tiny's, layer by layer and row by row.
 
     python bench/streamed_networks.py                         # a table of all, each build proved byte for byte

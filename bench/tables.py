@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/benchmarks.md: builds, proves and measures the ten MLPerf Tiny models, beside what other tools need.
 
     python bench/tables.py [--board cortex-m4 ...] [--model kws ...] [--samples 0]

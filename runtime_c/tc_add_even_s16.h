@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sum or difference of two int16 tensors, rounded to nearest, halves to even.
  *
  *   y = clamp(round((a * x0 + b * x1 + c) / 2^shift) + y_zero, y_min, y_max)

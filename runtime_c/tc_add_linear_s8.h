@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sum or difference of two int8 tensors in its linear form.
  *
  *   y = clamp(((a * x0 + b * x1 + c) >> shift) + y_zero, y_min, y_max)

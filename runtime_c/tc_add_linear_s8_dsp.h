@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sum or difference of two int8 tensors of one shape, in the linear form without a clamp of its own.
  *
  *   y[i] = saturate((a * x0[i] + b * x1[i] + c) >> shift) to int8

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sum or difference of two int16 tensors, both brought to a common scale with 15 more bits first.
  *
  *   t<k> = requantize((x<k> - x<k>_zero) << 15, x<k>_mult, x<k>_shift)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sum or difference of two int8 tensors, both brought to a common scale with 20 more bits first.
  *
  *   t<k> = requantize((x<k> - x<k>_zero) << 20, x<k>_mult, x<k>_shift)

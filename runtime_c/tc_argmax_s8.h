@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The index of the largest (or smallest) element along the middle axis of x [outer][n][inner]; the first of equals.
  *
  * y [outer][inner] int32. y may not overlap x. No scratch.

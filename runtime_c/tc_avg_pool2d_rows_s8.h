@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Average over a whole image, int8, one input row per call. Input and output share scale and zero point.
  *
  *   y[c] = clamp(round(sum over all pixels of x[..][c] / n), y_min, y_max), halves away from zero

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of 2-D average pooling, int8. Input and output share scale and zero point.
  *
  *   y[ox][c] = clamp(round(sum / n), y_min, y_max), halves away from zero

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A band of rows as one sequence of pixels, three of which are made at a time: kernels that share work among three pixels lose none
  * of it where a row is no multiple of three.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Products of int8 matrices, of which none needs to be constant.
  *
  *   out[i][j] = clamp(requantize(sum over k of (x[i][k] - x_zero) * (y[k][j] - y_zero), mult, shift) + out_zero,

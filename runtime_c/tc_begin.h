@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What follows is a library, whatever flags the compiler was given; tc_end.h ends it. Without an include guard: one
  * translation unit may hold several libraries.
  *

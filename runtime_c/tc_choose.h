@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Elements of one tensor or another, as a third says, any element type of `unit` bytes.
  *
  *   y = condition != 0 ? x0 : x1, the condition one byte per element

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Comparison of two int8 tensors, one byte 0 or 1 per element.
  *
  *   u<k> = requantize((x<k> - x<k>_zero) * 2^8, mult<k>, shift<k>)

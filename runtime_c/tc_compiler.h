@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the library takes of its compiler beyond C99: attributes, and assembly.
  *
  * GNU C (gcc, clang, and what is made of them: armclang, zig, TI's and ST's clang) is found by __GNUC__. Every other compiler

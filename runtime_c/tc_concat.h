@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Tensors one after the other along one axis, any element type.
  *
  *   for each of the `outer` indices before the axis: run_bytes[k] bytes from every input k, in order

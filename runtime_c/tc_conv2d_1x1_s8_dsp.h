@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A 1x1 convolution with stride 1 and no padding over a whole image, int8, one scale per output channel: a row of
  * `pixels` pixels. Same bytes as tc_conv2d_s8.
  *

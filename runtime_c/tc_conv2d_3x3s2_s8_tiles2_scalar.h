@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* conv2d 3x3 of stride 2 by 25 products for 2x2 outputs: tc_scalar_strided.h. */
 #ifndef TC_CONV2D_3X3S2_S8_TILES2_SCALAR_H
 #define TC_CONV2D_3X3S2_S8_TILES2_SCALAR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 2-D convolution, depthwise convolution or matrix product, int16 activations, int8 weights; the whole tensor.
  *
  *   acc[oy][ox][o] = bias[o] + sum over ky, kx, i of x[iy][ix][first(o) + i] * w[o][ky][kx][i]

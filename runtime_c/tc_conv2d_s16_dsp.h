@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution (or of a matrix product: 1x1 taps), int16 activations, int8 weights widened to int16. Same
  * integers as tc_conv2d_s16 where every accumulator fits int32.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution (one group), int8, one scale per output channel. Same bytes as tc_conv2d_s8.
  *
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution with int4 weights on a core without DSP instructions, three pixels at a time:
  * tc_conv2d_s8_scalar.h, but for the weights.
  *

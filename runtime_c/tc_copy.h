@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Copies bytes, words at a time where the core allows it.
  *
  * `to` may not overlap `from`, but may lie before it.

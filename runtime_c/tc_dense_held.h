@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* fully_connected of one row, int8, from constants in the order of use, the inputs never copied: in plain C what the
  * functions compute that the compiler writes for single layers in assembly. Inputs go by fours, outputs by eights.
  *

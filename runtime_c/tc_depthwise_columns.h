@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Depthwise convolution whose windows are one column wide, constants in the order of use, int8: in plain C what the functions
  * compute that the compiler writes for single layers in assembly.
  *

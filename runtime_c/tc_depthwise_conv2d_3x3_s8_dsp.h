@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 3x3 depthwise convolution, stride 1 or 2, no dilation, as many outputs as inputs, int8. Same bytes as
  * tc_depthwise_conv2d_s8.
  *

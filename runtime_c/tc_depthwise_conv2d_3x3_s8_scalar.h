@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 3x3 depthwise convolution on a core without DSP instructions, channel by channel, stride 1 or 2.
  *
  *   acc[ox][c] = bias[c] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx][c] * w[c][ky][kx]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a 3x3 depthwise convolution with int4 weights: tc_depthwise_conv2d_3x3_s8_scalar.h, but for
  * w: per channel 5 bytes with the weights [3][3], two in a byte (tc_nibbles.h).
  */

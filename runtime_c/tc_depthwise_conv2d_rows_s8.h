@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A depthwise 2-D convolution whose window is as high as the image, int8, one input row per call.
  *
  *   acc[ox][o] = bias[o] + sum over r, kx of x_r[ox*stride_w - pad_left + kx*dilation_w][o / m] * w[r][kx][o]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise 2-D convolution with as many outputs as inputs, int16 activations, int8 weights widened to int16.
  * Same integers as tc_conv2d_s16 where every accumulator fits int32.
  *

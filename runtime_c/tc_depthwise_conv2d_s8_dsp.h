@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise 2-D convolution with as many outputs as inputs, int8, any kernel size. Same bytes as
  * tc_depthwise_conv2d_s8.
  *

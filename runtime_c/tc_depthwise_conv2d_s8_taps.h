@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise 2-D convolution of any size on a core without DSP instructions, one output per input channel.
  *
  *   acc[ox][c] = bias[c] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][c] * w[c][ky][kx]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Depthwise convolution without scratch, int8: in plain C what the functions compute that the compiler writes for single
  * layers in assembly (row calls, four output channels by two pixels at a time).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Depthwise convolution with constants in the order of use, int8: in plain C what the functions compute that the
  * compiler writes for single layers in assembly (planes of int16, band by band of rows).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise convolution with two or three kernel rows and constants in the order of use, int8: in plain C
  * what the functions compute that the compiler writes for single layers in assembly.
  *

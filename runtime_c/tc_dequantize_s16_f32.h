@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* int16 -> float32, y[i] = scale * (x[i] - zero). x and y [n], may not overlap. No scratch. */
 #ifndef TC_DEQUANTIZE_S16_F32_H
 #define TC_DEQUANTIZE_S16_F32_H

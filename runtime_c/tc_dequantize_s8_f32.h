@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* y[i] = scale * (x[i] - zero), int8 -> float32. x and y [n], may not overlap. No scratch. */
 #ifndef TC_DEQUANTIZE_S8_F32_H
 #define TC_DEQUANTIZE_S8_F32_H

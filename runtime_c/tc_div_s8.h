@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Quotient of two int8 tensors.
  *
  *   q * 2^-down ~ (x0 - x0_zero) / (x1 - x1_zero), the divisor at least one step from 0

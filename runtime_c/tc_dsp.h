@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The DSP extension of Armv7E-M and Armv8-M (Cortex-M4, M7, M33, M35P, M55, M85) for int8 layers.
  *
  * First the instructions, then what the weighted kernels share: unpacking int8 into pairs of int16, dot products of

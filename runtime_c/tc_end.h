@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The end of what tc_begin.h began. */
 #if defined(TC_PORTABLE)
 #elif defined(__clang__)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The larger or the smaller of two int8 tensors of one quantization.
  *
  * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and

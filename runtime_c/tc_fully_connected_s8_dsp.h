@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected, int8, one scale per output. Same bytes as tc_fully_connected_s8.
  *
  * x [batch][in_c]. y [batch][out_c]. bias contains -x_zero * sum(w[o]).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected without DSP instructions, two products in one multiplication: tc_scalar_pairs.h. */
 #ifndef TC_FULLY_CONNECTED_S8_PAIRS_H
 #define TC_FULLY_CONNECTED_S8_PAIRS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected, int8, with two products in one multiplication (tc_scalar_pairs.h), inputs and sums on the stack: 600 bytes of it.
  *
  * p, x, y: as there. A row of x is read before its outputs are written if it has at most 128 inputs, or 64 outputs.

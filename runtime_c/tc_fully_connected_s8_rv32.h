@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h). w [out_c / 8][in_c][8], zeros beyond the last output. */
 #ifndef TC_FULLY_CONNECTED_S8_RV32_H
 #define TC_FULLY_CONNECTED_S8_RV32_H

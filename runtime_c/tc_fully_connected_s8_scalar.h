@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected on a core without DSP instructions (tc_scalar.h), four outputs at a time.
  *
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected, int8 activations, int4 weights, one scale per output.
  *
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]

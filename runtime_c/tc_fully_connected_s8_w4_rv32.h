@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected with int4 weights on RV32IM (tc_rv32_dense.h).
  *
  * w [out_c / 8][in_c]: a word holds the weights of an input for eight outputs, W = d0 + 16 d1 + ... + 16^7 d7: d7 the weight,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Parts of a tensor in the order that indices say, any element type.
  *
  * x is [outer][size][unit], y [outer][count][unit], unit in bytes: y[o][k] = x[o][indices[k]]. An index counts from the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* x over the root of the sum of its squares along the last axis, int8 in and out (output scale 1/128, zero point 0).
  *
  *   y[c] = clamp(round((x[c] - x_zero) / sqrt(sum((x - x_zero)^2)) * 128), -128, 127)

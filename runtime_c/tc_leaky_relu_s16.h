@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Leaky ReLU of int16: two factors, one for each sign of the real input.
  *
  *   y[i] = clamp(requantize(d, mult, shift) + y_zero, -32768, 32767), d = x[i] - x_zero; d < 0 takes mult_below, shift_below

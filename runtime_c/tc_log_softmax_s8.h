@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Logarithm of the softmax over the last axis, int8 in and out (output scale 1/16, zero point 127), fixed point.
  *
  *   e[c] = exps[max - x[c]], 0 beyond the table                      Q0.31, from the compiler

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the kernels of the long short-term memory share: the gates, and the step of the cell.
  *
  *   i, f, o = logistic(q), g = tanh(q)                      Q3.12 in, Q0.15 out, gates in the order i, f, g, o

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Long short-term memory: int8 input, output and hidden state, int16 cell; a run goes through `steps` steps.
  *
  *   q[u][k] = sat16(sat16(requantize(in_bias[u][k] + w[u][.][k] x, ...)) +

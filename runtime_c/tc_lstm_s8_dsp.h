@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* tc_lstm_s8 with the DSP extension: the same bytes.
  *
  * w, r: of the rows [units][4 gates], 0 up to a multiple of eight, for every eight rows `in_words` (`state_words`) times

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Any function of one 8-bit input: y[i] = lut[x[i]], where x[i] counts as an unsigned byte.
  *
  * lut: 256 bytes; entries 0..127 are for inputs 0..127, entries 128..255 for -128..-1.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fixed-point arithmetic that every tinyc kernel shares. C99, freestanding.
  *
  * A real factor is mult * 2^(shift - 31), mult in [2^30, 2^31) or 0; shift > 0 is a left shift.

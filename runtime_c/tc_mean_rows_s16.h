@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Mean over all pixels of an image, int16, one input row per call.
  *
  *   y[c] = clamp(requantize(sum over all pixels of (x[..][c] - x_zero), mult, shift) + y_zero, -32768, 32767)

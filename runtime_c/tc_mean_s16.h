@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Mean over the middle axis of x [outer][n][inner], int16.
  *
  *   y[o][i] = clamp(requantize(sum over k of (x[o][k][i] - x_zero), mult, shift) + y_zero, -32768, 32767)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Product of two int8 tensors, scaled in float32: only one multiplication, no libm.
  *
  *   y = clamp(round((x0 - x0_zero) * (x1 - x1_zero) * factor) + y_zero, y_min, y_max), halves to even

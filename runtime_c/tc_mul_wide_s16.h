@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Product of two int16 tensors.
  *
  *   y = clamp(floor((x0 - x0_zero) * (x1 - x1_zero) * mult / 2^total + 1/2) + y_zero, y_min, y_max)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the functions compute that the compiler writes for single layers with Helium (MVE: Cortex-M55, M85), in plain C.
  *
  * Sums of products become int8 in vectors of four lanes, each lane with constants of its channel:

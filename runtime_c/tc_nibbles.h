@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* int4 weights, two in a byte: the first in the low half, each in [-8, 7]. */
 #ifndef TC_NIBBLES_H
 #define TC_NIBBLES_H

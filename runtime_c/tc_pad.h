@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A tensor with constant elements added before and after its axes, any element type.
  *
  * Four nested loops, outermost first: loop k adds before<k> and after<k> elements of itself to n<k>

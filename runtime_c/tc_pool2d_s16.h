@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Average or maximum of every window of an image, int16; the whole tensor.
  *
  *   y[oy][ox][c] = clamp(average or maximum of the taps inside the image, y_min, y_max)

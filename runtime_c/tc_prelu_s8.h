@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Parametric relu of an int8 tensor.
  *
  *   v = x - x_zero

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* float32 -> int16, y[i] = clamp(round(x[i] / scale) + zero, -32768, 32767). No libm.
  *
  * half_even 0: halves away from zero (TensorFlow Lite's reference); 1: to even (desktop LiteRT, ONNX).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* float32 -> int8, y[i] = clamp(round(x[i] / scale) + zero, -128, 127). No libm.
  *
  * half_even 0: halves away from zero (TensorFlow Lite's reference); 1: to even (desktop LiteRT, ONNX).

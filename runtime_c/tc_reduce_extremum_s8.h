@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Largest (largest != 0) or smallest element over the middle axis of x [outer][n][inner], int8.
  *
  * y [outer][inner] may not overlap x. No scratch.

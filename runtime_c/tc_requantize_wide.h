@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The same reals in another integer quantization, in any width.
  *
  *   y[i] = clamp(requantize(x[i] - x_zero, mult, shift) + y_zero, y_min, y_max)

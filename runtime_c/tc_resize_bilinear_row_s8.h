@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a bilinear interpolation of an int8 image; input and output share scale and zero point.
  *
  *   y = round((t0 * (1024 - f) + t1 * f) / 2^20), halves away from zero

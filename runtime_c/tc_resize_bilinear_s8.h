@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Bilinear interpolation of an int8 image; input and output share scale and zero point.
  *
  * Row by row as in tc_resize_bilinear_row_s8.h. x [..][in_w][channels], y [out_h][out_w][channels], may not overlap. No

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Every output pixel is a copy of one input pixel, any element type.
  *
  *   y[oy][ox] = x[rows[oy]][columns[ox]], a pixel of `unit` bytes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One pixel of a convolution straight from int8 rows, constants in the order of use: in plain C what the functions compute
  * that the compiler writes for single layers in assembly.
  *

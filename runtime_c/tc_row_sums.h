@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Sums of the rows of an image, one row per call.
  *
  *   sums[c] += sum over the row's pixels of x[pixel][c];   row 0 starts from zero

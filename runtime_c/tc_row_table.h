@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Rows of a streamed tensor: each has its own place in the arena, which a table tells in units of `unit` bytes.
  *
  * rows: count pointers out. Row k is the tensor's row first + k * dilation where that lies in [0, in_h), else pad.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One or two rows of a 3x3 convolution by exact fast forms, int8: in plain C what the functions compute that the compiler
  * writes for single layers in assembly.
  *

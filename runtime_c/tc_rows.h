@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Pointers to the input rows of one output row; rows outside the image become `pad`.
  *
  * rows: count pointers out. Row k is x + (first + k * dilation) * row_bytes where that lies in

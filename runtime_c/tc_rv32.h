@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Convolutions on RV32IM: three pixels in two words (tc_scalar.h says how), eight output channels at a time.
  *
  * A core with 31 registers keeps the sixteen sums of three pixels and eight channels there, so that a tap of all of them

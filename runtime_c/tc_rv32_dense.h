@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected on RV32IM (tc_rv32.h), eight outputs at a time; int8 and int4 weights differ in the sums.
  *
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 3x3 depthwise convolution on RV32IM (tc_rv32.h): what the functions share that the compiler writes for single layers.
  *
  * A channel's column of three taps is read once; registers hold the nine weights, and the sums of the pixels that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* int16 activations on cores with DSP: sums of products of int16, and the way from int32 accumulators to int16.
  *
  * Output channels go by fours. The stream holds for each four, one after the other:

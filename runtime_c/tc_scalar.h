@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Convolutions for cores without DSP instructions: three pixels in two words, and exact sums without 64-bit products.
  *
  * One 32-bit multiply-accumulate serves one and a half taps. For the taps a, b, c of three pixels the words

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Fully connected on cores without DSP instructions: two products in one multiplication, of weights that stay int8.
  *
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 3x3 convolution of stride 2 by an exact fast form on cores without DSP instructions: 2x2 output pixels ("a tile") of 5x5
  * input pixels with 25 products in the place of 36, and three tiles in two words (tc_scalar.h).
  *

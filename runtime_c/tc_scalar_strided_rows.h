@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Two or four rows of a 3x3 convolution of stride 2 by the exact fast form of tc_scalar_strided.h, from row pointers.
  *
  * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer the last is left there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One, two or four rows of a 3x3 convolution of stride 1 by exact fast forms, from row pointers, on cores without DSP
  * instructions: tiles of mv x mh outputs, mv = 1, 2 or 4 and mh = 2 or 4, two neighbours at a time.
  *

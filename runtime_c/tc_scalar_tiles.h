@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 3x3 convolution of stride 1 by exact fast forms on cores without DSP instructions: m x m output pixels ("a tile", m = 2
  * or 4) of n x n input pixels, n = m + 2, with n * n products in the place of 9 * m * m. Two neighbouring tiles at a time:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A rectangular part of a tensor, any element type: four nested loops that copy runs of bytes.
  *
  * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves step<k> bytes in x (negative steps

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Softmax over the last axis, int8 in and out, float32 inside: only +, * and / in the order below.
  *
  *   e[c] = exps[max - x[c]]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the fixed-point softmaxes share: gemmlowp's reciprocal, bit for bit, and the table of exponentials. */
 #ifndef TC_SOFTMAX_FIXED_H
 #define TC_SOFTMAX_FIXED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Softmax over the last axis, int16 in and out (output scale 1/32768, zero point 0), fixed point.
  *
  *   e[c] = exp_table at requantize(x[c] - max, mult, shift) + 32767, clamped to int16     Q0.15

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Softmax over the last axis, int8 in, int16 out (output scale 1/65536, zero point -32768), fixed point.
  *
  *   e[c] = exps[max - x[c]], 0 beyond the table       Q0.31, from the compiler

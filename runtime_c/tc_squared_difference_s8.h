@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Square of the difference of two int8 tensors.
  *
  *   u<k> = requantize((x<k> - x<k>_zero) * 2^7, mult<k>, shift<k>), a factor of at most 1/2

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Weighted int8 layers whose constants lie in flash in the order of use: what the functions compute that the
  * compiler writes for single layers in assembly, in plain C.
  *

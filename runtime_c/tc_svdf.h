@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the SVDF kernels share. */
 #ifndef TC_SVDF_H
 #define TC_SVDF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* tc_svdf_s8 with the DSP extension: the same bytes.
  *
  * features: of the filters, 0 up to a multiple of eight, for every eight filters `words` times eight words for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* SVDF: a layer with a memory of its last inputs, int8 in and out, int8 numbers in its state.
  *
  *   after[f][m] = before[f][m + 1], after[f][memory - 1] =

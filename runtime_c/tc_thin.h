@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 3x3 convolution, stride 1, of at most four int8 channels by tiles of 1x4 output pixels, six products each.
  *
  * Two neighbouring tiles at a time, down the image, two output rows from four input rows: these are two pairs of rows, of

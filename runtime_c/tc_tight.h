@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* tc_tiles.h with less scratch: the strip holds four channels at a time and lies on the stack, and columns that two pairs
  * of tiles have in common are made twice. Of these, outputs may be written over those that pad_left counts: they are
  * kept. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* 3x3 convolution by exact fast forms, int8: m x wide output pixels ("a tile") with p * q products, fewer than
  * 9 * m * wide. Two neighbouring tiles at a time:
  *

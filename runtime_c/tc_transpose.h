@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Axes in another order, any element type.
  *
  * y is written front to back: five nested loops of n<k> steps, outermost first; a step of loop k moves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One output row of a transposed 2-D convolution, int8 activations and weights, one scale per output channel.
  *
  *   acc[ox][o] = bias[o] + sum over j, kx, i of (x[j][ix][i] - x_zero) * w[o][ky][kx][i],

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Transposed 2-D convolution, int16 activations, int8 weights, one scale per output channel; the whole tensor.
  *
  *   acc[oy][ox][o] = bias[o] + sum over iy, ix, ky, kx, i of (x[iy][ix][i] - x_zero) * w[o][ky][kx][i],

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* One row of a tensor whose axes are in another order, any element type.
  *
  * The row is made of one row of x. Where x's rows become `parts` rows of y each, row r is the part r % parts, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Scaling of 64-bit accumulators. C99, freestanding. */
 #ifndef TC_WIDE_H
 #define TC_WIDE_H

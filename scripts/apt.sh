@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced: apt_install PACKAGE..., quiet; fails when there is no apt or no right to use it.
 
 apt_lists=

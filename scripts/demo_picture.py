@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/demo.svg: what `make demo` prints. Run: python scripts/demo_picture.py"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A digest of everything that tinyc generates, to show that a change of the code changed no library.
 
     python scripts/digest.py write FILE              # before: one line for each combination of model, board and options

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries at every level of every compiler that is installed here: built as users build them, run, and compared with
 the reference byte for byte.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/images/house.svg: the rooms of tinyc, floor by floor, from the packages' own descriptions.
 
     python scripts/house.py            # `make docs` runs it; tests/unit/test_layers.py holds code and picture to FLOORS
@@ -20,7 +21,7 @@ FLOORS = (  # from the ground up
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),
     ("From C to a proof", ("build", "run", "flash", "verify")),
-    ("Asked afterwards", ("explain", "export")),
+    ("Asked afterwards", ("explain", "export", "package")),
     ("All together", ("pipeline", "bench", "api", "cli")),
 )
 STAGES = ("load", "passes", "quantize", "choose", "plan", "emit", "build", "run", "verify")  # a model's way

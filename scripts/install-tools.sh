@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # install-tools.sh BIN [tests]: what `make demo` needs beside Python: a cross compiler and an emulator, by apt where
 # that is allowed, else by pip into the virtual environment whose bin/ is BIN (ziglang; unicorn comes with tinyc).
 # With `tests`, also what only tests need; without apt those tests skip, and a line says which tools they miss.

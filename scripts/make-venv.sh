@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # make-venv.sh PYTHON FOLDER: a virtual environment, unless it is there. Debian ships venv apart from Python.
 set -eu
 python=$1

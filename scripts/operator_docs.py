@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/operators.md from the code, or with --check says whether it is up to date (exit code 1 if not)."""
 
 from __future__ import annotations

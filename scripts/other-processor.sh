@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # other-processor.sh CPU TEST...: tests on an emulated x86 processor: Haswell has AVX2 and no VNNI, so onnxruntime's
 # sums of signed bytes saturate; Nehalem has neither AVX nor FMA, so floats round elsewhere. About ten times slower.
 set -eu

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/peers.svg: tinyc beside other tools and desktop runs.
 
 From docs/benchmarks.json (`make bench`), bench/peers.toml and docs/desktop.json (bench/desktop.py).

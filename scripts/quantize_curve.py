@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/quantize.svg: accuracy against bytes of weights, for mixed 4- and 8-bit weights.
 
     python scripts/quantize_curve.py MODELS [--figures FILE.json]      # needs `pip install tinyc[plot]`

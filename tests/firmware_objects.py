@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hundreds of tests build firmware: what is the same in all of them is compiled once for each set of flags."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that mean something in the languages that tinyc generates. HOSTILE: any text; NO_CONTROL: without control
 characters, as a model file may have them; FILE_NAMES: what a file system takes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tinyc: a trained model in, a proved dependency-free C99 library out.
 
     import tinyc

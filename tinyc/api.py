@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python API: what the command line does, as functions of values. `import tinyc` offers them."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the keyword-spotting example: kws.onnx, kws.calib.npz and kws.test.npz.
 
 Speech comes from espeak-ng, features from python_speech_features, the network is a small DS-CNN trained with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Second stage bootloader of the RP2040: the boot ROM copies these bytes to RAM and calls them. They set up the serial
  * flash for execution in place with the plain read command 0x03, which every flash has, at a quarter of the clock, and
  * start the firmware behind them. Registers: RP2040 data sheet, 4.10.13. Position-independent. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Control registers of RV32. The firmware is compiled for RV32IMC; only what stands in these macros reaches them. */
 #ifndef TC_CSR_RISCV_H
 #define TC_CSR_RISCV_H

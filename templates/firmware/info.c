@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the harness says of its model, for the host: sent in INFO frames, and read from the ELF file so that inputs can
  * be checked before anything runs. */
 #include "model_glue.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Cortex-M: the memory protection unit, which makes every access outside the board's flash and RAM (and every
  * write to flash) a fault, and the report of faults. */
 #include "port.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* RV32: physical memory protection, which makes every access outside the board's flash and RAM (and every write to
  * flash) a fault, and the report of faults. */
 #include "csr_riscv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Firmware harness: runs a model's library on inputs that come over a byte stream and sends back its
  * outputs, the state of the arena's guards, and the stack used. docs/firmware-protocol.md describes
  * the frames; tinyc/run/protocol.py is the other end.

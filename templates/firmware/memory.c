@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* memcpy, memmove and memset for freestanding firmware: compilers call them even in C that never does.
  * Words where both pointers allow. Compiled without builtins, so that they do not call themselves. */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Firmware that speaks the serial protocol of the MLPerf Tiny benchmark, so that the benchmark's own runner can drive a
  * board (docs/mlperf.md). Commands end in '%', answers are lines, the last one of each answer is m-ready.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* What the harness (main.c) needs from the machine that it runs on. One port_*.c implements it. */
 #ifndef TC_PORT_H
 #define TC_PORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The harness as a process of this computer: requests on stdin, replies on stdout. */
 #define _POSIX_C_SOURCE 200809L
 #include "model_glue.h"

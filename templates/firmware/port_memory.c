@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The harness on Renode, which has no semihosting for these cores: the requests lie in a memory of their own, replies
  * leave by a console, and a second console says when the firmware has ended (templates/renode/session.robot.j2). Every
  * word that is written to a console is a character. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The harness on an emulator with Arm semihosting: requests and replies are two files of the host. */
 #include "port.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The harness on a board: requests and replies over a UART. After its end, or a fault, the board starts again. */
 #include "board_setup.h"
 #include "model_glue.h"

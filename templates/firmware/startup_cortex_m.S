@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Start-up for Armv6-M to Armv8.1-M: vectors, FPU, memory set-up, faults, and the measured call of the
  * model. TC_MODEL_RUN is the model's run function, or one that calls it. */
     .file "startup_cortex_m.S"    /* its symbol, which would be a random name */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Start-up for RV32: memory set-up, traps, semihosting, and the measured call of the model. TC_MODEL_RUN is the
  * model's run function. The C code is RV32IMC; only this file and machine_riscv.c reach control registers. */
     .file "startup_riscv.S"    /* its symbol, which would be a random name */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The arena with its guards, where firmware has the board's memory to itself. */
 #include "model_glue.h"
 #include "port.h"

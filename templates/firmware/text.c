@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 #include "text.h"
 
 #include "port.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Lines of text, for firmware that speaks to people or scripts. */
 #ifndef TC_TEXT_H
 #define TC_TEXT_H

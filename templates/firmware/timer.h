@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Time in cycles of the core. On a Cortex-M SysTick counts them, and an interrupt every 2^24 keeps the high part; RISC-V
  * has a counter of 64 bits. */
 #ifndef TC_TIMER_H

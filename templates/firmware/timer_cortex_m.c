@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 #include "timer.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))

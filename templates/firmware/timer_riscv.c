@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* The cycle counter of machine mode (RISC-V Privileged Architecture, 3.1.10). */
 #include "csr_riscv.h"
 #include "timer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* A UART that is polled. One uart_*.c for each kind of registers; TC_UART_BASE, TC_UART_CLOCK_HZ and TC_UART_BAUD come
  * from the board's description. Pins and clocks are set before, by tc_board_setup. */
 #ifndef TC_UART_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* UART of Arm's Cortex-M System Design Kit (DDI 0479, 4.3): DATA, STATE, CTRL, INTSTATUS, BAUDDIV. */
 #include "uart.h"
 

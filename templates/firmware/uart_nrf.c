@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* UART of Nordic nRF51, and of nRF52 beside its UARTE (nRF52840 Product Specification, 6.33): tasks and events. The event of a
  * byte sent is set by sending, so it is waited for behind each byte. */
 #include "uart.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* UARTE of Nordic nRF52 (nRF52840 Product Specification, 6.34): tasks, events, and bytes by EasyDMA, one at a time, from
  * and to RAM. Renode's platform has it, and not the older UART (uart_nrf.c). */
 #include "uart.h"

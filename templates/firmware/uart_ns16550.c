@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* UART of the 16550 kind with byte registers side by side (PC16550D data sheet, 8.0), as on QEMU's RISC-V machine. */
 #include "uart.h"
 

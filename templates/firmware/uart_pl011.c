@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Arm PrimeCell UART PL011 (DDI 0183), as in the RP2040. */
 #include "uart.h"
 

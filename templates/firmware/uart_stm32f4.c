@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* USART of STM32 F1, F2, F4 and L1 (RM0090, 30.6): one data register DR, state in SR. */
 #include "uart.h"
 

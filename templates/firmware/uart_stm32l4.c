@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* USART and LPUART of STM32 F0, F3, F7, G0, G4, H7, L0, L4, L5 (RM0432, 44.8): RDR, TDR, state in ISR. With
  * TC_UART_LPUART the baud rate generator counts 256ths of a clock (RM0432, 45.4). */
 #include "uart.h"

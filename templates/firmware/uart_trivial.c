@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Renode's TrivialUart: every word written is a character. It receives nothing. */
 #include "uart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Firmware that needs nobody: runs the model on inputs that it carries, and prints what came out as lines of text. An
  * emulator's test script compares them (templates/renode/). No line has a "=": Renode's keywords would split it there. */
 #include "model_glue.h"

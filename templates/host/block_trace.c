@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* Counts the instructions that an emulated firmware executes: per inference, per step of the model and per
  * basic block. Built on demand as a plugin of QEMU (TC_QEMU_API is the plugin API version) or, without it,
  * as a library that unicorn calls. It changes nothing in the code that it counts.

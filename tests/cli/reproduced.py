@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One model quantized and built into a folder, in a process whose surroundings the caller chooses: prints a hash of
 every file that came of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line as a user meets it: results on stdout, messages on stderr, exit codes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of docs/ as a reader would type them, page by page, with small models and data behind the names that the
 pages use. README's are typed by tests/flash/test_readme.py."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input, strange names and interruptions: every answer says what, where and what to do; nothing is half-written."""
 
 from __future__ import annotations

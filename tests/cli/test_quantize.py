@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc quantize`: what it measures, saves and advises; the saved files in their own runtimes."""
 
 from __future__ import annotations

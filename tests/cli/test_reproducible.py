@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same inputs give the same bytes: whatever the folder, the hash seed, the number of threads and cores, time zone
 and language. `reproduced.py` is the process whose surroundings change here."""
 

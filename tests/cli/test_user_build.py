@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc verify --elf` and `--object`: libraries that users built, right ones and wrong ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An Arduino SAM-BA bootloader, byte by byte: ASCII commands, X, Y and Z extensions; at a pseudo-terminal or at a
 stm32_simulator.SimulatedLine. What is no command is left out, as the monitor does."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The STM32 system bootloader, from ST's AN3155, byte by byte: every byte that arrives is taken by the state that the
 bootloader is in then, and what the document does not allow is answered with NACK, or not at all. It stands at a
 pseudo-terminal (`Stm32.at_port`) or at a line without time (`SimulatedLine`), and faults can be put in."""

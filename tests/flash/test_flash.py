@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc flash` around the protocols: images, what is planned and refused, SAM-BA, other programs, and the whole chain
 from a model over a flashed chip to outputs."""
 

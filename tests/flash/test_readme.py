@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of README.md as a reader would type them, in its order: with a model, data and boards of our own behind
 the names that it uses."""
 

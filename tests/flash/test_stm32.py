@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flashing by the STM32 bootloader, against a strict simulator that independent clients prove honest."""
 
 from __future__ import annotations

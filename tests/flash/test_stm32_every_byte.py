@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every byte of a flashing session is lost, comes twice or is damaged: the flash ends right, or tinyc says that it does
 not; and nothing outside the image's sectors changes. The same from every state that the bootloader may be left in."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command: `python -m tests.fuzz --minutes 60 --seed 1`, or `make fuzz MINUTES=60 SEED=1`.
 
     python -m tests.fuzz --cases 200 --targets onnx tflite     # a number of cases of some targets

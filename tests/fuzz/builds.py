@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random networks at random options: integer reference, host with sanitizers and cores agree on every byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a case is, what a target is, and what came of a case."""
 
 from __future__ import annotations

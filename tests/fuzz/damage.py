@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damage to files: bytes anywhere, words of a flatbuffer, fields of a protobuf that keep their type."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged models: whatever the bytes, a library in C or a TinycError, in bounded memory and time."""
 
 from __future__ import annotations

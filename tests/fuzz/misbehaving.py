@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases that do what no case should, one kind per seed, so that tests see the fuzzer notice it."""
 
 from __future__ import annotations

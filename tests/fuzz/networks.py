@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random small networks in ONNX: every kind of layer, every way to join them.
 
 For whoever needs random models: `network(seed)` is a float model (opset 17, one input `x`), and

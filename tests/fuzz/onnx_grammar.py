@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX models made by a grammar: every operator that tinyc imports, with random inputs and attributes, a few in a row.
 
 The grammar is ONNX's own description of its operators: which attributes and inputs there are, in which opset, and of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Float networks quantized by onnxruntime.quantization, as users bring them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent watcher of plans: every byte of the arena is dead until someone writes it, and has an owner then.
 
 Firmware runs on unicorn with each access to the arena watched. A step may read what the model's own graph says that it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A smaller case with the same defect: pieces are left out as long as it stays.
 
 Delta debugging after Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002.

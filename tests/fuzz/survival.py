@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of a graph that came out of a damaged file: passes do not change it, and it can be computed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fuzzer sees what it must see; and a short run of every target, the same cases each time, finds nothing."""
 
 from __future__ import annotations

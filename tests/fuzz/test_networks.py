@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network generator: what it makes is valid, the same each time, and means to us what it means to ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything else that comes from outside: arrays, boards, reports, command lines, frames of a board."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLite files that are intact as files, and say what makes no sense: another type, shape, scale, option, or order."""
 
 from __future__ import annotations

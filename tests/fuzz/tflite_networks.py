@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random TFLite networks, int8 or int16 activations, and TensorFlow Lite Micro as their judge: equal bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases in worker processes with bounds on CPU and memory, so that a hang or a crash is a result like any other.
 
 A worker reads cases from stdin, a line each, and writes what came of them. It is a process of its own from the start,

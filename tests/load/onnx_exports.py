@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks as exporters write them: an open batch, shapes computed from it, constants as nodes, layers spelled out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX models made by the tests, and what ONNX Runtime computes with them."""
 
 from __future__ import annotations

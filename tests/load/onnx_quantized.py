@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small networks quantized by onnxruntime.quantization, and what ONNX Runtime computes with them, node by node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of every ONNX operator that tinyc imports, at random: sizes, attributes and their edges.
 
 A generator is a function of a random number generator; `GENERATORS` has one per operator. What it makes is legal ONNX

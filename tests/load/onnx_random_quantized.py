@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nodes of `onnx_random` between DequantizeLinear and QuantizeLinear: int8 or uint8 in and out, scales at edges."""
 
 from __future__ import annotations

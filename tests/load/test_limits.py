@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a few hundred bytes that ask for gigabytes or hours: refused by what their shapes say, with the figure."""
 
 from __future__ import annotations

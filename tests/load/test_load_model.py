@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """load_model: files that are no models at all, and how the format is found out."""
 
 from __future__ import annotations

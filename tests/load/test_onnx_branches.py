@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """If with a condition that is known when the model is loaded: the branch takes its place."""
 
 from __future__ import annotations

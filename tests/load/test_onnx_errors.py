@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said about ONNX files that cannot be taken: one TinycError that names the place and what to do."""
 
 from __future__ import annotations

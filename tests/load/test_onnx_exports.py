@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks as exporters write them: imported whole, equal to ONNX Runtime, and with an integer form."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every ONNX operator that is imported computes what ONNX Runtime computes, also after the passes."""
 
 from __future__ import annotations

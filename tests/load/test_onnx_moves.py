@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slice, Split, Gather, Resize, DepthToSpace, ArgMax, ConvTranspose ...: float graphs equal ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums, norms, normalizations, comparisons, repetitions, transposed convolutions: float graphs equal ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MatMul of computed tensors, roots, powers, normalization, extrema over axes: float graphs equal ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantized ONNX: QDQ and QOperator models become integer graphs that compute what ONNX Runtime does."""
 
 from __future__ import annotations

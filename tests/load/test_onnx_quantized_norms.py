@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums, norms, choices and repetitions between DequantizeLinear and QuantizeLinear: ONNX Runtime's integers."""
 
 from __future__ import annotations

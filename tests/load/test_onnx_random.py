@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every ONNX operator beside ONNX Runtime, at random sizes and attributes; and what no importer looks at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every ONNX operator in integers beside ONNX Runtime, at random sizes, attributes, scales and zero points."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LSTM, GRU, RNN, mirrored padding, PRelu: float graphs equal ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The TFLite loader: what each operator becomes, and what is said about models that cannot be taken."""
 
 from __future__ import annotations

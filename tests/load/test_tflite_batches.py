@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: dilated convolutions, their crops, and both operators alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators of constants in TFLite files, shapes computed as converters do, and the small importers beside them."""
 
 from __future__ import annotations

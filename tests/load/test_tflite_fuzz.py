@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged TFLite files: whatever the bytes, the loader returns a graph or raises TinycError, in little memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Variables of TFLite files: resource variables, their first values, and what cannot be imported."""
 
 from __future__ import annotations

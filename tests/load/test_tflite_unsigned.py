@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """uint8 TFLite: held as int8, uint8 at the ports, desktop LiteRT's bytes also with zero points of the weights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small TFLite models that the loader's tests build and damage."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The published int8 models, from file to bytes on the board: equal to TensorFlow Lite Micro's own outputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published int8 models as Python functions: what is generated for a board gives TensorFlow Lite Micro's bytes here.
 
 The kernels that the compiler writes in a core's assembly run as their twins in C, under the board's own arena plan,

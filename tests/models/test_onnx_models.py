@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The five float MLPerf Tiny models: read as onnxruntime reads them, and accurate when quantized."""
 
 from __future__ import annotations

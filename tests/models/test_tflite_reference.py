@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published int8 models: loader and integer reference equal TensorFlow Lite Micro and desktop LiteRT, byte for byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every kernel that may serve a one-node graph on the host, sanitizers on, against the reference."""
 
 from __future__ import annotations

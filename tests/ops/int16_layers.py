@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weighted layers on int16, for the tests of their kernels on the host and on cores."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs of a single node, and their comparison with TensorFlow Lite Micro and desktop LiteRT."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One ONNX operator in ONNX Runtime: what a float operator means."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pooling layers for the tests of both pooling operators."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes layers by every row form of their kernels, on the host with sanitizers (firmware: tests/target)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C text that makes whole layers row by row: one hand-made library whose steps call the row forms of kernels.
 
 Every row has a place of its own. During a call all bytes but those that the form may touch are poisoned for the

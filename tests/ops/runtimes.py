@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other people's interpreters, where installed: what tinyc's integers are compared with."""
 
 from __future__ import annotations

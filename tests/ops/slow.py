@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The meaning of weighted and pooling layers once more, written with Python integers and loops.
 
 Nothing here comes from tinyc.numerics or tinyc.ops: zero points are subtracted where they stand, taps outside

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """add: broadcasting, TensorFlow Lite's integers over all pairs of inputs, the exact linear form, kernels."""
 
 from __future__ import annotations

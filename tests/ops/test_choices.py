@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compare and choose: TensorFlow Lite's bytes, kernels, and both behind each other."""
 
 from __future__ import annotations

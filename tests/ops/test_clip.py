@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clip and relu: TensorFlow Lite's integers for every input, with and without rescaling, kernel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """broadcast, pick and gather, and the TFLite operators that become them: the integers of TensorFlow Lite, kernels."""
 
 from __future__ import annotations

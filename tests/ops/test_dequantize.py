@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dequantize: TensorFlow Lite's floats for every input, kernel."""
 
 from __future__ import annotations

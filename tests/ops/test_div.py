@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """div: TensorFlow Lite's integers over all pairs, kernels."""
 
 from __future__ import annotations

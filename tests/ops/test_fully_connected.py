@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected: the reference against a slow formula, TensorFlow Lite and ONNX Runtime, every kernel against it."""
 
 from __future__ import annotations

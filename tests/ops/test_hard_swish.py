@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hard_swish: TensorFlow Lite's table for every input, kernel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """int16 activations: TensorFlow Lite Micro's integers in every operator that takes them, and the kernels."""
 
 from __future__ import annotations

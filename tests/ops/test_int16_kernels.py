@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels for int16 on cores with DSP, their C twins on the host: bytes of the reference."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers with int4 weights: every kernel against the reference, which computes them as it does int8 ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l2_normalize: TensorFlow Lite's integers, ONNX Runtime's reals, kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """leaky_relu: TensorFlow Lite's integers for every input, kernel."""
 
 from __future__ import annotations

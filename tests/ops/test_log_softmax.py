@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """log_softmax: TensorFlow Lite Micro's integers, ONNX Runtime's reals, kernels."""
 
 from __future__ import annotations

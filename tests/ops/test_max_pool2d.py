@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """max_pool2d: the reference against a slow formula, TensorFlow Lite and ONNX Runtime, the kernel against it."""
 
 from __future__ import annotations

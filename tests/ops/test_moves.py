@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """slice, resize, extremum, absolute, argmax, lookup: TensorFlow Lite Micro's integers, kernels, errors."""
 
 from __future__ import annotations

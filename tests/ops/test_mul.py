@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mul: TensorFlow Lite's integers over all pairs of inputs, kernels."""
 
 from __future__ import annotations

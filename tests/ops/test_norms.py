@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """squared_difference, power, prelu and reduce_extremum: TensorFlow Lite's integers over all inputs, kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels at work where the planner puts their tensors: in place, and with input and output overlapping by rows.
 
 The tests of single operators give every tensor bytes of its own; here small random networks run through the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pad: numpy's result in every element type, TensorFlow Lite's, kernel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """quantize: TensorFlow Lite's integers, halves and infinities included, kernel."""
 
 from __future__ import annotations

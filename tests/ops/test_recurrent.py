@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """svdf and lstm: TensorFlow Lite Micro's integers over sequences, float formulas, kernels in place and not."""
 
 from __future__ import annotations

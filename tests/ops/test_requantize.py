@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """requantize: TensorFlow Lite's integers in every pair of widths, kernels."""
 
 from __future__ import annotations

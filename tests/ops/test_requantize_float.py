@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rounding.FLOAT: one float32 product, halves to even. Python equals C bit for bit, also beside every half."""
 
 from __future__ import annotations

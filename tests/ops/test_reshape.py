@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reshape: the same bytes under another shape."""
 
 from __future__ import annotations

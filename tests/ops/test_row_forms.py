@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row forms on the host: every kernel that streams makes the reference's bytes row by row, in place where it may."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row forms of cores without DSP instructions, on the host (firmware: tests/target/test_scalar_rows.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """softmax: TensorFlow Lite's integers in both numerics, published models' last layers, kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sum: the integers of TensorFlow Lite Micro and desktop LiteRT, the reals of ONNX Runtime's models, kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every TFLite operator beside TensorFlow Lite Micro and desktop LiteRT at random scales, sizes and options; and what
 no importer looks at."""
 

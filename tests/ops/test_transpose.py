@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transpose: numpy's result in every element type, the loops that are left, kernel."""
 
 from __future__ import annotations

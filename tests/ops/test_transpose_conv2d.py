@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transpose_conv2d: TensorFlow Lite Micro's integers with every padding, kernels, errors."""
 
 from __future__ import annotations

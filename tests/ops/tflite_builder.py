@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small TFLite models for tests, by the writer that `tinyc quantize -o model.tflite` uses."""
 
 from __future__ import annotations

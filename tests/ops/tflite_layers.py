@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What random layers of TFLite operators are made of: scales, zero points and shapes at their edges, and samples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers of every TFLite operator that tinyc imports, at random: scales, zero points, sizes, options and their edges.
 
 A generator is a function of a random number generator; `GENERATORS` has one per operator. What it makes is a legal file

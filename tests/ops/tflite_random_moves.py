@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random layers that move, choose and convert elements, for `tflite_random`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random weighted layers and layers that remember, for `tflite_random`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-node graphs of weighted layers with random or extreme integers, and the same as TFLite files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Firmware of the toy library, built once for each board, compiler and variant."""
 
 from __future__ import annotations

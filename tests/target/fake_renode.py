@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stand-in for renode-test: Robot Framework itself on a test, with keywords that imitate Renode's on
 unicorn (renode_keywords.py). A command line: -r RESULTS TEST.robot."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small layers that together make every kernel of every operator run, and the firmware that runs all at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of this folder share: the machine for a board, and the type of the `build` fixture."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host for the MLPerf Tiny serial protocol, from its public description: commands end in '%', each answer ends with
 the line m-ready. Also a small model to ask."""
 

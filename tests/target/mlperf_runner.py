@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that asks as MLPerf Tiny's own runner does (mlcommons/tiny, benchmark/runner, as its sources of 2025 say), and
 is as easily put off: what it does not expect is an error here, where the runner would go wrong without a word.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-layer models on an emulated core, with a kernel of choice."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers of attention and normalization for kernel_cases.py."""
 
 from __future__ import annotations

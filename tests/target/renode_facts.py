@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Renode 1.16.1 has of what tinyc uses: peripherals with their parameters, commands with their arguments. From its
 documentation and its sources; the stand-in refuses all else."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A library for Robot Framework: Renode's keywords, as far as tinyc uses them, on `renode_monitor` and
 `renode_machine`. Parameters have Renode's names. TINYC_FAKE_RENODE: silent (what a file backend writes is lost), gaps
 (the disassembler knows no instruction at a third of the addresses), blind (it knows none)."""

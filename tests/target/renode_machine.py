@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine that a monitor script made: the firmware on unicorn, with exactly the devices of its platform."""
 
 from __future__ import annotations

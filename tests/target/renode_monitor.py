@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renode's monitor, for the part of its language that tinyc writes: a script makes a machine. What Renode would refuse
 raises ValueError: unknown commands and names, arguments of the wrong type, and symbols that are not there just once."""
 

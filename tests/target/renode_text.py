@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renode's platform descriptions, read as strictly as Renode and more: what `renode_facts` does not know is refused."""
 
 from __future__ import annotations

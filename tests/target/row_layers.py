@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole layers made row by row on an emulated core, with every row form that there is."""
 
 from __future__ import annotations

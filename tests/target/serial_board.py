@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A board at a serial port: QEMU with the firmware, its UART at a pseudo-terminal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers that remember, as one call with the state of before and the state of after, for kernel_cases.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Firmware for real boards boots on a bare core with the board's registers watched: it sets up what the board's file
 says in that order, gives the UART the right baud rate, and says hello."""
 

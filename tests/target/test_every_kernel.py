@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kernel on every core that has its instructions, under both compilers: bytes of the reference.
 
 One firmware per core, compiler and numerics holds all of them. By default three quite different cores run those of one

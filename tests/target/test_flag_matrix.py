@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/flag_matrix.py: a short run finds nothing, and what is wrong is found."""
 
 from __future__ import annotations

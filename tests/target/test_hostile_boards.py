@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files for a board with a hostile name, description and machine: structured as those for a harmless one.
 
 Board files cannot have such texts (tests/unit/test_board.py); a Board that a program makes can.

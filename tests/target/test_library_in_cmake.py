@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/library.md: its example and its CMake lines build as they stand, and link without a C library."""
 
 from __future__ import annotations

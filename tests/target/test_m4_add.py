@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """add and sub in assembly on an emulated Cortex-M4: bytes equal to the reference, counts as promised."""
 
 from __future__ import annotations

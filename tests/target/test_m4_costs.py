@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kernels in assembly promise in cycles, against the cycle model on what an emulated Cortex-M4 executed."""
 
 from __future__ import annotations

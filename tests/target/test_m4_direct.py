@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The depthwise functions without scratch on an emulated Cortex-M4: bytes equal to the reference, costs as promised."""
 
 from __future__ import annotations

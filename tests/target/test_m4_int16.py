@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels for int16 on an emulated Cortex-M4: bytes equal to the reference, instructions as promised."""
 
 from __future__ import annotations

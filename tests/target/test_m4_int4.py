@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels for int4 weights on an emulated Cortex-M4: bytes equal to the reference, and hardly dearer than int8."""
 
 from __future__ import annotations

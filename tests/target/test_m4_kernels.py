@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conv2d and fully_connected functions in assembly on emulated cores: the reference's bytes, counts as promised.
 
 Many layers go into one firmware, side by side: one build and one run for each kernel and rounding.

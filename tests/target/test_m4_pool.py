@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Global averages on an emulated Cortex-M4."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row forms in assembly on emulated cores: the reference's bytes, instructions as promised."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fast convolutions of few input channels on an emulated Cortex-M4: bytes of the reference, counts as promised."""
 
 from __future__ import annotations

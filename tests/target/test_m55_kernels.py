@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Helium functions on an emulated Cortex-M55: the reference's bytes, counts as promised, in place where allowed."""
 
 from __future__ import annotations

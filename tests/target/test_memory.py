@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness's own memcpy, memmove and memset against slow ones, at every alignment, under the sanitizers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The MLPerf Tiny firmware: on QEMU over its UART, and its parser as a process of this computer with sanitizers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The firmware of the published models under a host that does what MLPerf Tiny's own runner does, from `tinyc build` to
 results: equal to those of TensorFlow Lite Micro."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The library as others build it: with their flags, without a C library, with compilers that know C99 only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modelled cycles of firmware that ran, the profile made of them, and the check of linked instructions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renode files: golden, by their grammar, and run by renode-test, which a stand-in plays (fake_renode.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RenodeTarget: the firmware protocol through renode-test. That is played by a program that reads tinyc's files
 strictly and runs the firmware on unicorn (fake_renode.py): the same results as from QEMU, to the instruction."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building and running firmware: every machine and compiler computes the same bytes and counts the same."""
 
 from __future__ import annotations

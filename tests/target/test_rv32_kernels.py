@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels for RV32IM on an emulated core: bytes equal to the reference."""
 
 from __future__ import annotations

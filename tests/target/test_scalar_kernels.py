@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels for cores without DSP instructions on an emulated Cortex-M3 and M0+: bytes equal to the reference."""
 
 from __future__ import annotations

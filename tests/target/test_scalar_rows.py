@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row forms of cores without DSP instructions on emulated ones: the reference's bytes, and what they cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fast convolutions and paired products on cores without DSP instructions: odd sizes, extreme values, both compilers.
 
 All layers of a core and a compiler are in one firmware.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits for flash: what the emulated caches find on the toy firmware, and what kernels are thought to wait."""
 
 from __future__ import annotations

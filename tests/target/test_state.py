@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that remember: states in place or stored, resets, sequences, on a core and on the host with sanitizers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamed models on the emulated cores: bytes, guards, counts by step, and what a difference is traced to."""
 
 from __future__ import annotations

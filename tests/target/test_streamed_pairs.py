@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers that make two rows per call, and others with less scratch in some calls: generated C on core and host."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unaligned accesses to memory: none where the compiler is told so, or the core has none.
 
 A build for a small model with every access looked at is among the quick tests: tests/cli/test_user_build.py."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A hand-made library in the form that tinyc generates, for tests of building and running.
 
 Two inputs and two outputs of int8, three steps: y = saturate(3x + 5), a 9x7 matrix product with 64-bit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nordic's UARTE with EasyDMA, by the nRF52840's specification (6.34) and as Renode's stock platform has it. What not
 both do is refused: registers of the older UART, shortcuts, buffers outside the RAM, tasks started out of turn."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The further cases of kernel_cases.py: int16 activations, int16 weights, and operators that only move or compare."""
 
 from __future__ import annotations

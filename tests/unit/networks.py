@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seeded random convolutional networks in ONNX, as PyTorch exports them (NCHW), for tests of passes and quantizer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random planning problems of every kind that the planner knows; `tinyc/plan/instances.py` has bare rectangles."""
 
 from __future__ import annotations

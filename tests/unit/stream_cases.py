@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamed plans of random networks, and a run of a plan in Python, row by row on one array of bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accesses that are watched: counted, and the code runs as it does unwatched."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of accuracy are stated where they mean something, and nowhere else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python API: build, verify, inspect and load, on small ONNX models and the host."""
 
 from __future__ import annotations

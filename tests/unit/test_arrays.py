@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of arrays that are damaged, or made to do harm: an error with file and array, and no memory for what is not
 there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tinyc bench: timing, parity, CSV, comparison, and whole runs on the host."""
 
 from __future__ import annotations

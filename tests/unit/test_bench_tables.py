@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench/tables.py, bench/desktop.py and scripts/peer_plot.py on made-up figures; bench/peers.toml is complete."""
 
 from __future__ import annotations

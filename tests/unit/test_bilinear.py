@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The identities behind the exact fast convolutions."""
 
 from __future__ import annotations

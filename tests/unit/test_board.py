@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Board files: the shipped ones load, and a wrong one is refused with its line."""
 
 from __future__ import annotations

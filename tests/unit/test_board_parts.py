@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hardware sections of board files: [uart], [setup], [flashing], [flash_timing]."""
 
 from __future__ import annotations

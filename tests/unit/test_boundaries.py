@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `tinyc plan` says of every step: by rows or whole, and why."""
 
 from __future__ import annotations

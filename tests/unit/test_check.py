@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ir/check.py: every rule refuses the graph that breaks it, and names the place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The proof of fast requantization: thresholds by brute force, proved constants on every accumulator."""
 
 from __future__ import annotations

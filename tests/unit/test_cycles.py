@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The timing rules on hand-counted pieces of code, and what they read of an instruction. docs/cycles.md has the
 sources of the rules; a figure changes here only when a rule changes there."""
 

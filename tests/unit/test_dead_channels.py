@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dead channel elimination changes no bit, on any graph; and finds what there is to find."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In which order taps and weights come into registers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages: links and anchors lead somewhere, and every command that they show is one that `tinyc` takes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the compiler does grows with the layers of a model and not with their square: calls are counted, not seconds."""
 
 from __future__ import annotations

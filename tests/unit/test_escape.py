@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Escaped text read back by the languages' own programs: compiler, Robot Framework, an XML parser."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keyword example is whole: files, sizes, model, data, and the accuracy that its README states."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fixedpoint: close to the real functions everywhere, exact at the points where gemmlowp's are known."""
 
 from __future__ import annotations

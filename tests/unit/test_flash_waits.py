@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The estimate of waits for slow flash, on sequences counted by hand."""
 
 from __future__ import annotations

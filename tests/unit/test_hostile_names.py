@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries of models with hostile names, file names and boards: to a compiler they are those of a harmless model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Image inputs that the model takes channels first are taken channels last, with the same results."""
 
 from __future__ import annotations

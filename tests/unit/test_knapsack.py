@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options under a limit: the exact solver against brute force, the greedy one within what it says it loses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs of hundreds of layers are planned in bounded effort, counted and not timed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The house: every room has its place, imports point one way, and nothing imports in a circle, at any depth."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which core has which instruction. Encodings are GNU as's."""
 
 from __future__ import annotations

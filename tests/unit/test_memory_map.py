@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory map says what the plan says, as values, as text and as a picture."""
 
 from __future__ import annotations

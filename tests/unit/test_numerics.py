@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fixed-point rules against exact rational arithmetic."""
 
 from fractions import Fraction

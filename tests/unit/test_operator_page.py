@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/operators.md says what the code says, and the reading of importers finds what they emit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The passes as a whole: whatever the network, the same function, one layout, nothing left to fold."""
 
 from __future__ import annotations

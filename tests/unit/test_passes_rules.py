@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each rewriting rule: when it fires, what is left, and when it must not. `imported` asserts equality in float."""
 
 from __future__ import annotations

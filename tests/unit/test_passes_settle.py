@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules come to an end: random networks of moves (transposes, reshapes, joins), with readers on every side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Channel shuffles in NHWC: what is left of the reshapes and transposes of PyTorch. `imported` asserts equality."""
 
 from __future__ import annotations

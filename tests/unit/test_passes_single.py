@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Depthwise convolutions of one channel become convolutions with the same integers."""
 
 from __future__ import annotations

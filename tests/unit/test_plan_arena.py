@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets: legal, optimal where all can be tried, and better than greedy-by-size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exact solver agrees with brute force and proves what the heuristic only finds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans by execution: every step runs on one array of bytes, with kernels that read while they write.
 
 Independent of the validator: what counts is that the bytes of the outputs are those of a run in which every

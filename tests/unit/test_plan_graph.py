@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a graph and its kernels to a plan."""
 
 from __future__ import annotations

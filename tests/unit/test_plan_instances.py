@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MiniMalloc's CSV files: read, written, refused with the line that is wrong."""
 
 from __future__ import annotations

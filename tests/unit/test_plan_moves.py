@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concats and slices that addresses do: no step runs them, and the library's bytes are the reference's."""
 
 from __future__ import annotations

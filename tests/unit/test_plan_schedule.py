@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of the steps against all orders, on problems small enough to try them."""
 
 from __future__ import annotations

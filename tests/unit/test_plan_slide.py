@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far input and output of a row kernel may overlap, against every distance tried byte by byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The validator finds every kind of fault that is put into a good plan."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following a program's replies while it makes, deletes and makes anew the file that they lie in, as Renode does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of the firmware protocol, and how its replies become a result or an error."""
 
 from __future__ import annotations

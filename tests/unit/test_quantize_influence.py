@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Derivatives of the batched operators, and the quadratic form of the error at the outputs that is made of them."""
 
 from __future__ import annotations

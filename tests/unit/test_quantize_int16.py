@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """int16 activations: everywhere, at chosen layers, and chosen for a goal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observation, equalization, bias correction and calibration, on networks of the tests' own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranges, affine parameters, groups and weight scales."""
 
 from __future__ import annotations

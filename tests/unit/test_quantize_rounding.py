@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Learned rounding, the batched simulation it works with, mixed widths, and what calibration can be made of."""
 
 from __future__ import annotations

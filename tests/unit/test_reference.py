@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reference.py: samples in, samples out, and what it says to wrong inputs. The operators have their own tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels chosen by cost under budgets: against brute force, and on a real layer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SerialTarget against a made-up board at a pseudo-terminal that answers late, wrongly, or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Smaller arenas by other kernels: no combination of kernels does better, and real models stay within the time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement from both ends: what is alive together never shares bytes, scratch lies on top, rows fit like bricks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Incremental libraries: after every call the output is that of the whole model on the last window."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C text of streamed plans: built with all warnings and the sanitizers, its bytes are the reference's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows that move between turns: the arena that it saves, plans that run, libraries, what the validator refuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamed plans of random networks whose operators move, join, grow and shrink images: every row is right."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamed plans of random networks: valid, run row by row on one array of bytes, and small."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers that make two rows per call: which rows a call makes, plans that run, the search for them, rows in slots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ir/text.py: the dump is complete, stable, and changes when the graph does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembler text builder."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding compilers and emulators, what their failures say, and whether a model fits a board."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one exception that reaches the user, and the place in the user's model that it names."""
 
 from __future__ import annotations

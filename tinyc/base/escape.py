@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Foreign text (names of a model, a board, a file) in generated text: the one place that knows each language.
 
 A filter takes any text and returns one of the types below, whose text means nothing but itself in that language. The

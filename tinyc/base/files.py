@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that the user names: written as a whole or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """exp, logistic and tanh in 32-bit fixed point, as gemmlowp's `fixedpoint.h` defines them; vectorised.
 
 Qm.n is an int32 with m bits before the point, n = 31 - m behind it and a sign: raw = real * 2^n.

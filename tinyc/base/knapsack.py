@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One option of each class, least weight in all, within a size: the multiple-choice knapsack problem.
 
 Sinha and Zoltners (1979). `exact` keeps the undominated sums, in effort that grows with classes times limit. `greedy`

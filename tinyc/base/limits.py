@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much a model may make the compiler hold or compute, known from shapes before anything of that size is made.
 
 Every tensor and every constant goes through here once, whatever the file's format. What a file brings along is bounded

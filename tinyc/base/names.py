@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C identifiers, each handed out once."""
 
 from __future__ import annotations

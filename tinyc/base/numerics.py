@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixed-point arithmetic of the integer path; the Python twin of runtime_c/tc_math.h.
 
 A real factor is written as mult * 2^(shift - 31) with mult in [2^30, 2^31): shift > 0 is a left

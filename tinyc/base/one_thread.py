@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear algebra on one thread, so that a model's bytes do not depend on how many there are.
 
 A BLAS library splits sums by the number of its threads; rounding then differs in the last bits, and the quantizer's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output folders that appear complete or not at all, and from which nothing is deleted but what tinyc wrote.
 
 A run writes into a hidden folder of its own beside the target, with a list of its files in it, and changes places with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where runtime_c/, templates/ and boards/ are: beside the package in a checkout, inside it in a wheel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A serial line: bytes with deadlines, control lines, and errors that say what to do."""
 
 from __future__ import annotations

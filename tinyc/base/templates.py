@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates of generated files. A template of a language prints nothing that could end the place it stands in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boards beside desktop runs of the same model: costs, time, and how near the outputs are."""
 
 from __future__ import annotations

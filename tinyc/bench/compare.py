@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two benchmark reports against each other: what got worse by more than a threshold."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Desktop runtimes that run the same model file: one Runner each, or the reason why there is none."""
 
 from __future__ import annotations

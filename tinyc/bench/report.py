@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `tinyc bench` states; docs/bench.md documents the schema."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages of `tinyc bench`: compile and prove per board, then time the desktop runs and compare their outputs."""
 
 from __future__ import annotations

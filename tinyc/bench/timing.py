@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency and throughput of functions that run a model once."""
 
 from __future__ import annotations

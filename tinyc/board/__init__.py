@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boards: what a target is, read from a TOML file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Board: what a target is (core, memories, flags, emulators), read from a TOML file."""
 
 from __future__ import annotations

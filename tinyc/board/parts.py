@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a board file says of the hardware around the core: UART, set-up of clocks and pins, flashing, slow flash."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading of a board file, key by key: every complaint names file, line and key."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the texts of a board file may be. They go into generated files and onto command lines: a board file describes a
 machine, and can make no program of this computer read, write or run anything else."""
 

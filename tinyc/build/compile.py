@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A generated library and the firmware harness -> an ELF file that runs the model on test inputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Firmware that runs on the board itself and talks over its UART, and the files that flash tools take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Thumb instructions of an ELF file, each with its condition; constants between them are left out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tinyc reads of an ELF file: symbols, loadable segments, sections."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes into a board's flash: the bytes of an ELF file, and the file formats that flash tools take."""
 
 from __future__ import annotations

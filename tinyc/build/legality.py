@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether linked firmware holds only instructions that the board's core has. Emulators let some others through:
 QEMU and unicorn carry out SMLAD on a Cortex-M3, CBZ and IT on a Cortex-M0."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What MLPerf Tiny's own runner (mlcommons/tiny, benchmark/runner) wants to be told of a board: devices.yaml, by which
 it finds the board's port, and the tests that it runs."""
 

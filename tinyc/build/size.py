@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flash that a generated library takes, without the harness that tests it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Toolchain: a C compiler that can build for a board, found on this computer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which baud rates a UART can make of its clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
 
 Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against

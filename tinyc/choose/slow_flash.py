@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of kernels on a board whose flash is slower than its core: cycles of waiting, estimated.
 
 What `run/flash_waits.py` finds by running, estimated from what a kernel says that it fetches: every word of constants

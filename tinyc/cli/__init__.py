@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """One small file per command: parse, call the pipeline, print."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of `tinyc`. One file of this folder for each; main.py is what starts them."""
 
 from __future__ import annotations

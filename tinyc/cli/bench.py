@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc bench`: boards beside desktop runs of the same models, and two such reports against each other."""
 
 from __future__ import annotations

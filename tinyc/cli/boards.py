@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc boards`: what can be built for, and whether that works here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc build`: from a trained model to a proved C library."""
 
 from __future__ import annotations

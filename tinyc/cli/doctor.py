@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc doctor`: which tools are there, and the command that installs each missing one."""
 
 from __future__ import annotations

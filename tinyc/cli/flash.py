@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc flash`: firmware of a build onto its board."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc inspect`: what a model file holds, and what keeps it from being compiled."""
 
 from __future__ import annotations

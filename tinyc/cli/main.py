@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first and the last moments of the `tinyc` command: signals, pipes that are gone, and the exit code.
 
 Nothing large is imported before the signals are in order: a second passes until everything is there, and Ctrl-C ends

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc monitor`: what a board says at its serial port."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the command line talks: results to stdout, progress and warnings to stderr, color when asked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc plan`: where every tensor of a model lives in the arena, and when."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc profile`: where an inference spends its time, per layer, function and source line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc quantize`: a float model in integers, how accurate it is, where it loses, and saved for other runtimes."""
 
 from __future__ import annotations

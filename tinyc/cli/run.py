@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc run`: a model on a flashed board, bit for bit, with measured cycles."""
 
 from __future__ import annotations

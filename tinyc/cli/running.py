@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the pipeline with its stages shown: a bar on a terminal, timings with -v."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc verify`: the generated library, or your build of it, against the integer reference or outputs of your own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Program -> the text of the generated library: `<name>.h`, `<name>.c`, `<name>_weights.h`, kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph + kernel choices + plan -> Program: kernel calls on arena addresses, constants named once."""
 
 from __future__ import annotations

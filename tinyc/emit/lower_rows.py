@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph + streamed plan -> Program: a function per layer that makes one row, and the order of their calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why layers run whole, and why groups of layers that run row by row end where they do: what `tinyc plan` says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a quantized model loses accuracy: its figures against the float model's, and the layer where the error is
 born."""
 

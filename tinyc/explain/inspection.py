@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a model file holds, without compiling it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arena over time: who holds which bytes in which step, as values, as text, and as JSON."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory map as a picture: steps from left to right, bytes from bottom to top, a rectangle per tenant."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/operators.md from the code: what each operator is, its kernels, and which foreign operators become it.
 
 Nothing here is a list to keep up to date: operators and kernels describe themselves, and the loaders'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integer graphs as files for other runtimes: QDQ ONNX and int8 TFLite."""
 
 from __future__ import annotations

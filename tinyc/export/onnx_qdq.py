@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An integer graph as ONNX with QuantizeLinear and DequantizeLinear around float operators.
 
 Inputs and outputs are float, as in the model that was quantized, so the file takes its place. Images are NCHW

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes TFLite files: tensors and operators as plain values -> the bytes of the file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An integer graph as an int8 TFLite file, for TensorFlow Lite Micro and LiteRT.
 
 Inputs and outputs are integers. Layers on int16 are those of TFLite's 16x8 scheme, with int64 biases. Explicit padding

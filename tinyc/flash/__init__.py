@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Getting firmware onto a board: over its serial bootloader, or by the program that the board wants."""
 
 from __future__ import annotations

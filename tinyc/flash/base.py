@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every way of flashing shares: the layout of a flash in sectors, progress, refusals before anything is erased."""
 
 from __future__ import annotations

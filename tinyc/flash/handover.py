@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boards that another program flashes: pyOCD, esptool, picotool, bossac; or a USB drive that a file is copied to."""
 
 from __future__ import annotations

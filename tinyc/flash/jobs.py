@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc flash`: which image goes to which board, by which method, and the doing of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client of the SAM-BA bootloader in Arduino's form: ASCII commands that end in `#`, over a USB serial port.
 
 Commands (Microchip's SAM-BA monitor, and the extensions that Arduino's bootloaders announce in their version text as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flashing an STM32 by the bootloader in its ROM.
 
 Nothing is erased before the chip is known to be the board's, and the image to fit. What was written is read back, and a

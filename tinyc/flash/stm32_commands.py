@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of the bootloader that every STM32 has in ROM, over a UART (ST AN3155; command set of AN2606's chips).
 
 Bytes go with even parity. A command is its code and the complement; every step is answered by ACK or NACK. A step whose

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes that bring an STM32 bootloader back to where it waits for a command, whatever it waits for now.
 
 When an answer is lost, nobody knows how much of a frame the chip has. More bytes end the frame, but it must not end

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of .npy and .npz files, which come from anywhere: no pickle, nothing larger than it says, no surprise.
 
 Format: numpy.lib.format. A header is Python text that NumPy evaluates as a literal; it is read before any memory is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of a graph after every stage, so that a bad pass fails at the pass."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The graph that every stage reads and returns: values, nodes, constants, joined by name.
 
 Nothing here changes after construction; a pass builds a new Graph with `dataclasses.replace`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that rewrite a graph, one node at a time, until none applies.
 
 A rule replaces *one* node by new nodes that compute the same outputs, or says that its output is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A graph as stable text: for golden tests, diffs and `tinyc inspect -v`. Equal graphs, equal text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the compiler knows about a C kernel, and how a step of the generated library calls it.
 
 A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a family of such functions,

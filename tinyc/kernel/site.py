@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node with its values at hand, and the words that attributes and kernels share: pairs, padding, activations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weighted layers beyond int8: int16 activations with 64-bit accumulators, and int16 weights on int8.
 
 One kernel for each of the two serves convolution, depthwise convolution and matrix product.

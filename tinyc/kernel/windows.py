@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sliding windows over NHWC images, and the integers that convolution-like operators share."""
 
 from __future__ import annotations

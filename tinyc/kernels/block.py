@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies of the columns at the border of an image, with the padding filled in."""
 
 from __future__ import annotations

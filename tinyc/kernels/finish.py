@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which requantization a layer's kernel runs: the cheapest sequence of instructions that is provably right.
 
 Accumulators reach the end of a kernel in one of two forms:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """int4 weights in the assembly of weighted layers: four channels of two taps in a word.
 
 Each half of a weight word belongs to a tap and holds a digit of four bits for each of four output channels, channel 0

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """add and sub on Cortex-M with DSP: y = saturate((a * x0 + b * x1 + c) >> shift) to int8, in assembly.
 
 Compilers turn multiplications by a constant into shifts and sums, and spill; here it is five and a half instructions

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weighted layers with int4 weights: how they lie in flash, and the portable kernels.
 
 A graph holds the weights as `s4` constants, an int8 array of -8 .. 7; here they become two per byte, in the order of

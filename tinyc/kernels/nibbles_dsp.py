@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weighted layers with int4 weights on Cortex-M with DSP: the functions of int8 layers.
 
 Weights of conv2d and fully_connected lie as weighted/fours.py says; those of depthwise_conv2d are unpacked once

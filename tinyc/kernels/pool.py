@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Averages over all pixels on Cortex-M with DSP: sums of eight channels at a time in assembly, two int16 to a word."""
 
 from __future__ import annotations

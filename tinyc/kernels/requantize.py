@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From accumulator to int8 in two to four instructions, proved equal to the layer's definition.
 
 The definition (tinyc/base/numerics.py, then + y_zero, then the clamp) is a monotone step function of the

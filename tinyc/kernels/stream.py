@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A layer's constants in the order of use (runtime_c/tc_stream.h), and the portable twin's description of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model file, ONNX or TFLite, becomes a graph: foreign names, opsets and layouts end here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accesses beyond the end of a damaged file, as an error for the user."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator of the file says, and which of it an importer has looked at.
 
 An importer that never looks at an attribute cannot know what it asks for, so nothing is left out in silence: what was

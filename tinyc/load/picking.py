@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gather with constant indices, and Tile, as what they move: shared by both loaders."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """uint8 inputs and outputs of a model whose integers are held as int8."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a model file, and one error that lists all that is wrong with it."""
 
 from __future__ import annotations

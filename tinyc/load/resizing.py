@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which input rows (or columns) a resized image is made from: the rules of TFLite and ONNX, as plain numbers."""
 
 from __future__ import annotations

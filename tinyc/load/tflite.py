@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An int8 (or float) TensorFlow Lite file -> Graph. The operators are in tflite_ops.py."""
 
 from __future__ import annotations

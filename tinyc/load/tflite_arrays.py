@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tensor's dtype, quantization and elements as the graph has them."""
 
 from __future__ import annotations

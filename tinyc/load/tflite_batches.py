@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: dilated convolutions of converters, and the copies that they say alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A .tflite file as plain Python values: tensors and operators of its main subgraph, bounds checked.
 
 Schema: tensorflow/lite/schema/schema.fbs (file identifier `TFL3`), read with the classes that flatc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLite operators of constants, computed when the model is loaded: shapes mostly, and what is computed from them.
 
 Converters compute the sizes of RESHAPE, RESIZE and TRANSPOSE_CONV with SHAPE, STRIDED_SLICE, MUL, PACK and the like

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the file's tensors to the graph's values: what an importer of one TFLite operator works with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLite operators that reduce, divide and normalize; imported like those of tflite_ops.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One small function per TFLite operator. To add one: write it, with `@imports("ITS_NAME")` above."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options table of a TFLite operator, which remembers the fields that were read.
 
 A flatbuffer lists in its vtable which fields a table has, also those that are newer than the schema of the installed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images cut into phases: what SPACE_TO_BATCH_ND makes, and how it comes together again without a copy.
 
 Converters spell a convolution with dilation d as SPACE_TO_BATCH_ND (d * d small images, each with every d-th row and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLite operators of attention and normalization (products of computed matrices, squares, roots, extrema), and others
 that need a kernel or a spelling of their own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLite operators that remember something from run to run."""
 
 from __future__ import annotations

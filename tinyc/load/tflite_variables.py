@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resource variables of TFLite files -> states of the graph: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
 
 Every variable is named. A read gives what the last assignment of the same run made, or else what the last run left. The

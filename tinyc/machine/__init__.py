@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cores: the instructions that kernels are written in, and how long they take."""

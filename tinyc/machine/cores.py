@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many cycles instructions take on a core with memory without wait states. docs/cycles.md has the sources,
 what each rule is worth, and the errors against published measurements."""
 

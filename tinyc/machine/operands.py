@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an instruction does, as far as its time depends on it: its kind, and the registers it reads and writes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assembler text for Armv7E-M and Armv8-M with DSP, built line by line and printed as one naked C function.
 
 A whole function in assembly depends on no compiler: neither its register allocation nor its -O level. Unified

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators: shapes, meaning in floats, exact integers, and the kernels that run them."""
 
 from __future__ import annotations

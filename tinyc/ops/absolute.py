@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """absolute: y = x where x > 0, -x elsewhere."""
 
 from __future__ import annotations

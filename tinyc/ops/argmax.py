@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """argmax: int32 index of the largest (or smallest) element along one axis, which is dropped; the first of equals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """avg_pool2d: mean over each window's taps inside x[N,H,W,C] -> y[N,H',W',C], with a fused activation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """batch_matmul: x [..., M, K] times y [..., K, N] -> [..., M, N]; both may be computed, leading axes broadcast."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementwise operators with two inputs: broadcasting, and the loops that their kernels run."""
 
 from __future__ import annotations

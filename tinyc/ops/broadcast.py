@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """broadcast: a tensor repeated along its axes of size 1, to a larger shape."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """choose: y = x0 where the condition (bool) holds, else x1, with numpy broadcasting; all share one quantization."""
 
 from __future__ import annotations

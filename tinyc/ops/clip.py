@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clip: y = min(max(x, lo), hi); also relu (0, inf) and relu6 (0, 6).
 
 Where the quantizations of input and output differ the integers are rescaled first, as TensorFlow Lite's RELU does.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compare: x0 == x1, x0 < x1 and the like, element by element with numpy broadcasting; the output is bool."""
 
 from __future__ import annotations

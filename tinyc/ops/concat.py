@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """concat: tensors one after the other along one axis. All inputs and the output share one quantization."""
 
 from __future__ import annotations

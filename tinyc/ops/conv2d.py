@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d: x[N,H,W,I] * w[O,KH,KW,I/groups] + b[O] -> y[N,H',W',O], with a fused activation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d: x[N,H,W,C] * w[KH,KW,C*M] + b[C*M] -> y[N,H',W',C*M]; output c*M+m reads input c."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dequantize: integers -> float32, y = scale * (x - zero)."""
 
 from __future__ import annotations

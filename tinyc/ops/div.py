@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """div: y = x0 / x1 with numpy broadcasting and a fused activation.
 
 Where x1 is 0 the integers take it as the smallest step there is, so that the result has the sign of x0.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """extremum: the larger (or smaller) of two tensors with numpy broadcasting; all share one quantization."""
 
 from __future__ import annotations

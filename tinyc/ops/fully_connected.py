@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected: x flattened to [B,I], times w[O,I], plus b[O] -> y[B,O], with a fused activation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """function: y = f(x) element by element, for functions that the int8 model needs only as a table of 256 bytes."""
 
 from __future__ import annotations

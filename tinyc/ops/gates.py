@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logistic and tanh of int16, as TensorFlow Lite's recurrent layers compute them: one interpolated table for both.
 
 Inputs in Q3.12 (or scaled to it), outputs in Q0.15. tanh(x) = 2 * logistic(2x) - 1; both are odd around their middle.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gather: parts of x along one axis, in the order that computed indices say; an embedding if x is constant.
 
 y = x[..., indices, ...]: the axis is replaced by the axes of the indices (int32). An index counts from the end where it

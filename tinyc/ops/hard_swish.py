@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hard_swish: y = x * min(max(x + 3, 0), 6) / 6."""
 
 from __future__ import annotations

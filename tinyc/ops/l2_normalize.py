@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l2_normalize over the last axis: y = x / sqrt(sum(x^2)). Output scale 1/128, zero point 0."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """leaky_relu: y = x where x > 0, alpha * x elsewhere."""
 
 from __future__ import annotations

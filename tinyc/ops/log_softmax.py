@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """log_softmax over the last axis: y = x - log(sum(exp(x))). Output scale 1/16, zero point 127."""
 
 from __future__ import annotations

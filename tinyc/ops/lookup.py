@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """lookup: y = table[x], any function of one 8-bit input; 256 entries by the input's unsigned byte.
 
 What a chain of float operators between DequantizeLinear and QuantizeLinear becomes.

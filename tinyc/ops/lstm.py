@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """lstm: T steps of a long short-term memory, int8 with an int16 cell, whose state lasts from run to run.
 
 x [1,T,I]; weights [H,I] and recurrent weights [H,H] and biases [H] of the gates i, f, g, o; hidden [1,H]; cell [1,H].

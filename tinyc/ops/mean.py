@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mean: average of x over `axes`, which are dropped from the shape or kept with size 1."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the operators that only move elements (pad, concat, transpose) share."""
 
 from __future__ import annotations

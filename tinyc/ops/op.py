@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator is: one file of this folder defines one `OP` (see conv2d.py for the pattern)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pad: a tensor with constant elements added before and after each axis."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pick: the parts of a tensor along one axis that constant indices say, in their order."""
 
 from __future__ import annotations

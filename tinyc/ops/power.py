@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """power: y = x^exponent for a constant exponent: square roots, their inverses, squares. A table of 256 bytes.
 
 Where x^exponent is not a finite real (a root of a negative number, the inverse of 0), the float operator gives what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """prelu: y = x where x >= 0, x * slope elsewhere, with numpy broadcasting of the slope; on int8."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """quantize: float32 -> integers, y = clamp(round(x / scale) + zero)."""
 
 from __future__ import annotations

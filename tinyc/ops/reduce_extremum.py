@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reduce_extremum: the largest (or smallest) element over `axes`, which are dropped or kept with size 1."""
 
 from __future__ import annotations

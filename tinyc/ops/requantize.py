@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """requantize: the same reals in another integer quantization or width."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reshape: the same elements in the same order under another shape. A view: no kernel runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """resize_bilinear: x[N,H,W,C] -> y[N,H',W',C], interpolated between the four nearest pixels, weights in 1/1024."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """resize_nearest: x[N,H,W,C] -> y[N,H',W',C], each output pixel a copy of the input pixel that lies nearest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sigmoid: y = 1 / (1 + exp(-x)). Output scale 1/256, zero point -128."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """slice: a rectangular part of a tensor, every axis from `begin` on in steps; one index per output element."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """softmax over the last axis: y = exp(beta * x) / sum(exp(beta * x))."""
 
 from __future__ import annotations

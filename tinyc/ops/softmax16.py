@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The integers of softmax on int16: two interpolated tables, as TensorFlow Lite Micro's reference kernel has them."""
 
 from __future__ import annotations

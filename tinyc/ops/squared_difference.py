@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """squared_difference: y = (x0 - x1)^2 with numpy broadcasting, of two int8 tensors."""
 
 from __future__ import annotations

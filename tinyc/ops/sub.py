@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sub: y = x0 - x1 with numpy broadcasting and a fused activation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The integers of add and sub: y = clamp(rescaled x0 +- rescaled x1), and their exact linear form.
 
 TensorFlow Lite rescales both inputs to a common scale with 20 more bits, adds, and rescales the sum.

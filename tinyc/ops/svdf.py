@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """svdf: a layer that remembers: each filter takes a number from x, and weighs those of the last `memory` runs.
 
 x [1,I]; features w [F,I]; times w [F,M]; bias [U]; state [1,F*M], oldest run first. F = U * rank.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """256-byte tables: any function of one 8-bit input is computed at compile time, for every value."""
 
 from __future__ import annotations

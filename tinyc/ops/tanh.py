@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tanh: y = tanh(x). Output scale 1/128, zero point 0."""
 
 from __future__ import annotations

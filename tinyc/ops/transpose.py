@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transpose: axes in another order, y axis k is x axis perm[k]."""
 
 from __future__ import annotations

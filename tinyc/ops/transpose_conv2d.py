@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transpose_conv2d: every x[N,H,W,I] pixel adds w[O,KH,KW,I] * x to a window of y[N,H',W',O], plus b[O]."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal form: one layout, folded constants, fused activations; exact reductions."""
 
 from __future__ import annotations

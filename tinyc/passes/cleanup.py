@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that do nothing, do the same as another, or could be computed now."""
 
 from __future__ import annotations

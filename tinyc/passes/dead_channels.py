@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drops channels that are constant or that nobody reads; no output bit changes.
 
 Trained int8 models have channels whose weights all round to zero, or whose activation clamps to one

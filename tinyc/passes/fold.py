@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constant factors and offsets (batch norm is both) disappear into the weights beside them. Float graphs only.
 
 In integers the sums would round differently; there, only padding is folded (`fold_padding`).

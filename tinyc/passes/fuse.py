@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An activation becomes part of the operator before it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Image inputs as the sensor gives them: NHWC, even where the model was trained with NCHW."""
 
 from __future__ import annotations

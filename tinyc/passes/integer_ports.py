@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integers at the inputs and outputs of a model whose quantization begins and ends there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One layout, NHWC: transposes move towards the outputs until they meet their inverse, or weights.
 
 Loaders wrap NCHW operators in transposes. Here a transpose passes through every operator that can do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DequantizeLinear, float operator, QuantizeLinear -> the integer operator.
 
 Models that carry their quantization write it around float operators. Here each such island becomes the

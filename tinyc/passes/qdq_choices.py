@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons, choices, lookups and normalizations of dequantized values -> those of the integers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants between dequantize and quantize go into the layer before them: bias and scales take them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repetitions that nothing needs: operators of two tensors repeat the smaller one by themselves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reshapes that split channels and join them again, with a transpose between: the shuffle of ShuffleNet, in NHWC.
 
 In NCHW it is [1,C,H,W] -> [1,a,b,H,W] -> [1,b,a,H,W] -> [1,C,H,W]. The transposes of the layout are carried through,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A depthwise convolution of one input channel becomes what it is: a convolution, which has faster kernels."""
 
 from __future__ import annotations

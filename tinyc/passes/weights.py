@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers that have weights, and which axis of the weights is which channel."""
 
 from __future__ import annotations

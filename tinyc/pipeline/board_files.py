@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a build adds to the proved library: firmware for the board itself, and files for Renode."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that go all the way: build keeps a folder, verify keeps nothing."""
 
 from __future__ import annotations
@@ -5,12 +6,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tinyc.base.names import identifier
 from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
+from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
@@ -41,8 +44,13 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
         report = prove_in(folder, compiled, board, proof, progress)
         with progress.stage("device"):
             _add_for_board(folder, compiled, board, options, report, progress)
-        (folder / REPORT_FILE).write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+        _write_json(folder / REPORT_FILE, report.to_json())
+        _write_json(folder / SBOM_FILE, bill_of_materials(report, compiled.files))
     return report, target_folder
+
+
+def _write_json(file: Path, value: Any) -> None:
+    file.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def _check_tools(board: Board, options: Options) -> None:

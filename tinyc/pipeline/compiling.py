@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the model file to the C text of the library; needs no tool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc run`: a model on flashed firmware, over a serial line; its outputs and cycles beside what was expected."""
 
 from __future__ import annotations

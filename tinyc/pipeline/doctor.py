@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of tinyc's surroundings is there: packages, compilers, emulators, and how to install what is not."""
 
 from __future__ import annotations

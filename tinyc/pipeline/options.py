@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pipeline may be asked for, and how it says where it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an inference spends its time on the board's machine."""
 
 from __future__ import annotations

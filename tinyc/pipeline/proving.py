@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The firmware of a compiled model, run on the board's machine and compared byte for byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tinyc quantize` as a function: load, quantize, measure, save, and run what was saved in its own runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether firmware for a board can be built and run here: a small model goes the whole way, on every emulator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A library that the user has built, with other flags, another compiler or linker script, against the reference."""
 
 from __future__ import annotations

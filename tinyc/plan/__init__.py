@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where every tensor lives and when every node runs, whole layers or row by row."""
 
 from __future__ import annotations

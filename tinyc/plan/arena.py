@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets for the blocks of a layout: first fit in several orders, then annealing over orders.
 
 First fit gives one block after the other the lowest place that the blocks placed so far leave. Some order of

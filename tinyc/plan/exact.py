@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The smallest offsets, with proof, by the CP-SAT solver of OR-tools (optional: 80 MB with what it needs).
 
 One integer per block, and for each pair of blocks alive together the distances that they allow each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First fit as a structure that can be changed a little: blocks in an order, each as low as those before it allow.
 
 Moving one block in the order changes the offsets of few others; only those are computed again, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocation problems of bare rectangles: the CSV format of MiniMalloc's benchmark, and generated ones.
 
 A rectangle is a buffer: alive [lower, upper) in time, `size` bytes. Nothing may overlap, nothing is in place, so these

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a model's arena is laid out: layer by layer, or streamed row by row, by what memory and time are worth.
 
 Layer by layer needs no tables of rows and has the faster kernels, so a streamed plan has to be smaller by more than a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an order of steps to blocks of bytes, and which places two blocks may not take together.
 
 A block is what gets one address: a tensor with all tensors that live in its bytes after it (in place),

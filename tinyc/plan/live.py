@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Live bytes of every step of an order, for the schedule's search and the lower bound."""
 
 from __future__ import annotations

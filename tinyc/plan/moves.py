@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concat and slice without a copy: where the parts lie one after the other, addresses do it.
 
 * cut: a slice that is one run of its input's bytes is a place in its input.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many bytes each step of an order needs with one kernel or another, without planning again.
 
 What a step needs is its own affair: its kernel's scratch, and how far the output may overlap the input. What is alive

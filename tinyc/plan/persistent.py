@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places for what lasts from run to run: behind the arena's other buffers."""
 
 from __future__ import annotations

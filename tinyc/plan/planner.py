@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The planner's stages in order: order of steps, lifetimes, offsets, check."""
 
 from __future__ import annotations

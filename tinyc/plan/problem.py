@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the planner is asked (Problem) and what it answers (Plan). Every term of plan/ is defined here.
 
 * value: a name of the graph. tensor: bytes in the arena. A reshape makes a new value of the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of the steps: topological, with the lowest peak of live bytes that was found.
 
 A state is the set of tasks that have run; it fixes which tensors are alive. The search goes through states

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Smaller arena: kernels with less scratch, or whose output may overlap its input, where the arena peaks.
 
 Within a number of bytes every step keeps its kernel if that fits beside what is alive, and takes the fastest that does

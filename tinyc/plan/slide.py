@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far the output of a row kernel may reach into the input that it uses up.
 
 Call g makes output rows [g*out_rows, (g+1)*out_rows) from the input rows of their windows. Going

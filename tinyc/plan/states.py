@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values of a graph last from run to run, and have bytes of their own that the planner gives to nobody else.
 
 A state is two values, what a run begins with and what the next one does. Where all that reads the first is computed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent check of a plan: run its steps on an array that knows who owns each byte.
 
 Uses nothing of the planner but the words of `problem.py`. A step may read only bytes that still belong to the

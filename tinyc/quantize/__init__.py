@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A float graph and calibration inputs become an integer graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values have to be int16: measured one by one, chosen together, exactly.
 
 The noise that a value's rounding to int8 adds at the output is measured with everything else in float. Noises add up,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which quantization every value gets: the operators' rules, joined over the graph.
 
 A rule `SameAs` ties an output (or another input) to an input; all values tied together form a group with

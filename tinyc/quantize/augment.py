@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """More calibration pictures out of few: mirrored, shifted, mixed, with other contrast and colors.
 
 A few dozen pictures hardly show what a layer with hundreds of taps can see; rounding learned on them alone fits them

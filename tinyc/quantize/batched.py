@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators over many samples at once: what the quantizer runs thousands of times.
 
 An activation of shape S is held as an array [samples, *S] of float32; constants have no sample axis. Convolutions

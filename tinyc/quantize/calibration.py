@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inputs that ranges are observed on, and whether they say anything about the model's accuracy."""
 
 from __future__ import annotations

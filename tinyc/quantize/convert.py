@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The float graph in integers: int8 or int16 values, int8 weights, int32 biases."""
 
 from __future__ import annotations

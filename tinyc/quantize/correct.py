@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bias correction: the mean error that rounding leaves in a layer's outputs goes into its bias."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equalization: channels of one value get similar ranges, so that one scale per tensor serves them all.
 
 A channel of a layer's output may be divided by s if the next layer's weights for it are multiplied by s:

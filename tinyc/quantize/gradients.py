@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Derivatives of the operators in batched.py: how a change of a value moves what is computed from it.
 
 `backward(node, inputs, y, dy)` gives the gradient with respect to each input (None for one that has none), from the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How an error in a layer's sums moves the model's outputs, so that rounding spends its freedom where it is felt.
 
 Around the float model, a change E of the weights of output channel o moves the outputs of a sample by E . J, where

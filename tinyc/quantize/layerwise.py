@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layer by layer through an integer graph: every layer's weights rounded anew, for the inputs that it really gets.
 
 A float and an integer graph run side by side on the same samples. Each layer sees the inputs that the rounded layers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which layers can do with 4-bit weights: measured one by one, chosen together, exactly.
 
 Each layer alone is put to 4 bits, all others to 8, and the noise that this adds at the output is measured. Noises of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--activations auto`: the cheapest int16 values with which the model is as good as asked for.
 
 Activations are measured with float weights, the noise of the weights once, with int16 everywhere: they add up. All is

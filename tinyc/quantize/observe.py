@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the values of a float graph are distributed on the calibration inputs.
 
 onnxruntime runs the *original* model with every tensor of interest as a further output. A value of the

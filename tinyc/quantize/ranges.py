@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a distribution to the range that an integer type should cover: one function per method."""
 
 from __future__ import annotations

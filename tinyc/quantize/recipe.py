@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to quantize: what the user asks for, and the steps that make an integer graph of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Learned rounding of one layer: the integers whose sums come closest to the float layer's, not the nearest ones.
 
 A layer with quantized inputs x should give the sums t of the float layer. For output channel o with integer weights q

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far an integer graph's outputs are from the float graph's: the one number that candidates are compared by."""
 
 from __future__ import annotations

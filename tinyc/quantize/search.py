@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibration by measurement: of several ways to find ranges the one whose integer graph errs least at the output."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recipe leaves open, settled by measurement on samples that were left out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An integer graph run in float32, many samples at once: every value rounded as its quantization says.
 
 Values are reals, scale * (q - zero). The results are those of the integer reference but for a step here and there where

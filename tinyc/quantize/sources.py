@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where calibration inputs come from: a file of arrays, a folder of arrays or pictures, or a Python function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """int16 activations: which values have 16 bits, and the requantize nodes where they meet those of 8.
 
 A node runs on int16 if a value that it reads or makes has 16 bits: the kernels of a node take one width. Its other

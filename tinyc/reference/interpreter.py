@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a graph in numpy: in float, or in integers exactly as the C kernels compute them.
 
 `prepare_int` and `prepare_float` do the work that is the same for every sample once; the program they

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Input samples for a model, from .npz files or made up, as the integers or floats that its inputs take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running firmware: one Target interface, several machines."""
 
 from __future__ import annotations

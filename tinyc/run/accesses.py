@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watching every access to memory of code on unicorn: how many are not aligned, and the first that a core refuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every machine that runs firmware takes and gives: Target, RunResult, and how replies become one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cycles that a core waits for slow flash: what an inference fetches and reads there, through the board's small caches.
 
 An estimate beside the cycle model, which knows no wait states. docs/cycles.md says what it leaves out.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HostTarget: the firmware harness as a native process of this computer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A generated library inside a program that somebody else linked: its functions are called one by one on unicorn,
 without the program's start-up code, its main, or anything else of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A generated library as a function of NumPy arrays: compiled for this computer, the same integers as on the board."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counting from a list of every executed instruction's address, as Renode writes it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program that reads requests from one file and writes replies to another, and follows the replies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The byte stream between host and firmware: frames, requests, replies (docs/firmware-protocol.md).
 
 The other end is templates/firmware/main.c.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QemuTarget: firmware on a QEMU machine, counted by a TCG plugin."""
 
 from __future__ import annotations

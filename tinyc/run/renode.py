@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that run a model in Renode, and renode-test on them: board.repl, run.resc, test.robot, and their firmware."""
 
 from __future__ import annotations

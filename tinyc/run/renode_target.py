@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RenodeTarget: firmware on Renode, driven by renode-test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SerialTarget: firmware on a board, over a serial line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counting of executed instructions: builds templates/host/block_trace.c, configures it, reads its report."""
 
 from __future__ import annotations

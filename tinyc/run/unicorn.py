@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UnicornTarget: firmware on the unicorn CPU emulator, which pip installs; Python plays the semihosting."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How near the integer model's outputs are to the float model's on the same inputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes of the machine that ran against the bytes that must come out, and the first step that differs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a build states: one value that prints as text and as JSON. docs/report.md documents the schema."""
 
 from __future__ import annotations

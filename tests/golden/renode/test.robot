@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: 0BSD
 *** Comments ***
 Regression test of toy on stm32f4-discovery, made by tinyc: renode-test test.robot
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: 0BSD */
 /* tiny: tiny.tflite, compiled by tinyc 0.0.0 for cortex-m0plus. Generated; do not edit.
  *
  *   static tiny_arena_t arena;

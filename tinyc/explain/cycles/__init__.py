@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modelled cycles: executed instructions and jumps, counted by an emulator, times the timing rules of the core."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A flame graph as an SVG picture: the run function on top, its layers below, their functions below those."""
 
 from __future__ import annotations

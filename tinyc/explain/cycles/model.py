@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what an emulator counted to modelled cycles of every instruction of every step."""
 
 from __future__ import annotations

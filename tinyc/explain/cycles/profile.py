@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an inference spends its time: per layer, per function, per source line, and the hottest code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses to source lines, from the DWARF line table of a firmware."""
 
 from __future__ import annotations

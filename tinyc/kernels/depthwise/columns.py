@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of depthwise convolutions with windows of one column: a pixel from row pointers, and sums by rows.
 
 Four channels at a time, nothing in scratch. Two rows lie over each other: two loads, two packings and four SXTB16

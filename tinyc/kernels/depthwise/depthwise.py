@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d on Cortex-M with DSP, one output per input channel: a function in assembly for each layer.
 
 `planes.py` writes the function; here is which one a layer gets, its constants and its cost.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d on Cortex-M with DSP without scratch: row calls, four output channels by two pixels at a time.
 
 Four channels of a column are one load and two SXTB16, which leave channels (0, 2) and (1, 3) in the halves of two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The multiplications of a depthwise convolution over planes, channel by channel, in assembly: see planes.py."""
 
 from __future__ import annotations

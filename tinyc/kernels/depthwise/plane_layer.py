@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the assembly of a depthwise convolution over planes depends on: geometry, bands, and which taps go together."""
 
 from __future__ import annotations

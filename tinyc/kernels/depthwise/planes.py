@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of a depthwise convolution, one output per input channel, over planes of int16.
 
 Four channels at a time (two, for half the scratch) become planes of int16 in scratch, columns by pairs in a word,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact fast convolutions: 3 taps along one dimension with fewer products than taps times outputs.
 
 A form turns n inputs and 3 weights into P products, each of a sum of inputs and a sum of weights, and sums

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the assembly of `products.py` is made of: frame, vectors of accumulators, and products as subroutines.
 
 Products of one (row, column) are a run of the same instructions, as many as there are input channels. That code exists

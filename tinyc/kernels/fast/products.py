@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of `products` of `tiles.py`: factors times weights, sums of products, and the way to int8.
 
 Eight registers hold an accumulator per tile and channel. The sums over products are made inside them as far as can be:

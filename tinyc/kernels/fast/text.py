@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C text of exact fast convolutions: `winograd.py` says what is computed, here is what is written around the assembly.
 
 The functions' plain C twins, the parts that layers share, and the function that a step calls.

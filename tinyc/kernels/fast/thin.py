@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3, stride 1, of at most four input channels on Cortex-M with DSP: an exact fast form along the rows only.
 
 With few channels, what comes after the products costs more than these. So the tiles are one row high: six products for

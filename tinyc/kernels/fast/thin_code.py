@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of the inputs of `thin.py`: of pairs of input rows, to factors of two output rows.
 
 A word is two int16. A pair of rows gives a word per channel, upper row in the low half. An output row wants that of the

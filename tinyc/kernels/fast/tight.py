@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact fast convolutions (`winograd.py`) with less scratch, for arenas that peak at such a layer.
 
 The sums over rows of four channels at a time, not of all, wait for those over columns, and a pair of tiles leaves to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the assembly of exact fast convolutions (`bilinear.py`) depends on.
 
 It works on two neighbouring tiles by four output channels at a time. Three functions per layer; runtime_c/tc_tiles.h

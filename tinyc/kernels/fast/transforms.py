@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of the input's side of exact fast convolutions: `vertical` and `horizontal` of `tiles.py`."""
 
 from __future__ import annotations

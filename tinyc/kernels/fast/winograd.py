@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 on Cortex-M with DSP by exact fast forms: fewer multiplications, more flash for the weights.
 
 Tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 and of 2x4 at stride 2. Each with the product as a subroutine, or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assembly with vector instructions of MVE, and what it is thought to cost on a Cortex-M55."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows gathered into one vector-friendly row per pixel, for layers whose kernel rows are short (im2col)."""
 
 from __future__ import annotations

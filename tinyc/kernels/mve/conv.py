@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d and fully_connected with Helium (MVE): 16 products to an instruction, a function in assembly for each layer.
 
 Kernel rows of 16 bytes and more are read where they lie; short ones are gathered first (columns.py). At the left

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d with Helium (MVE), one output per input channel: which functions a layer gets, constants, cost.
 
 `planes.py` writes the functions. Three ways to go through an image:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From accumulators to int8 in vectors of four lanes (MVE), proved equal to the layer's definition.
 
     X = (acc << scale) + start,   y = saturate8(high(X * mult) >> shift, to nearest)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums in general registers -> int8 in vectors: the instructions of a LaneWay (finish.py)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """add and sub with Helium (MVE): y = saturate((a * x0 + b * x1 + c) >> shift) to int8, four elements to a vector.
 
 Narrowing shifts round (finish.py says why not otherwise), so half of what they divide by comes off c first. A

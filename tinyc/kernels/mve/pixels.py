@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions of dot-product layers: two pixels by four channels at a time, or one pixel by eight channels.
 
 Sums stay in the eight even registers; odd ones are pointers and a counter. A group of channels goes through all

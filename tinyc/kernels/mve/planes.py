@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Depthwise layers as dot products of a gathered window (VMLADAV.S8): the two functions of a layer.
 
 Four lines of the image are interleaved: a word holds the four values of one place and channel. A gather of four

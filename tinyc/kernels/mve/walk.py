@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C function around the two of planes.py: it goes through the lines of an image and 16 channels at a time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d with windows of one column on Cortex-M with DSP: a row per call, or sums by rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d on Cortex-M with DSP, one output row per call: how a streamed group makes the layers of `weighted/conv.py`."""
 
 from __future__ import annotations

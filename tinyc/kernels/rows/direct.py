@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d on Cortex-M with DSP, one output row per call, without scratch (`direct_pixel.py`): where RAM is short."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of one pixel of a convolution straight from int8 rows, four output channels at a time, without scratch.
 
 Every group of output channels unpacks the pixel's taps again, in registers. Windows that leave the image at the side

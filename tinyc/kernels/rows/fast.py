@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 on Cortex-M with DSP, one or two output rows per call, by exact fast forms (`tiles.py`).
 
 Along one row: tiles of 4 outputs (half of the multiplications), of 2 (two thirds), at stride 2 of 2 (five sixths). Two

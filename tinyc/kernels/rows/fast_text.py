@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C text of `fast.py`: the functions of a layer, those that layers and their forms share, their plain C twins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of `factors` of `tiles.py` for two output rows: first sums over the input rows, column by column, to
 a buffer on the stack [half][product row][column], then sums over its columns.
 

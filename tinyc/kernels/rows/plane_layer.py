@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the assembly of one row of a depthwise convolution with few kernel rows (`planes.py`) depends on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of one output row of a depthwise convolution with two or three kernel rows, from row pointers.
 
 Four channels at a time are unpacked to int16 in scratch (small planes: on the stack), then each makes its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Averages over all pixels on Cortex-M with DSP, one image row per call: int16 sums are kept between the calls."""
 
 from __future__ import annotations

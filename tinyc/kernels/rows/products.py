@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of `products` of `tiles.py`: factors times weights, sums of products (by the walk of
 `walks.py`), and the way to int8.
 

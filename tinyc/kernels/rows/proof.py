@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the sums of nested fast forms (`tiles.py`) become int8, proved for the weights of a layer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Portable row forms of layers that collapse the height of an image: one input row per call, added up in int32."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the assembly of exact fast convolutions (`fast/bilinear.py`) of one or two output rows depends on, and
 its input's side. A call makes one tile of outputs, or two neighbours.
 

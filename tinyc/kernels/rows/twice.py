@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two output rows per call by a form that makes one: with its scratch, where two rows at a time leave little.
 
 A layer whose calls make two rows may then run in the fullest turns with as few bytes as one row needs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What comes after what in the products of `tiles.py`: products, sums of them, outputs.
 
 A walk works on accumulators, an output channel of a tile each, and on slots that hold as many sums. Output rows: one,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d on cores without DSP instructions: three pixels in two words (runtime_c/tc_scalar.h says how)."""
 
 from __future__ import annotations

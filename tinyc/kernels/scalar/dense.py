@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected on cores without DSP instructions: four outputs at a time."""
 
 from __future__ import annotations

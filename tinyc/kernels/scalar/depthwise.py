@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d 3x3 on cores without DSP instructions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers with int4 weights on cores without DSP instructions: the kernels of `scalar/`, weights two per byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected on cores without DSP instructions: two products in one multiplication of int8 weights
 (runtime_c/tc_scalar_pairs.h says how).
 

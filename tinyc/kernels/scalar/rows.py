@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 on cores without DSP instructions, a few output rows per call, by exact fast forms: how a streamed group
 makes it (runtime_c/tc_scalar_tile_rows.h, tc_scalar_strided_rows.h).
 

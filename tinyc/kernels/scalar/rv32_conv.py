@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d and fully_connected on RV32IM, int8 and int4 weights, eight channels at a time (runtime_c/tc_rv32.h)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d 3x3 on RV32IM, int8 and int4 weights: a C function for each layer, sizes as literals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 of stride 2 by an exact fast form on cores without DSP instructions: 25 products for 36 taps, three tiles
 in two words (runtime_c/tc_scalar_strided.h).
 

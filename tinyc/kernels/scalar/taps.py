@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d of any size on cores without DSP instructions, int8 and int4 weights."""
 
 from __future__ import annotations

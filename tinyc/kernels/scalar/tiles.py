@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 of stride 1 by exact fast forms on cores without DSP instructions (runtime_c/tc_scalar_tiles.h).
 
 A product of two transformed values takes a multiplication and an addition, as a tap does; tiles of 4x4 outputs have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conv2d on Cortex-M with DSP: a function in assembly for each layer, weights in the order of use.
 
 Two families, equal but for the weights: `tc_conv2d_s8_w16_asm` widens them to int16 (fewer instructions, twice

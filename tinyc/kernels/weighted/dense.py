@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of a weighted layer for one pixel, four output channels at a time.
 
 The taps are unpacked once to int16 in scratch, in the order of use. Then, for every four output channels, LDM brings

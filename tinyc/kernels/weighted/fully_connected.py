@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected on Cortex-M with DSP: a function in assembly for each layer, weights in the order of use.
 
 `tc_fully_connected_s8_asm` keeps int8 weights, `tc_fully_connected_s8_w16_asm` widens them to int16;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the functions for pixel pairs and for one pixel share: frame, weight loads, the loop over output channels.
 
 Registers: r0 walks through the stream, r1-r4 are the accumulators of the (first) pixel, r5-r8 those of a second

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of fully_connected of one row, eight outputs at a time, inputs held where one instruction fetches them.
 
 Two ways to hold them. `words`: up to 128 inputs at a time in 32 FPU registers as they are, four in each; a word is

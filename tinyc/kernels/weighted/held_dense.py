@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fully_connected of one row on Cortex-M with DSP, eight outputs at a time, inputs held where one instruction fetches
 them: as they are in FPU registers, or unpacked in these and on the stack (`held_code.py`).
 

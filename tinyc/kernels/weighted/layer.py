@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A weighted layer's function, put together: C text, constants, call and cost, from a Plan.
 
 What conv2d and fully_connected share. A row of output pixels is made in pieces: pixels whose windows lie inside

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of a weighted layer over a row of pixels, two pixels by four output channels at a time.
 
 Per pair of pixels:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weighted layers on int16 for cores with DSP: weights widened to int16, two taps per SMLAD, sums in int32.
 
 Sums may wrap on the way, so all that has to be proved is that every accumulator fits int32 in the end. The way to int16

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assembly of a weighted layer for one pixel of few taps, four output channels at a time.
 
 As `dense.py`, but the unpacked taps lie at the bottom of the stack and no loop walks over them: their addresses are

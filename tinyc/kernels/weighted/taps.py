@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The taps of a weighted layer, and the order in which its code reads them."""
 
 from __future__ import annotations

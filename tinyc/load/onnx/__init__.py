@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A float ONNX file -> Graph. Importers register themselves; the modules below are imported for that."""
 
 from __future__ import annotations

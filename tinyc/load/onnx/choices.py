@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons, what joins them, and Where."""
 
 from __future__ import annotations

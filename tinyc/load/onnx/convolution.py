@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conv: one- and two-dimensional, any stride, padding, dilation and groups."""
 
 from __future__ import annotations

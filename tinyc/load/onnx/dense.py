@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gemm and MatMul -> fully_connected; without constant weights, batch_matmul."""
 
 from __future__ import annotations

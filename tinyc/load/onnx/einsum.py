@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Einsum of two tensors: transposes, one product of matrices, a transpose."""
 
 from __future__ import annotations

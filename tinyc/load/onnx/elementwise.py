@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that treat every element alike: arithmetic, activations, softmax."""
 
 from __future__ import annotations

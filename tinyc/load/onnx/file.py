@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An .onnx file as plain Python values: nodes in run order, inputs, outputs, initializers; bounds checked.
 
 Format: onnx.proto (IR version 3 and later), parsed by the `onnx` package. Protobuf guarantees only that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constant subgraphs: nodes whose inputs are all known are computed when the model is loaded.
 
 Exporters compute shapes with Shape, Gather, Concat and the like. As every shape is known here, those

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX functions of one number: tables once they are quantized."""
 
 from __future__ import annotations

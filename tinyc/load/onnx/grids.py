@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants that a model holds as integers: they stay integers through every transpose and reshape on the way.
 
 A Grid carries, element by element, the scale and zero point that its integers are meant with, so whatever

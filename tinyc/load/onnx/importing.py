@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an importer of one ONNX operator works with: its inputs as graph values, and a way to add nodes.
 
 Values keep the tensor names and the axis order of the file (images: NCHW). Operators that the graph

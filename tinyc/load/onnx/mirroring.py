@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pad with copies of what is inside, and PRelu: spelled out in operators that there are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that cut, pick, resize and rearrange: Slice, Split, Gather, Resize, DepthToSpace; ArgMax."""
 
 from __future__ import annotations

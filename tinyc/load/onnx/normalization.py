@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BatchNormalization -> mul and add with constants per channel, which the passes fold into their neighbours."""
 
 from __future__ import annotations

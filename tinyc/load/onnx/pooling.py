@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pooling and reductions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the numbers of an integer input mean."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX operators of attention and normalization: roots and powers, layer normalization, extrema over axes."""
 
 from __future__ import annotations

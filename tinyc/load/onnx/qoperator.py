@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QOperator models: every integer operator spelled as DequantizeLinear, the float operator, QuantizeLinear.
 
 Source: ONNX operator reference (QLinearConv, QLinearMatMul) and ONNX Runtime's contrib operators

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear. uint8 is held as int8, integers and zero points less by 128; uint16 alike."""
 
 from __future__ import annotations

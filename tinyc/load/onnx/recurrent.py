@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LSTM, GRU and RNN, unrolled: one pair of matrix products per direction and step, and the operators of the cell."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums and norms over axes, and the normalizations that are spelled out in them."""
 
 from __future__ import annotations

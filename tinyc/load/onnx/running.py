@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One node after the other: computed now, or imported; and the branches of If, whose nodes take its place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that only move elements: reshape and its kin, transpose, pad, concat."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConvTranspose: one- and two-dimensional, in groups or not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strides, padding and dilation of ONNX convolutions and pools, as the graph's explicit numbers."""
 
 from __future__ import annotations

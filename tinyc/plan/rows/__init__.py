@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers run row by row, in few bytes: `plan_streamed`. Terms: `problem.py`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The streamed plan of a model: as small as the time that may be spent buys, or fast within a number of bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement with moves: where most rows have one size, and their places would leave gaps, rows move to close them.
 
 Rows lie in slots of one size from the bottom of the arena; those of an input that arrives row by row in slots of their

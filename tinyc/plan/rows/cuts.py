@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which layers form groups, and the form of every layer: the cheapest within a number of bytes.
 
 best[j], the least cost of layers 0 .. j-1 within the bytes, is the minimum over i of best[i] plus the cost of

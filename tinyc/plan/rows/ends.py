@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement from both ends: scratch ends at the top of the arena, rows are stacked from the bottom.
 
 Scratch has any size, rows mostly have one. Where first fit stacks rows on scratch they come to lie at many distances,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forms of every layer: what its kernels offer by rows, and whole.
 
 By rows a kernel is called as its `row_forms` say, or, where it makes one output row per call anyway, as it is.

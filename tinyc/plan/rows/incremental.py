@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model over a sliding window as one call per hop: what the calls before have computed is kept, not computed again.
 
 Time is the rows of the input image. A call takes `hop` new rows. A layer whose windows lie inside its input makes of

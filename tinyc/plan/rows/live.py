@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many bytes are alive in the turns of a group, and what each layer of it leaves for its own scratch.
 
 A group's bytes depend on where it begins and ends, not on how the layers before and after it are grouped.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses: every row is a block of its own, placed where the blocks alive with it leave room.
 
 The rows of a contiguous tensor are members of one block, each with its own lifetime; so is a row that is made in place

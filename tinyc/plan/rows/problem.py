@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the streaming planner is asked (Problem), and what it answers (StreamPlan). It defines every term of stream/.
 
 * row: row r of an image [1,H,W,C], W*C elements. A tensor of another shape is one row.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of the turns of a group.
 
 * eager: always the deepest layer whose next row has its inputs. Least between the layers of a chain.

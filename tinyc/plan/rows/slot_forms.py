@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fastest forms whose scratch leaves every row a slot (`slots.py`) in an arena of given bytes.
 
 A row that lives while much scratch is taken must lie below it, all its life. So live bytes do not say what fits. What

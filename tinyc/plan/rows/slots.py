@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement in slots: where most rows have one size, they lie on a grid and never leave a gap that is no row.
 
 The resident input lies at the end of the arena, its first rows die first; what is smaller than a row lies below the

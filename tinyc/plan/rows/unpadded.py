@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model that never pads in time: over a longer window, another function.
 
 Every value has moments [begin, end) in rows of the model's own tensor, some before its first row and behind its last:

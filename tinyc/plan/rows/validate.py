@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent check of a streamed plan: run its turns on an array that knows who owns each byte.
 
 Uses nothing of the planner but the words of `problem.py`. Every read must find the row that it asks for, every write

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which layers make several rows per call: they run faster, and more rows are alive.
 
 The order of a group's turns depends on it, so every choice of walks is another group to choose from. They are far too

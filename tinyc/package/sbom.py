@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a library is made of, for those who have to list it: a bill of materials in CycloneDX 1.6 (ECMA-424) JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from tinyc import __version__
+from tinyc.verify.report import Report
+
+SBOM_FILE = "sbom.cdx.json"
+LICENCE = "0BSD"  # of what tinyc writes and copies: docs/licence.md
+_SPACE = uuid.UUID("6b1f8c58-0f0e-5c0a-9a3e-3f2f6d2b7c11")  # of our serial numbers, which are digests of the content
+
+
+def bill_of_materials(report: Report, files: Mapping[str, str]) -> dict[str, Any]:
+    """The library with its model, its files (name -> text) and the tools that made and proved it.
+
+    The same build gives the same object: no time, and a serial number that is a digest of the rest.
+    """
+    parts = [_model(report), *(_file(name, text) for name, text in sorted(files.items()))]
+    library = f"library:{report.name}"
+    bill = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "tools": {"components": _tools(report)},
+            "component": {
+                "type": "library",
+                "bom-ref": library,
+                "name": report.name,
+                "version": report.model_sha256[:12],
+                "description": f"{report.model} for {report.board}, C99",
+                "licenses": _licence(LICENCE),
+            },
+        },
+        "components": parts,
+        "dependencies": [{"ref": library, "dependsOn": [part["bom-ref"] for part in parts]}],
+    }
+    return {"serialNumber": uuid.uuid5(_SPACE, json.dumps(bill, sort_keys=True)).urn, **bill}
+
+
+def _model(report: Report) -> dict[str, Any]:
+    return {
+        "type": "machine-learning-model",
+        "bom-ref": f"model:{report.model_sha256[:12]}",
+        "name": report.model,
+        "hashes": [{"alg": "SHA-256", "content": report.model_sha256}],
+    }
+
+
+def _file(name: str, text: str) -> dict[str, Any]:
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return {
+        "type": "file",
+        "bom-ref": f"file:{name}",
+        "name": name,
+        "hashes": [{"alg": "SHA-256", "content": digest}],
+        "licenses": _licence(LICENCE),
+    }
+
+
+def _tools(report: Report) -> list[dict[str, Any]]:
+    """tinyc, the packages of Python under it, and the compiler and machine of the proof."""
+    compiler, _, version = report.toolchain.partition(" ")
+    tools = [_tool("tinyc", __version__), _tool(compiler, version), _tool(*_machine(report.machine))]
+    return tools + [_tool(name, version, f"pkg:pypi/{name}@{version}") for name, version in sorted(_packages().items())]
+
+
+def _machine(words: str) -> tuple[str, str]:
+    """Name and version of `QEMU 7.2.22 mps2-an386`, where a version is said."""
+    name, _, rest = words.partition(" ")
+    return name, rest if rest[:1].isdigit() else ""
+
+
+def _tool(name: str, version: str, purl: str = "") -> dict[str, Any]:
+    said = {"version": version, "purl": purl}
+    return {"type": "application", "name": name, **{key: value for key, value in said.items() if value}}
+
+
+def _packages() -> dict[str, str]:
+    """Versions of the packages that tinyc needs, as far as they are installed; none where tinyc itself is not."""
+    found = {}
+    try:
+        needed = metadata.requires("tinyc") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    for line in needed:
+        name = re.split(r"[^\w.-]", line, maxsplit=1)[0].lower()
+        if "extra ==" not in line:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+    return found
+
+
+def _licence(identifier: str) -> list[dict[str, Any]]:
+    return [{"license": {"id": identifier}}]
