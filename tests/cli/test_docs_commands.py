@@ -19,14 +19,13 @@ from unittest import mock
 import numpy as np
 import onnx
 import pytest
-import typer.main
 
 import tinyc
 from tests.load.onnx_models import build, op
 from tinyc import api
 from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.board import load_board
-from tinyc.cli.app import app
+from tinyc.cli.app import load_command
 from tinyc.cli.main import main
 from tinyc.load import load_model
 from tinyc.passes import normalize
@@ -182,10 +181,9 @@ def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest
 def test_the_commands_of_a_page_are_parsed(files: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the program's own parser, also those that are not run here."""
     monkeypatch.chdir(files)
-    commands = typer.main.get_command(app).commands
     for line in typed(page):
         name, *arguments = words(line.partition(" > ")[0])
-        commands[name].make_context(name, arguments).close()
+        load_command(name).make_context(name, arguments).close()
 
 
 def snippets(page: str, language: str) -> list[str]:

@@ -426,7 +426,7 @@ def processes_in(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def imports(tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many a command takes."""
-    return int(signalled(tmp_path_factory.mktemp("imports"), "import", 0, 0, "--version").stdout.split()[-1])
+    return int(signalled(tmp_path_factory.mktemp("imports"), "import", 0, 0, "build", "--help").stdout.split()[-1])
 
 
 SHARES = [pytest.param(i / 40, marks=pytest.mark.slow) for i in range(40)]
@@ -438,7 +438,7 @@ def test_signals_while_modules_are_imported(tmp_path: Path, imports: int, share:
     """The first second of every command; what is not there yet needs no cleaning up."""
     count = imports
     assert count > 100
-    ran = signalled(tmp_path, "import", number, 1 + int(share * (count - 10)), "--version")
+    ran = signalled(tmp_path, "import", number, 1 + int(share * (count - 10)), "build", "--help")
     assert ran.returncode == 128 + number, ran.stderr
     assert ran.stderr == ("interrupted\n" if number == signal.SIGINT else "terminated\n")
 

@@ -27,7 +27,7 @@ from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.toolchain import host_compiler
-from tinyc.cli.app import app
+from tinyc.cli.app import app, load_command
 from tinyc.cli.monitor import frame_text
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
@@ -330,9 +330,8 @@ _VALUES = (
 def check_commands(seed: int, kept: frozenset[int], folder: Path) -> str:
     """A command line of options that exist, with values that may not: exit code 0, 1 or 2, and no exception."""
     rng = np.random.default_rng([seed, 1])
-    group: Any = typer.main.get_command(app)
     name = _COMMANDS[rng.integers(len(_COMMANDS))]
-    options = [each for each in group.commands[name].params if each.opts[0].startswith("-")]
+    options = [each for each in load_command(name).params if each.opts[0].startswith("-")]
     words = [name]
     if name != "boards":
         words.append(str(_model(folder)) if rng.random() < 0.9 else _VALUES[rng.integers(len(_VALUES))])

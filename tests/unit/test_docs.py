@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from tinyc.cli.app import app
+from tinyc.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: app.load_command(name) for name in app.COMMANDS}
 NOT_COMMANDS = ("tinyc-", "tinyc's", "tinyc:")
 
 

@@ -1,25 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of `tinyc`. One file of this folder for each; main.py is what starts them."""
+"""The commands of `tinyc`: a file of this folder for each, imported when it is called; main.py is what starts them."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from tinyc import __version__
-from tinyc.cli import bench, boards, build, doctor, flash, inspect, monitor, plan, profile, quantize, run, verify
 
 USAGE = 2  # the exit code of a wrong word on the command line
 INTERRUPTED = 130
 
+# What `tinyc --help` says of each: the first sentence of its own help, which only importing it would tell.
+COMMANDS = {
+    "build": "Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs.",
+    "quantize": "Quantize the float MODEL, measure it beside the float model, and say which layer loses most.",
+    "inspect": "Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing.",
+    "plan": "Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below.",
+    "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
+    "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
+    "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",
+    "run": "Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.",
+    "monitor": "Print what a board sends; lines that are typed go to it.",
+    "bench": "Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, how near the outputs are.",
+    "boards": "List the boards that tinyc knows; a .toml file of your own works as well.",
+    "doctor": "Say which compilers, emulators and packages are there, and how to install what is missing.",
+}
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+def import_command(words: Sequence[str]) -> None:
+    """Imports the modules of the command that a command line names, if it names one."""
+    if words and words[0] in COMMANDS:
+        importlib.import_module(f"tinyc.cli.{words[0]}")
+
+
+def load_command(name: str) -> Any:
+    """The command itself, with its options; imports what it needs."""
+    own = typer.Typer(add_completion=False, context_settings=_SETTINGS, pretty_exceptions_enable=False)
+    own.command(name=name)(importlib.import_module(f"tinyc.cli.{name}").command)
+    return typer.main.get_command(own)
+
+
+class _Commands(TyperGroup):
+    """Lists names and sentences; only the command that is called, or asked for its options, is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = load_command(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _listed() -> None:
+    """Stands for a command in the list."""
+
+
 app = typer.Typer(
     name="tinyc",
+    cls=_Commands,
     help="Compile a trained model to a proved, dependency-free C99 library for a microcontroller.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
-for module in (build, quantize, inspect, plan, verify, profile, flash, run, monitor, bench, boards, doctor):
-    app.command(name=module.__name__.rsplit(".", 1)[-1])(module.command)
+for _name, _help in COMMANDS.items():
+    app.command(name=_name, help=_help)(_listed)
 
 
 @app.callback(invoke_without_command=True)

@@ -67,7 +67,7 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, and how near the outputs are."""
+    """Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, how near the outputs are."""
     with guarded(color, json, verbose) as out:
         if json and csv:
             raise TinycError("--json and --csv exclude each other", hint="leave out one of them")

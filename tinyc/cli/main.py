@@ -32,7 +32,9 @@ def main() -> None:
     if caught:
         signal.signal(signal.SIGINT, _leave)
     try:
-        from tinyc.cli.app import run_command  # noqa: PLC0415  the large imports
+        from tinyc.cli.app import import_command, run_command  # noqa: PLC0415  nothing before the signals
+
+        import_command(sys.argv[1:])  # the large imports: there is nothing to clean up yet
 
         sys.unraisablehook = _again
         signal.signal(signal.SIGTERM, _raise)

@@ -38,7 +38,7 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan can go below."""
+    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below."""
     with guarded(color, json, verbose) as out:
         if plot is not None:
             check_format(plot)

@@ -27,7 +27,7 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Run MODEL on a board that was flashed with it: compare every output byte, and print the cycles measured."""
+    """Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured."""
     with guarded(color, json, verbose) as out:
         found = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
         out.json(found.to_json())
