@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from quantizers import Task, load  # noqa: E402  beside the other benchmarks
 
 from tinyc.explain.diagnosis import integer_outputs  # noqa: E402
-from tinyc.passes.weights import WEIGHTED  # noqa: E402
+from tinyc.passes.weights import has_weights  # noqa: E402
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes  # noqa: E402
 from tinyc.quantize.augment import augmented  # noqa: E402
 from tinyc.quantize.layerwise import Memo  # noqa: E402
@@ -39,7 +39,7 @@ _TARGETS = {"agreement": 90, "sqnr_db": 18}
 def measure(task: Task) -> list[dict[str, Any]]:
     """A point for every share of bytes: what `quantize` makes, the sensitivities measured once for all."""
     calibration = Calibration(task.fit, "first half", True, task.path)
-    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
+    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if has_weights(node))
     recipe = Recipe("mse", equalize=False, rounding="learned", weights="auto", weight_bytes=full)
     first = quantize(task.graph, calibration, recipe)
     varied, memo = augmented(task.graph, calibration, recipe.seed), Memo()

@@ -13,7 +13,7 @@ from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.passes import normalize
-from tinyc.passes.weights import WEIGHTED
+from tinyc.passes.weights import has_weights
 from tinyc.quantize import Calibration, Recipe, calibrate, quantize, quantize_model, weight_bytes
 from tinyc.reference.interpreter import prepare_float, prepare_int
 
@@ -151,7 +151,7 @@ def test_keywords_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
     task = TASKS[0]
     graph, calibration = prepared(models_dir, task)
     x, expected = calibration.inputs[graph.inputs[0]], outputs(models_dir, task)
-    full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if node.op in WEIGHTED)
+    full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if has_weights(node))
     found = np.empty_like(expected)
     for first in (0, 1):
         half = replace(calibration, inputs={graph.inputs[0]: x[first::2]})
@@ -172,7 +172,7 @@ def test_pictures_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
     graph, calibration = prepared(models_dir, task)
     name = graph.inputs[0]
     half = replace(calibration, inputs={name: calibration.inputs[name][::2]})
-    full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if node.op in WEIGHTED)
+    full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if has_weights(node))
     made = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
     assert weight_bytes(made) <= 0.55 * full
     found, expected = integer_outputs(made, calibration.inputs[name][1::2]), outputs(models_dir, task)[1::2]

@@ -13,7 +13,6 @@ import pytest
 from tests.load.onnx_models import build, imported, load, op, ops_of, rand
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.kernel.site import RELU, Act, Padding, Pair
 from tinyc.ops.clip import Clip
 from tinyc.ops.max_pool2d import MaxPool2D
@@ -21,6 +20,7 @@ from tinyc.ops.pad import Pad
 from tinyc.passes import normalize
 from tinyc.passes.cleanup import cleanup, moves_nothing
 from tinyc.passes.fuse import combined
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.reference.interpreter import run_int
 
 I64 = np.int64
@@ -458,10 +458,10 @@ def test_a_normalized_graph_is_returned_as_it_is(tmp_path: Path) -> None:
 # The mechanism
 
 
-@rule("clip")
+@rule(Clip)
 def swap(view: View, node: Node) -> Rewrite | None:
     """A rule that never comes to an end."""
-    return Draft(view, node).finish("clip", node.inputs, Clip(Act(-node.attrs.act.hi, -node.attrs.act.lo)))
+    return Draft(view, node).finish(node.inputs, Clip(Act(-node.attrs.act.hi, -node.attrs.act.lo)))
 
 
 def test_rules_that_undo_each_other_are_found(tmp_path: Path) -> None:

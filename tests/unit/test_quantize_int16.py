@@ -17,13 +17,14 @@ from tinyc.choose.select import candidates
 from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, is_a
+from tinyc.ops.op import Trait
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, Recipe, quantize
 from tinyc.quantize.activations import Option, Set, extra_cost, first_good, options
 from tinyc.quantize.assign import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.quantize.widths import WIDE_OPS, every_value, layer_name, pattern_of, runs_wide, values_of_layers
+from tinyc.quantize.widths import every_value, layer_name, pattern_of, runs_wide, values_of_layers
 from tinyc.verify.accuracy import integers_of
 
 SEEDS = range(8)
@@ -43,7 +44,7 @@ def db(graph: Graph, integer: Graph, calibration: Calibration) -> float:
 
 
 def without_int16(graph: Graph) -> bool:
-    return any(node.op not in WIDE_OPS for node in graph.nodes)
+    return any(not is_a(node, Trait.INT16) for node in graph.nodes)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -80,7 +81,7 @@ def test_at_a_layer(tmp_path: Path, seed: int) -> None:
     for node in integer.nodes:
         kinds = {integer.values[n].dtype for n in (*node.inputs[:1], *node.outputs)}
         assert len(kinds) == 1 or node.op == "requantize", f"{node.name}: {kinds}"
-        assert node.op in WIDE_OPS or "s16" not in kinds
+        assert is_a(node, Trait.INT16) or "s16" not in kinds
     if layer.inputs[0] in graph.inputs:
         assert integer.values[graph.inputs[0]].dtype == "s8"
     assert db(graph, integer, calibration) > db(graph, quantize(graph, calibration, fixed()).graph, calibration) - 3

@@ -10,7 +10,10 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Site
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of
+from tinyc.ops.concat import Concat
+from tinyc.ops.op import Trait
+from tinyc.ops.transpose import Transpose
 from tinyc.plan import Plan
 from tinyc.plan.layout import STREAMED_UP_TO
 from tinyc.plan.rows.cuts import measure_group
@@ -19,8 +22,6 @@ from tinyc.plan.rows.live import round_up, uses_of
 from tinyc.plan.rows.problem import Group, Layer, Problem, StreamPlan
 from tinyc.plan.rows.schedule import ORDERS, group_turns
 from tinyc.plan.shrink import Memory
-
-_AT_ONCE = ("fully_connected", "batch_matmul", "lstm", "svdf", "spectrum", "gates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +149,20 @@ def _needs_all(graph: Graph, problem: Problem, node: Node, layer: Layer) -> tupl
             "one column of many rows runs row by row: [1,T,1,C] rather than [1,1,T,C]" if _is_long(graph, node) else ""
         )
         return "its input is one row", hint
-    elementwise = all_ops()[node.op].rowwise(Site(graph, node, Numerics.OURS))
+    elementwise = op_of(node).rowwise(Site(graph, node, Numerics.OURS))
     cases = (
-        (node.op in _AT_ONCE, "reads all of its input for every output", ""),
+        (is_a(node, Trait.ALL_AT_ONCE), "reads all of its input for every output", ""),
         (
             elementwise and bool(short),
             f"waits for '{short[0] if short else ''}', which is computed from all rows",
             "as in squeeze and excitation: without the gate its layers could run row by row",
         ),
-        (node.op == "transpose", "makes rows of columns or channels", ""),
-        (node.op == "concat", "joins rows, or takes a constant", "channels and columns are joined row by row"),
+        (isinstance(node.attrs, Transpose), "makes rows of columns or channels", ""),
+        (
+            isinstance(node.attrs, Concat),
+            "joins rows, or takes a constant",
+            "channels and columns are joined row by row",
+        ),
         (problem.tensors[layer.writes[0]].rows == 1, "makes one row of all rows", ""),
         (True, "has no kernel that makes one row at a time", ""),
     )

@@ -20,6 +20,26 @@ from tinyc import __version__
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.kernel.site import Act
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.pad import Pad
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
 
 _OPSET, _IR = 21, 10
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -32,7 +52,7 @@ def to_onnx(graph: Graph) -> bytes:
     """The file's bytes. TinycError, with the layer, for an operator that this writer does not know."""
     writer = _Writer(graph)
     for node in graph.nodes:
-        rule = _RULES.get(node.op)
+        rule = _RULES.get(type(node.attrs))
         if rule is None:
             raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where, "save without -o, or as .tflite")
         rule(writer, node)
@@ -282,27 +302,27 @@ def _requantize(to: _Writer, node: Node) -> None:
     to.store(node.outputs[0], to.real(node.inputs[0], channels_first=first), channels_first=first)
 
 
-_RULES: Mapping[str, Callable[[_Writer, Node], None]] = MappingProxyType(
+_RULES: Mapping[type, Callable[[_Writer, Node], None]] = MappingProxyType(
     {
-        "conv2d": _conv2d,
-        "depthwise_conv2d": _depthwise,
-        "fully_connected": _fully_connected,
-        "avg_pool2d": _pool("AveragePool"),
-        "max_pool2d": _pool("MaxPool"),
-        "mean": _mean,
-        "add": _elementwise("Add"),
-        "sub": _elementwise("Sub"),
-        "mul": _elementwise("Mul"),
-        "sigmoid": _elementwise("Sigmoid"),
-        "tanh": _elementwise("Tanh"),
-        "hard_swish": _elementwise("HardSwish"),
-        "leaky_relu": _leaky_relu,
-        "clip": _clip,
-        "softmax": _softmax,
-        "reshape": _reshape,
-        "transpose": _transpose,
-        "concat": _concat,
-        "pad": _pad,
-        "requantize": _requantize,
+        Conv2D: _conv2d,
+        DepthwiseConv2D: _depthwise,
+        FullyConnected: _fully_connected,
+        AvgPool2D: _pool("AveragePool"),
+        MaxPool2D: _pool("MaxPool"),
+        Mean: _mean,
+        Add: _elementwise("Add"),
+        Sub: _elementwise("Sub"),
+        Mul: _elementwise("Mul"),
+        Sigmoid: _elementwise("Sigmoid"),
+        Tanh: _elementwise("Tanh"),
+        HardSwish: _elementwise("HardSwish"),
+        LeakyRelu: _leaky_relu,
+        Clip: _clip,
+        Softmax: _softmax,
+        Reshape: _reshape,
+        Transpose: _transpose,
+        Concat: _concat,
+        Pad: _pad,
+        Requantize: _requantize,
     }
 )

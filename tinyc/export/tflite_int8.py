@@ -18,7 +18,26 @@ from tinyc.export.tflite_file import Operator, Tensor, build_model
 from tinyc.ir.graph import Array, Graph, Node, Value
 from tinyc.kernel.site import Act, Padding
 from tinyc.kernel.windows import Window
-from tinyc.passes.weights import WEIGHTED
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.concat import Concat
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.pad import Pad
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.weights import has_weights
 
 _ACTS: Mapping[str, int] = MappingProxyType({"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3})
 _SAME, _VALID = 0, 1
@@ -28,7 +47,7 @@ def to_tflite(graph: Graph) -> bytes:
     """The file's bytes. TinycError, with the layer, for what TFLite's int8 operators cannot express."""
     writer = _Writer(graph)
     for node in graph.nodes:
-        rule = _RULES.get(node.op)
+        rule = _RULES.get(type(node.attrs))
         if rule is None:
             raise TinycError(f"{node.op} cannot be saved as int8 TFLite", node.where, "save as .onnx instead")
         try:
@@ -45,7 +64,7 @@ class _Writer:
         self.graph = graph
         self.tensors: list[Tensor] = []
         self.operators: list[Operator] = []
-        weighted = [node for node in graph.nodes if node.op in WEIGHTED and graph.values[node.inputs[0]].dtype == "s16"]
+        weighted = [node for node in graph.nodes if has_weights(node) and graph.values[node.inputs[0]].dtype == "s16"]
         self._wide_biases = {name for node in weighted for name in node.inputs[2:] if name}
         for name, value in graph.values.items():
             if name not in graph.consts:
@@ -254,26 +273,26 @@ def _pad(to: _Writer, node: Node) -> None:
     to.emit(node, "PAD", [node.inputs[0], to.numbers(pads)], "PadOptions")
 
 
-_RULES: Mapping[str, Callable[[_Writer, Node], None]] = MappingProxyType(
+_RULES: Mapping[type, Callable[[_Writer, Node], None]] = MappingProxyType(
     {
-        "conv2d": _conv2d,
-        "depthwise_conv2d": _depthwise,
-        "fully_connected": _fully_connected,
-        "avg_pool2d": _pool("AVERAGE_POOL_2D"),
-        "max_pool2d": _pool("MAX_POOL_2D"),
-        "mean": _mean,
-        "add": _binary("ADD", "AddOptions"),
-        "sub": _binary("SUB", "SubOptions"),
-        "mul": _binary("MUL", "MulOptions"),
-        "softmax": _softmax,
-        "sigmoid": _plain("LOGISTIC"),
-        "tanh": _plain("TANH"),
-        "hard_swish": _plain("HARD_SWISH", "HardSwishOptions"),
-        "leaky_relu": _leaky_relu,
-        "reshape": _reshape,
-        "transpose": _transpose,
-        "concat": _concat,
-        "pad": _pad,
-        "requantize": _plain("QUANTIZE"),
+        Conv2D: _conv2d,
+        DepthwiseConv2D: _depthwise,
+        FullyConnected: _fully_connected,
+        AvgPool2D: _pool("AVERAGE_POOL_2D"),
+        MaxPool2D: _pool("MAX_POOL_2D"),
+        Mean: _mean,
+        Add: _binary("ADD", "AddOptions"),
+        Sub: _binary("SUB", "SubOptions"),
+        Mul: _binary("MUL", "MulOptions"),
+        Softmax: _softmax,
+        Sigmoid: _plain("LOGISTIC"),
+        Tanh: _plain("TANH"),
+        HardSwish: _plain("HARD_SWISH", "HardSwishOptions"),
+        LeakyRelu: _leaky_relu,
+        Reshape: _reshape,
+        Transpose: _transpose,
+        Concat: _concat,
+        Pad: _pad,
+        Requantize: _plain("QUANTIZE"),
     }
 )

@@ -81,6 +81,11 @@ class Value:
         return math.prod(self.shape)
 
     @property
+    def channels(self) -> int:
+        """The size of the last axis; 1 of a single number."""
+        return self.shape[-1] if self.shape else 1
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of the tensor in the arena, or in flash: int4 goes two per byte."""
         return -(-self.elements // 2) if self.dtype == "s4" else self.elements * _BYTES[self.dtype]

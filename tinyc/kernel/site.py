@@ -45,6 +45,11 @@ class Act(NamedTuple):
         hi = qmax if self.hi == np.inf else int(quantize_array(self.hi, scale, zero, qmin, qmax))
         return lo, hi
 
+    @property
+    def scales(self) -> bool:
+        """Whether act(s*y) = s*act(y) for every s > 0: relu, or none."""
+        return self.lo in (0.0, -np.inf) and self.hi == np.inf
+
     def clip(self, y: Array) -> Array:
         """The activation of real values, as float32."""
         return np.clip(y, np.float32(self.lo), np.float32(self.hi)).astype(np.float32)

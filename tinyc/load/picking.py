@@ -12,8 +12,8 @@ from tinyc.ops.pick import Pick
 from tinyc.ops.slice import Slice, whole
 
 
-def picked(shape: Shape, axis: int, indices: Sequence[int]) -> tuple[str, Slice | Pick]:
-    """(operator, attributes) that takes these indices of the axis: a slice where they are in step, else a pick.
+def picked(shape: Shape, axis: int, indices: Sequence[int]) -> Slice | Pick:
+    """What takes these indices of the axis: a slice where they are in step, else a pick.
 
     Indices count from the end where they are negative. ValueError if there are none, or one lies outside.
     """
@@ -23,8 +23,8 @@ def picked(shape: Shape, axis: int, indices: Sequence[int]) -> tuple[str, Slice 
         raise ValueError(f"indices {list(indices[:8])} leave axis {axis} of {list(shape)}")
     steps = {b - a for a, b in itertools.pairwise(at)}
     if len(at) == 1 or (len(steps) == 1 and 0 not in steps):
-        return "slice", whole(shape, axis, at[0], len(at), steps.pop() if steps else 1)
-    return "pick", Pick(axis, tuple(at))
+        return whole(shape, axis, at[0], len(at), steps.pop() if steps else 1)
+    return Pick(axis, tuple(at))
 
 
 def tiled(shape: Shape, times: Sequence[int]) -> tuple[Shape, Broadcast]:

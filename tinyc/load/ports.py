@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.ir.graph import Graph, Node, Quant, Value
+from tinyc.ir.graph import Graph, Quant, Value
+from tinyc.ops import node_of
 from tinyc.ops.requantize import Requantize
 
 _SHIFT = 128
@@ -29,13 +30,13 @@ def with_unsigned_ports(graph: Graph, unsigned: Collection[str]) -> Graph:
         if name in unsigned:
             inner = _renamed(graph, name)
             port, value = _port(inner, name)
-            node = Node(value.name, "requantize", (name,), (value.name,), Requantize("s8"), _origin(value))
+            node = node_of(Requantize("s8"), (name,), (value.name,), _origin(value))
             graph = replace(inner, nodes=(node, *inner.nodes), values={**inner.values, name: port})
     for name in graph.outputs:
         if name in unsigned:
             inner = _renamed(graph, name)
             port, value = _port(inner, name)
-            node = Node(name, "requantize", (value.name,), (name,), Requantize("u8"), _origin(value))
+            node = node_of(Requantize("u8"), (value.name,), (name,), _origin(value))
             graph = replace(inner, nodes=(*inner.nodes, node), values={**inner.values, name: port})
     return graph
 

@@ -69,7 +69,7 @@ def batch_to_space(s: Step) -> None:
             image = resized(s, phases.image, by, "joined")
     if image.elements != y.elements:
         raise TinycError(f"BATCH_TO_SPACE_ND makes {list(image.shape)}, not {list(y.shape)}", s.where)
-    s.emit("reshape", (image,), Reshape(y.shape), y)
+    s.emit((image,), Reshape(y.shape), y)
 
 
 def _gathered(s: Step, block: Pair) -> Value:

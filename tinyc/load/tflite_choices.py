@@ -17,7 +17,7 @@ from tinyc.ops.reshape import Reshape
 def compare(s: Step) -> None:
     """Of two int8 tensors, or of one and a constant."""
     y = replace(s.declared(), dtype="bool", quant=None)
-    s.emit("compare", (s.value(0), s.value(1)), Compare(s.operator.code.lower()), y)
+    s.emit((s.value(0), s.value(1)), Compare(s.operator.code.lower()), y)
 
 
 @imports("SELECT", "SELECT_V2")
@@ -34,9 +34,9 @@ def choose(s: Step) -> None:
     rank = len(a.shape)
     if s.operator.code == "SELECT" and len(condition.shape) == 1 < rank and condition.shape[0] == a.shape[0]:
         wide = s.between("rows", (*condition.shape, *(1,) * (rank - 1)), condition)
-        s.insert("reshape", (condition,), Reshape(wide.shape), wide)
+        s.insert((condition,), Reshape(wide.shape), wide)
         condition = wide
-    s.emit("choose", (condition, a, b), Choose(), y)
+    s.emit((condition, a, b), Choose(), y)
 
 
 @imports("LOGICAL_AND", "LOGICAL_OR")
@@ -44,6 +44,6 @@ def join(s: Step) -> None:
     """One of the two, as the first says."""
     a, b = s.value(0), s.value(1)
     if s.operator.code == "LOGICAL_AND":
-        s.emit("choose", (a, b, a), Choose())
+        s.emit((a, b, a), Choose())
     else:
-        s.emit("choose", (a, a, b), Choose())
+        s.emit((a, a, b), Choose())

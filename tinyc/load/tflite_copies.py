@@ -20,7 +20,7 @@ def broadcast_to(s: Step) -> None:
     if shape != s.out_tensor().shape:
         raise TinycError(f"BROADCAST_TO {list(shape)} makes {list(s.out_tensor().shape)}", s.where)
     elements(s.out_tensor(), s.where)
-    s.emit("broadcast", (s.value(0),), Broadcast(shape))
+    s.emit((s.value(0),), Broadcast(shape))
 
 
 @imports("TILE")
@@ -33,10 +33,10 @@ def tile(s: Step) -> None:
     if y.elements != x.elements * _times(s):
         raise TinycError(f"TILE of {list(x.shape)} makes {list(y.shape)}", s.where)
     thin = s.between("narrow", narrow, x)
-    s.insert("reshape", (x,), Reshape(narrow), thin)
+    s.insert((x,), Reshape(narrow), thin)
     wide = s.between("wide", attrs.shape, x)
-    s.insert("broadcast", (thin,), attrs, wide)
-    s.emit("reshape", (wide,), Reshape(y.shape), y)
+    s.insert((thin,), attrs, wide)
+    s.emit((wide,), Reshape(y.shape), y)
 
 
 def _times(s: Step) -> int:
@@ -55,7 +55,7 @@ def reverse(s: Step) -> None:
         raise TinycError(f"REVERSE_V2 of axes {list(axes)} of a tensor of rank {rank}", s.where)
     turned = {axis % rank for axis in axes if x.shape[axis] > 1}
     begin = tuple(n - 1 if k in turned else 0 for k, n in enumerate(x.shape))
-    s.emit("slice", (x,), Slice(begin, x.shape, tuple(-1 if k in turned else 1 for k in range(rank))))
+    s.emit((x,), Slice(begin, x.shape, tuple(-1 if k in turned else 1 for k in range(rank))))
 
 
 @imports("GATHER")
@@ -72,16 +72,13 @@ def gather(s: Step) -> None:
     if indices.dtype.kind not in "iu":
         raise TinycError(f"indices '{s.tensor(1).name}' must be integers", s.where)
     try:
-        op, attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
+        attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
     except ValueError as e:
         raise TinycError(f"GATHER: {e}", s.where) from e
     shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
     part = s.between("picked", shape, x)
-    if op == "slice":
-        s.insert("slice", (x,), attrs, part)
-    else:
-        s.insert("pick", (x,), attrs, part)
-    s.emit("reshape", (part,), Reshape(y.shape), y)
+    s.insert((x,), attrs, part)
+    s.emit((part,), Reshape(y.shape), y)
 
 
 @imports("EMBEDDING_LOOKUP")
@@ -98,4 +95,4 @@ def _look_up(s: Step, table: int, indices: int, axis: int) -> None:
         raise TinycError(f"indices '{at.name}' are {at.dtype}; tinyc takes int32", s.where, hint)
     if x.quant is not None and x.quant.axis is not None:
         raise TinycError(f"table '{x.name}' has {len(x.quant.scale)} scales; one is needed", s.where)
-    s.emit("gather", (x, at), Gather(axis))
+    s.emit((x, at), Gather(axis))

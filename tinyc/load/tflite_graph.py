@@ -17,53 +17,10 @@ from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
 from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
 from tinyc.load.tflite_options import Options
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, is_a, node_of
+from tinyc.ops.op import Trait
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
-ANY_DTYPE = frozenset(
-    {
-        "argmax",
-        "broadcast",
-        "choose",
-        "compare",
-        "concat",
-        "dequantize",
-        "gather",
-        "lstm",
-        "pad",
-        "pick",
-        "quantize",
-        "requantize",
-        "reshape",
-        "resize_nearest",
-        "slice",
-        "svdf",
-        "transpose",
-    }
-)
-
-WEIGHTED = "a weighted layer"
-# On int16 activations as well as on int8.
-INT16 = frozenset(
-    {
-        WEIGHTED,
-        "add",
-        "avg_pool2d",
-        "clip",
-        "conv2d",
-        "depthwise_conv2d",
-        "fully_connected",
-        "leaky_relu",
-        "max_pool2d",
-        "mean",
-        "mul",
-        "softmax",
-        "sub",
-        "sum",
-        "transpose_conv2d",
-    }
-)
-
 INT8_MAX = 127
 
 
@@ -294,7 +251,7 @@ class Step:
         `axis`: the output channel, counted after the reshape.
         """
         tensor, array = self.tensor(index), self.known(index, "weights")
-        self._check_dtypes(WEIGHTED, (x,))
+        self._check_dtypes("a weighted layer", True, (x,))
         dtype = dtype_of(tensor, self.where)
         if dtype not in (("f32", "s8") if x.dtype == "f32" else ("s8", "s4")):
             raise TinycError(
@@ -354,13 +311,13 @@ class Step:
         name = self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}")
         return Value(name, shape, like.dtype, like.quant, self.where)
 
-    def emit(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
+    def emit(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""
         self.out_tensor()  # every operator has one
         made = outputs or tuple(self.declared(i) for i in range(len(self.operator.outputs)))
         if len(made) != len(self.operator.outputs):
             raise TinycError(f"{len(self.operator.outputs)} outputs where {len(made)} belong", self.where)
-        self.insert(op, inputs, attrs, *made)
+        self.insert(inputs, attrs, *made)
         for index, value in zip(self.operator.outputs, made, strict=True):
             self.builder.define(index, value)
 
@@ -400,25 +357,25 @@ class Step:
         self.builder.consts[value.name] = read_only(np.array(number, np.float32))
         return value
 
-    def insert(self, op: str, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
-        """Add a node that computes the given new values."""
+    def insert(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
+        """Add a node that computes the given new values; its attributes say which operator it is."""
         names = tuple("" if value is None else value.name for value in inputs)
-        node = Node(outputs[0].name, op, names, tuple(v.name for v in outputs), attrs, (self.where,))
-        if op not in ANY_DTYPE:
-            self._check_dtypes(op, (*inputs, *outputs))
+        node = node_of(attrs, names, tuple(v.name for v in outputs), (self.where,))
+        if not is_a(node, Trait.ANY_TYPE):
+            self._check_dtypes(node.op, is_a(node, Trait.INT16), (*inputs, *outputs))
         known = {value.name: value for value in (*inputs, *outputs) if value is not None}
         check_types(node, known, all_ops())
         self.builder.nodes.append(node)
         for value in outputs:
             self.builder.values[value.name] = value
 
-    def _check_dtypes(self, op: str, values: Sequence[Value | None]) -> None:
+    def _check_dtypes(self, what: str, wide: bool, values: Sequence[Value | None]) -> None:
         for value in values:
             if value is None or value.name in self.builder.consts:
                 continue
-            if value.dtype not in ("f32", "s8", *(("s16",) if op in INT16 else ())):
+            if value.dtype not in ("f32", "s8", *(("s16",) if wide else ())):
                 raise TinycError(
-                    f"{op} on {value.dtype} activations ('{value.name}')",
+                    f"{what} on {value.dtype} activations ('{value.name}')",
                     self.where,
                     "tinyc computes in int8 or float32; convert the model with int8 quantization",
                 )

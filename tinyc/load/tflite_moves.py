@@ -92,11 +92,11 @@ def _cut(s: Step, ranges: Sequence[range]) -> None:
         tuple(r.step if len(r) > 1 else 1 for r in ranges),
     )
     if y.shape == attrs.size:
-        s.emit("slice", (x,), attrs, y)
+        s.emit((x,), attrs, y)
         return
     part = s.between("slice", attrs.size, y)
-    s.insert("slice", (x,), attrs, part)
-    s.emit("reshape", (part,), Reshape(y.shape), y)
+    s.insert((x,), attrs, part)
+    s.emit((part,), Reshape(y.shape), y)
 
 
 @imports("SLICE")
@@ -122,11 +122,11 @@ def _parts(s: Step, index: int, axis: int, sizes: Sequence[int]) -> None:
         y = s.declared(k)
         attrs = whole(x.shape, axis, at, size)
         if y.shape == attrs.size:
-            s.insert("slice", (x,), attrs, y)
+            s.insert((x,), attrs, y)
         else:
             part = s.between(f"part{k}", attrs.size, y)
-            s.insert("slice", (x,), attrs, part)
-            s.insert("reshape", (part,), Reshape(y.shape), y)
+            s.insert((x,), attrs, part)
+            s.insert((part,), Reshape(y.shape), y)
         s.define(k, y)
         at += size
 
@@ -173,9 +173,9 @@ def pack(s: Step) -> None:
         if x.shape != (*y.shape[:axis], *y.shape[axis + 1 :]):
             raise TinycError(f"PACK of {list(x.shape)} to {list(y.shape)}", s.where)
         part = s.between(f"part{k}", (*x.shape[:axis], 1, *x.shape[axis:]), x)
-        s.insert("reshape", (x,), Reshape(part.shape), part)
+        s.insert((x,), Reshape(part.shape), part)
         wide.append(part)
-    s.emit("concat", wide, Concat(axis), y)
+    s.emit(wide, Concat(axis), y)
 
 
 def _new_size(s: Step) -> tuple[Value, Pair]:
@@ -191,7 +191,7 @@ def resize_nearest(s: Step) -> None:
     o, (x, size) = s.options("ResizeNearestNeighborOptions"), _new_size(s)
     rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
     rows, columns = (nearest_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
-    s.emit("resize_nearest", (x,), ResizeNearest(rows, columns))
+    s.emit((x,), ResizeNearest(rows, columns))
 
 
 @imports("RESIZE_BILINEAR")
@@ -199,7 +199,7 @@ def resize_bilinear(s: Step) -> None:
     o, (x, size) = s.options("ResizeBilinearOptions"), _new_size(s)
     rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
     rows, columns = (bilinear_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
-    s.emit("resize_bilinear", (x,), ResizeBilinear(rows, columns))
+    s.emit((x,), ResizeBilinear(rows, columns))
 
 
 @imports("TRANSPOSE_CONV", ignores=("quantized_bias_type",))
@@ -220,22 +220,22 @@ def transpose_conv(s: Step) -> None:
         before = [geometry_of_same(size[k], w.shape[1 + k], stride[k])[0] for k in (0, 1)]
         pad = Pair(before[0], before[1])
     attrs = TransposeConv2D(stride, pad, size, fused(o))
-    s.emit("transpose_conv2d", (x, w, s.bias(3, x, w)), attrs, y)
+    s.emit((x, w, s.bias(3, x, w)), attrs, y)
 
 
 @imports("MAXIMUM")
 def maximum(s: Step) -> None:
-    s.emit("extremum", (s.value(0), s.value(1)), Extremum(largest=True))
+    s.emit((s.value(0), s.value(1)), Extremum(largest=True))
 
 
 @imports("MINIMUM")
 def minimum(s: Step) -> None:
-    s.emit("extremum", (s.value(0), s.value(1)), Extremum(largest=False))
+    s.emit((s.value(0), s.value(1)), Extremum(largest=False))
 
 
 @imports("ABS")
 def absolute(s: Step) -> None:
-    s.emit("absolute", (s.value(0),), Absolute())
+    s.emit((s.value(0),), Absolute())
 
 
 @imports("NEG")
@@ -244,7 +244,7 @@ def negate(s: Step) -> None:
     x = s.value(0)
     if x.dtype != "f32":
         raise TinycError(f"NEG of {x.dtype}", s.where)
-    s.emit("mul", (x, s.number(-1.0, "minus")), Mul())
+    s.emit((x, s.number(-1.0, "minus")), Mul())
 
 
 @imports("ARG_MAX", "ARG_MIN", ignores=("output_type",))
@@ -254,7 +254,7 @@ def arg_max(s: Step) -> None:
     if len(axis) != 1:
         raise TinycError("one axis is needed", s.where)
     y = s.declared()
-    s.emit("argmax", (s.value(0),), ArgMax(axis[0], s.operator.code == "ARG_MAX"), replace(y, dtype="s32", quant=None))
+    s.emit((s.value(0),), ArgMax(axis[0], s.operator.code == "ARG_MAX"), replace(y, dtype="s32", quant=None))
 
 
 def _blocks(s: Step, options: str) -> tuple[Value, int]:
@@ -286,9 +286,9 @@ def space_to_depth(s: Step) -> None:
 
 def _move_blocks(s: Step, x: Value, shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     wide = s.between("blocks", shape, x)
-    s.insert("reshape", (x,), Reshape(shape), wide)
+    s.insert((x,), Reshape(shape), wide)
     moved = s.between("moved", tuple(shape[k] for k in perm), x)
-    s.insert("transpose", (wide,), Transpose(perm), moved)
+    s.insert((wide,), Transpose(perm), moved)
     if moved.elements != elements(s.out_tensor(), s.where):
         raise TinycError(f"blocks {list(shape)} do not make up the output", s.where)
-    s.emit("reshape", (moved,), Reshape(s.out_tensor().shape))
+    s.emit((moved,), Reshape(s.out_tensor().shape))

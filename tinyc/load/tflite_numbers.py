@@ -22,7 +22,7 @@ from tinyc.ops.sum import Sum
 
 @imports("SUM")
 def add_up(s: Step) -> None:
-    s.emit("sum", (s.value(0),), Sum(s.numbers(1), bool(s.options("ReducerOptions")["KeepDims"])))
+    s.emit((s.value(0),), Sum(s.numbers(1), bool(s.options("ReducerOptions")["KeepDims"])))
 
 
 @imports("ADD_N")
@@ -34,9 +34,9 @@ def add_all(s: Step) -> None:
     total = s.value(0)
     for index in range(1, s.input_count - 1):
         y = s.between(f"sum{index}", total.shape, total)
-        s.insert("add", (total, s.value(index)), Add(), y)
+        s.insert((total, s.value(index)), Add(), y)
         total = y
-    s.emit("add", (total, s.value(s.input_count - 1)), Add())
+    s.emit((total, s.value(s.input_count - 1)), Add())
 
 
 @imports("DIV")
@@ -45,9 +45,9 @@ def divide(s: Step) -> None:
     x, act = s.value(0), fused(s.options("DivOptions"))
     divisor = s.constant(1) if x.dtype == "f32" else None
     if divisor is not None and divisor.size == 1 and divisor.all() and x.name not in s.builder.consts:
-        s.emit("mul", (x, s.number(float(np.float32(1) / divisor.reshape(())), "inverse")), Mul(act))
+        s.emit((x, s.number(float(np.float32(1) / divisor.reshape(())), "inverse")), Mul(act))
     else:
-        s.emit("div", (x, s.value(1)), Div(act))
+        s.emit((x, s.value(1)), Div(act))
 
 
 @imports("L2_NORMALIZATION")
@@ -55,13 +55,13 @@ def l2_normalize(s: Step) -> None:
     """Over the last axis."""
     if fused(s.options("L2NormOptions")) != Mul().act:
         raise TinycError("L2_NORMALIZATION with a fused activation", s.where, "put the activation behind it")
-    s.emit("l2_normalize", (s.value(0),), L2Normalize())
+    s.emit((s.value(0),), L2Normalize())
 
 
 @imports("LOG_SOFTMAX")
 def log_softmax(s: Step) -> None:
     """Over the last axis."""
-    s.emit("log_softmax", (s.value(0),), LogSoftmax())
+    s.emit((s.value(0),), LogSoftmax())
 
 
 @imports("CEIL", "FLOOR", "ROUND", "SIGN")
@@ -69,7 +69,7 @@ def rounded(s: Step) -> None:
     """Only of floats, as in TensorFlow Lite; a table once they are quantized."""
     if s.value(0).dtype != "f32":
         raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
-    s.emit("function", (s.value(0),), Function(s.operator.code.lower()))
+    s.emit((s.value(0),), Function(s.operator.code.lower()))
 
 
 @imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
@@ -83,4 +83,4 @@ def cast(s: Step) -> None:
             s.where,
             "quantize the model whole, so that no tensor changes its kind of number",
         )
-    s.emit("reshape", (x,), Reshape(x.shape), replace(s.declared(), dtype=x.dtype))
+    s.emit((x,), Reshape(x.shape), replace(s.declared(), dtype=x.dtype))

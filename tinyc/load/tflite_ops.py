@@ -107,9 +107,9 @@ def conv_2d(s: Step) -> None:
     groups = max(x.shape[3] // w.shape[3], 1)
     inputs, attrs = (x, w, s.bias(2, x, w)), Conv2D(stride, pad, dilation, groups, fused(o))
     if phases is None:
-        s.emit("conv2d", inputs, attrs)
+        s.emit(inputs, attrs)
     else:
-        s.defer(phases.layered(s, "conv2d", inputs, attrs))
+        s.defer(phases.layered(s, inputs, attrs))
 
 
 def _phases(s: Step) -> Phases | None:
@@ -132,9 +132,9 @@ def depthwise_conv_2d(s: Step) -> None:
     stride, pad, dilation = geometry(o, x, Pair(*w.shape[:2]), dilated=True)
     inputs, attrs = (x, w, s.bias(2, x, w)), DepthwiseConv2D(stride, pad, dilation, fused(o))
     if phases is None:
-        s.emit("depthwise_conv2d", inputs, attrs)
+        s.emit(inputs, attrs)
     else:
-        s.defer(phases.layered(s, "depthwise_conv2d", inputs, attrs))
+        s.defer(phases.layered(s, inputs, attrs))
 
 
 # Inputs are quantized at run time only beside float activations, which are float here.
@@ -146,7 +146,7 @@ def fully_connected(s: Step) -> None:
     if o["WeightsFormat"] != 0:
         raise TinycError("the weights are shuffled for a desktop kernel")
     attrs = FullyConnected(fused(o), bool(o["KeepNumDims"]))
-    s.emit("fully_connected", (x, w, s.bias(2, x, w)), attrs)
+    s.emit((x, w, s.bias(2, x, w)), attrs)
 
 
 def _weights_of(s: Step, w: Value, rank: int) -> None:
@@ -164,19 +164,19 @@ def _pool(s: Step) -> tuple[Value, Pair, Pair, Padding, Act]:
 @imports("AVERAGE_POOL_2D")
 def average_pool_2d(s: Step) -> None:
     x, kernel, stride, pad, act = _pool(s)
-    s.emit("avg_pool2d", (x,), AvgPool2D(kernel, stride, pad, act=act))
+    s.emit((x,), AvgPool2D(kernel, stride, pad, act=act))
 
 
 @imports("MAX_POOL_2D")
 def max_pool_2d(s: Step) -> None:
     x, kernel, stride, pad, act = _pool(s)
-    s.emit("max_pool2d", (x,), MaxPool2D(kernel, stride, pad, act=act))
+    s.emit((x,), MaxPool2D(kernel, stride, pad, act=act))
 
 
 @imports("MEAN")
 def mean(s: Step) -> None:
     axes = s.numbers(1)
-    s.emit("mean", (s.value(0),), Mean(axes, bool(s.options("ReducerOptions")["KeepDims"])))
+    s.emit((s.value(0),), Mean(axes, bool(s.options("ReducerOptions")["KeepDims"])))
 
 
 @imports("PAD", "PADV2")
@@ -187,7 +187,7 @@ def pad(s: Step) -> None:
     fill = 0.0
     if s.has(2):
         fill = _one(s, s.reals(2, "the padding value"))
-    s.emit("pad", (x,), Pad(pads[0::2], pads[1::2], fill))
+    s.emit((x,), Pad(pads[0::2], pads[1::2], fill))
 
 
 def _one(s: Step, array: Array) -> float:
@@ -204,12 +204,12 @@ def concatenation(s: Step) -> None:
     xs = [s.value(i) for i in range(s.input_count)]
     attrs = Concat(o["Axis"])
     if act == Act():
-        s.emit("concat", xs, attrs)
+        s.emit(xs, attrs)
     else:
         y = s.declared()
         joined = s.between("concat", y.shape, y)
-        s.insert("concat", xs, attrs, joined)
-        s.emit("clip", (joined,), Clip(act), y)
+        s.insert(xs, attrs, joined)
+        s.emit((joined,), Clip(act), y)
 
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS", ignores=("new_shape", "squeeze_dims", 1))
@@ -223,37 +223,37 @@ def reshape(s: Step) -> None:
     elif x is not None and x.size == elements(s.out_tensor(), s.where):
         s.fold(x.reshape(shape))
     else:
-        s.emit("reshape", (s.value(0),), Reshape(shape))
+        s.emit((s.value(0),), Reshape(shape))
 
 
 @imports("TRANSPOSE")
 def transpose(s: Step) -> None:
-    s.emit("transpose", (s.value(0),), Transpose(s.numbers(1)))
+    s.emit((s.value(0),), Transpose(s.numbers(1)))
 
 
 @imports("RELU")
 def relu(s: Step) -> None:
-    s.emit("clip", (s.value(0),), Clip(RELU))
+    s.emit((s.value(0),), Clip(RELU))
 
 
 @imports("RELU6")
 def relu6(s: Step) -> None:
-    s.emit("clip", (s.value(0),), Clip(RELU6))
+    s.emit((s.value(0),), Clip(RELU6))
 
 
 @imports("RELU_N1_TO_1")
 def relu_n1_to_1(s: Step) -> None:
-    s.emit("clip", (s.value(0),), Clip(Act(-1.0, 1.0)))
+    s.emit((s.value(0),), Clip(Act(-1.0, 1.0)))
 
 
 @imports("LOGISTIC")
 def logistic(s: Step) -> None:
-    s.emit("sigmoid", (s.value(0),), Sigmoid())
+    s.emit((s.value(0),), Sigmoid())
 
 
 @imports("TANH")
 def tanh(s: Step) -> None:
-    s.emit("tanh", (s.value(0),), Tanh())
+    s.emit((s.value(0),), Tanh())
 
 
 @imports("SOFTMAX")
@@ -263,16 +263,16 @@ def softmax(s: Step) -> None:
         raise TinycError(f"softmax with beta {beta}", s.where)
     x = s.value(0)
     widened = x.dtype == "s8" and s.out_tensor().type == "INT16"
-    s.emit("softmax", (x,), Softmax(beta, widened))
+    s.emit((x,), Softmax(beta, widened))
 
 
 @imports("QUANTIZE")
 def quantize(s: Step) -> None:
     x, y = s.value(0), s.declared()
     if x.dtype == "f32":
-        s.emit("quantize", (x,), Quantize(y.dtype), y)
+        s.emit((x,), Quantize(y.dtype), y)
     else:
-        s.emit("requantize", (x,), Requantize(y.dtype), y)
+        s.emit((x,), Requantize(y.dtype), y)
 
 
 @imports("DEQUANTIZE")
@@ -281,7 +281,7 @@ def dequantize(s: Step) -> None:
     if s.constant(0) is not None:
         s.fold(s.reals(0, "the constant"))
     else:
-        s.emit("dequantize", (s.value(0),), Dequantize())
+        s.emit((s.value(0),), Dequantize())
 
 
 @imports("SHAPE", ignores=("out_type",))  # the tensor has its type
@@ -293,22 +293,22 @@ def shape_of(s: Step) -> None:
 
 @imports("ADD", ignores=("pot_scale_int16",))
 def add(s: Step) -> None:
-    s.emit("add", (s.value(0), s.value(1)), Add(fused(s.options("AddOptions"))))
+    s.emit((s.value(0), s.value(1)), Add(fused(s.options("AddOptions"))))
 
 
 @imports("SUB", ignores=("pot_scale_int16",))
 def sub(s: Step) -> None:
-    s.emit("sub", (s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
+    s.emit((s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
 
 
 @imports("MUL")
 def mul(s: Step) -> None:
-    s.emit("mul", (s.value(0), s.value(1)), Mul(fused(s.options("MulOptions"))))
+    s.emit((s.value(0), s.value(1)), Mul(fused(s.options("MulOptions"))))
 
 
 @imports("HARD_SWISH")
 def hard_swish(s: Step) -> None:
-    s.emit("hard_swish", (s.value(0),), HardSwish())
+    s.emit((s.value(0),), HardSwish())
 
 
 @imports("LEAKY_RELU")
@@ -316,4 +316,4 @@ def leaky_relu(s: Step) -> None:
     alpha = float(s.options("LeakyReluOptions")["Alpha"])
     if not math.isfinite(alpha):
         raise TinycError(f"LEAKY_RELU with alpha {alpha}", s.where)
-    s.emit("leaky_relu", (s.value(0),), LeakyRelu(alpha))
+    s.emit((s.value(0),), LeakyRelu(alpha))

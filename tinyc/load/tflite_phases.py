@@ -32,7 +32,6 @@ _NO_PAD = Padding(0, 0, 0, 0)
 class Layer:
     """A convolution of the whole image that is not in the graph yet: its padding is known when it is joined."""
 
-    op: str
     inputs: tuple[Value | None, ...]
     attrs: Conv2D | DepthwiseConv2D
 
@@ -76,7 +75,7 @@ class Phases:
         rows, columns = high // self.block.h, wide // self.block.w
         cut = reshaped(s, image, (rows, self.block.h, columns, self.block.w, channels), "cut")
         moved = transposed(s, cut, (1, 3, 0, 2, 4), "phases")
-        s.insert("reshape", (moved,), Reshape(y.shape), y)
+        s.insert((moved,), Reshape(y.shape), y)
         return y
 
     def joined(self, crop: Padding) -> Value:
@@ -88,10 +87,10 @@ class Phases:
         grown = [k - p + c for k, p, c in zip(kept, layer.pad, crop, strict=True)]  # what the padding cannot take off
         size = [n - crop[k] - crop[k + 2] + grown[k] + grown[k + 2] for k, n in enumerate(self.image.shape[1:3])]
         y = s.between("joined", (1, *size, self.image.shape[3]), self.image)
-        s.insert(layer.op, layer.inputs, replace(layer.attrs, pad=kept), y)
+        s.insert(layer.inputs, replace(layer.attrs, pad=kept), y)
         return resized(s, y, Padding(*(min(n, 0) for n in pad)), "cropped")
 
-    def layered(self, s: Step, op: str, inputs: Sequence[Value | None], attrs: Conv2D | DepthwiseConv2D) -> Phases:
+    def layered(self, s: Step, inputs: Sequence[Value | None], attrs: Conv2D | DepthwiseConv2D) -> Phases:
         """The phases after a convolution of each, whose output tensor is that of `s`."""
         if attrs.stride != (1, 1):
             raise TinycError(
@@ -109,7 +108,7 @@ class Phases:
         if len(y.shape) != 4 or y.shape[0] != block.h * block.w:
             raise TinycError(f"{s.operator.code} of {block.h * block.w} phases makes {list(y.shape)}", s.where)
         made = replace(y, shape=(1, y.shape[1] * block.h, y.shape[2] * block.w, y.shape[3]))
-        return Phases(s, made, block, _NO_PAD, (1, 2), Layer(op, (image, *inputs[1:]), whole))
+        return Phases(s, made, block, _NO_PAD, (1, 2), Layer((image, *inputs[1:]), whole))
 
     def reshaped(self, s: Step, shape: Shape) -> Phases | None:
         """The same phases with the axis of size 1 dropped, or put in; None if the shape is another."""
@@ -141,14 +140,14 @@ def resized(s: Step, x: Value, by: Padding, suffix: str) -> Value:
     if any(grow):
         sizes = _plus(x.shape, grow)
         y = s.between(suffix, sizes, x)
-        s.insert("pad", (x,), Pad((0, grow.top, grow.left, 0), (0, grow.bottom, grow.right, 0)), y)
+        s.insert((x,), Pad((0, grow.top, grow.left, 0), (0, grow.bottom, grow.right, 0)), y)
         x = y
     if any(shrink):
         sizes = _plus(x.shape, Padding(*(-n for n in shrink)))
         if min(sizes) < 1:
             raise TinycError(f"crops {list(shrink)} leave nothing of {list(x.shape)}", s.where)
         y = s.between(suffix, sizes, x)
-        s.insert("slice", (x,), Slice((0, shrink.top, shrink.left, 0), sizes, (1, 1, 1, 1)), y)
+        s.insert((x,), Slice((0, shrink.top, shrink.left, 0), sizes, (1, 1, 1, 1)), y)
         x = y
     return x
 
@@ -163,12 +162,12 @@ def reshaped(s: Step, x: Value, shape: Shape, suffix: str) -> Value:
     if x.shape == shape:
         return x
     y = s.between(suffix, shape, x)
-    s.insert("reshape", (x,), Reshape(shape), y)
+    s.insert((x,), Reshape(shape), y)
     return y
 
 
 def transposed(s: Step, x: Value, perm: tuple[int, ...], suffix: str) -> Value:
     """x with its axes in another order."""
     y = s.between(suffix, tuple(x.shape[k] for k in perm), x)
-    s.insert("transpose", (x,), Transpose(perm), y)
+    s.insert((x,), Transpose(perm), y)
     return y

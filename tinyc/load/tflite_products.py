@@ -29,31 +29,31 @@ _REFLECT = 0  # schema enum MirrorPadMode
 def batch_matmul(s: Step) -> None:
     """Of two computed tensors, or of one and a constant."""
     o = s.options("BatchMatMulOptions")
-    s.emit("batch_matmul", (s.value(0), s.value(1)), BatchMatmul(bool(o["AdjX"]), bool(o["AdjY"])))
+    s.emit((s.value(0), s.value(1)), BatchMatmul(bool(o["AdjX"]), bool(o["AdjY"])))
 
 
 @imports("SQUARED_DIFFERENCE")
 def squared_difference(s: Step) -> None:
-    s.emit("squared_difference", (s.value(0), s.value(1)), SquaredDifference(Act()))
+    s.emit((s.value(0), s.value(1)), SquaredDifference(Act()))
 
 
 @imports("RSQRT")
 def inverse_root(s: Step) -> None:
-    s.emit("power", (s.value(0),), Power(-0.5))
+    s.emit((s.value(0),), Power(-0.5))
 
 
 @imports("SQRT")
 def root(s: Step) -> None:
     """Only of floats, as in TensorFlow Lite."""
     _need_float(s)
-    s.emit("power", (s.value(0),), Power(0.5))
+    s.emit((s.value(0),), Power(0.5))
 
 
 @imports("SQUARE")
 def square(s: Step) -> None:
     """Only of floats, as in TensorFlow Lite."""
     _need_float(s)
-    s.emit("mul", (s.value(0), s.value(0)), Mul())
+    s.emit((s.value(0), s.value(0)), Mul())
 
 
 @imports("POW")
@@ -63,7 +63,7 @@ def power(s: Step) -> None:
     exponent = s.reals(1, "the exponent")
     if exponent.size != 1:
         raise TinycError(f"POW with {exponent.size} exponents; one constant number is supported", s.where)
-    s.emit("power", (s.value(0),), Power(float(exponent.reshape(()))))
+    s.emit((s.value(0),), Power(float(exponent.reshape(()))))
 
 
 def _need_float(s: Step) -> None:
@@ -75,12 +75,12 @@ def _need_float(s: Step) -> None:
 def reduce_extremum(s: Step) -> None:
     keep = bool(s.options("ReducerOptions")["KeepDims"])
     largest = s.operator.code == "REDUCE_MAX"
-    s.emit("reduce_extremum", (s.value(0),), ReduceExtremum(s.numbers(1), keep, largest))
+    s.emit((s.value(0),), ReduceExtremum(s.numbers(1), keep, largest))
 
 
 @imports("PRELU")
 def prelu(s: Step) -> None:
-    s.emit("prelu", (s.value(0), s.value(1)), Prelu())
+    s.emit((s.value(0), s.value(1)), Prelu())
 
 
 @imports("MIRROR_PAD")
@@ -98,16 +98,16 @@ def mirror_pad(s: Step) -> None:
         right = [_mirrored(s, x, axis, size - 1 - skip, high)] if high else []
         if left or right:
             wide = s.between(f"axis{axis}", (*x.shape[:axis], size + low + high, *x.shape[axis + 1 :]), x)
-            s.insert("concat", [*left, x, *right], Concat(axis), wide)
+            s.insert([*left, x, *right], Concat(axis), wide)
             x = wide
-    s.emit("reshape", (x,), Reshape(y.shape), y)
+    s.emit((x,), Reshape(y.shape), y)
 
 
 def _mirrored(s: Step, x: Value, axis: int, first: int, count: int) -> Value:
     """`count` elements of the axis, backward from `first` on."""
     attrs = replace(whole(x.shape, axis, first, count), step=_steps(len(x.shape), axis, -1 if count > 1 else 1))
     part = s.between(f"mirror{axis}", attrs.size, x)
-    s.insert("slice", (x,), attrs, part)
+    s.insert((x,), attrs, part)
     return part
 
 
@@ -117,10 +117,10 @@ def _steps(rank: int, axis: int, step: int) -> tuple[int, ...]:
 
 @imports("COS", "ELU", "EXP", "LOG", "SIN")
 def function(s: Step) -> None:
-    s.emit("function", (s.value(0),), Function(s.operator.code.lower()))
+    s.emit((s.value(0),), Function(s.operator.code.lower()))
 
 
 @imports("GELU")
 def gelu(s: Step) -> None:
     """With the error function, or with tanh."""
-    s.emit("function", (s.value(0),), Function("gelu_tanh" if s.options("GeluOptions")["Approximate"] else "gelu"))
+    s.emit((s.value(0),), Function("gelu_tanh" if s.options("GeluOptions")["Approximate"] else "gelu"))

@@ -20,7 +20,7 @@ def svdf(s: Step) -> None:
     bias = s.bias(3, x, w) if s.has(3) else None
     before, after = s.variable(4)
     y = s.declared()
-    s.insert("svdf", (x, w, times, bias, before), Svdf(int(o["Rank"]), fused(o)), y, after)
+    s.insert((x, w, times, bias, before), Svdf(int(o["Rank"]), fused(o)), y, after)
     s.define(0, y)
 
 
@@ -45,5 +45,5 @@ def lstm(s: Step) -> None:
     cell, next_cell = s.variable(19)
     y = s.declared()
     attrs = Lstm(float(o["CellClip"]), bool(o["TimeMajor"]))
-    s.insert("lstm", (x, *weights, *biases, hidden, cell), attrs, y, next_hidden, next_cell)
+    s.insert((x, *weights, *biases, hidden, cell), attrs, y, next_hidden, next_cell)
     s.define(0, y)

@@ -11,12 +11,12 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.check import check_types
-from tinyc.ir.graph import NUMPY_DTYPE, Node, State, Value
+from tinyc.ir.graph import NUMPY_DTYPE, State, Value
 from tinyc.load.tflite_arrays import array_of, dtype_of
 from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
 from tinyc.load.tflite_graph import Builder, FollowUpError, Step, Variable
 from tinyc.load.tflite_ops import imports
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, node_of
 from tinyc.ops.slice import Slice
 
 
@@ -119,7 +119,7 @@ def _copied(builder: Builder, held: Variable, now: Value) -> Value:
     copy = Value(builder.unique(f"{now.name}:kept"), size, now.dtype, now.quant, held.where)
     origin = (held.where,) if held.where else ()
     attrs = Slice((0,) * len(size), size, (1,) * len(size))
-    node = Node(copy.name, "slice", (now.name,), (copy.name,), attrs, origin)
+    node = node_of(attrs, (now.name,), (copy.name,), origin)
     check_types(node, {now.name: now, copy.name: copy}, all_ops())
     builder.nodes.append(node)
     builder.values[copy.name] = copy

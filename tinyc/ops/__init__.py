@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
-from tinyc.ops.op import Op
+from tinyc.base.errors import Loc
+from tinyc.ir.graph import Node
+from tinyc.ops.op import Op, Trait
+
+Kind = type | Trait  # a class of attributes, or what several operators have in common
 
 
 @cache
@@ -16,3 +22,30 @@ def all_ops() -> dict[str, Op]:
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     return {module.OP.name: module.OP for module in modules if hasattr(module, "OP")}
+
+
+@cache
+def _by_attrs() -> dict[type, Op]:
+    return {op.attrs: op for op in all_ops().values()}
+
+
+def op_of(node: Node) -> Op:
+    """The operator of the node."""
+    return all_ops()[node.op]
+
+
+def is_a(node: Node, *kinds: Kind) -> bool:
+    """Whether the node's attributes are of one of the classes, or its operator has one of the traits."""
+    return any(kind in op_of(node).traits if isinstance(kind, Trait) else type(node.attrs) is kind for kind in kinds)
+
+
+def op_with(attrs: Any) -> Op:
+    """The operator whose attributes these are: every operator has a class of its own for them."""
+    return _by_attrs()[type(attrs)]
+
+
+def node_of(
+    attrs: Any, inputs: Sequence[str], outputs: Sequence[str], origin: tuple[Loc, ...] = (), name: str = ""
+) -> Node:
+    """A node of the operator whose attributes these are, called like its first output unless `name` says otherwise."""
+    return Node(name or outputs[0], op_with(attrs).name, tuple(inputs), tuple(outputs), attrs, origin)

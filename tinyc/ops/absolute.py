@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tinyc.base.numerics import Numerics, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
 
@@ -49,4 +49,5 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL,),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE}),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import Binary, infer
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
 
 
@@ -38,4 +38,6 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=KERNELS,
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    channels=same_channels,
 )

@@ -13,7 +13,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import normal_axis
-from tinyc.ops.op import Kept, Observed, Op
+from tinyc.ops.op import Kept, Observed, Op, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ OP = Op(
     prepare=prepare,
     int_ref=float_ref,
     quant_in=(Observed(),),
-    quant_out=(Kept(),),
+    quant_out=(Kept(own=True),),
     kernels=(Kernel("tc_argmax_s8", offered(lower), when=(is_s8,)),),
     rowwise=over_channels,
+    traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -15,7 +15,7 @@ from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower
 from tinyc.kernels import pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +130,7 @@ OP = Op(
         ),
         POOL_S16,
     ),
+    traits=frozenset({Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),
+    channels=same_channels,
+    scales=lambda a: a.act.scales,
 )

@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 
 _BATCH_LOOPS = 2
 _LARGEST = 255 * 255  # of one product of centred int8
@@ -148,4 +148,5 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),),
     macs=macs,
+    traits=frozenset({Trait.ANY_SCALES, Trait.ALL_AT_ONCE}),
 )

@@ -15,7 +15,7 @@ from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 4
 
@@ -83,4 +83,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,)),),
+    traits=frozenset({Trait.MOVES, Trait.ANY_TYPE}),
 )

@@ -15,7 +15,7 @@ from tinyc.kernel.kernel import Arg, Call, Const, Kernel, Out, Params, Struct, o
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, SameAs
+from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
 
 HIDDEN = 1e3  # a constant x1 so far below 0 stands for minus infinity, not for a number that needs a place in the scale
 _LOOPS = 4
@@ -101,4 +101,5 @@ OP = Op(
     quant_out=(SameAs(1),),
     kernels=(Kernel("tc_choose", offered(lower), when=(few_loops,)),),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),
 )

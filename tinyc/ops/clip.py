@@ -16,7 +16,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Kernel, offered
 from tinyc.kernel.site import RELU6, Act, Site, elementwise
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
 from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, rescale, same_type
@@ -66,4 +66,6 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", offered(lower_wide), when=(is_s16,))),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    channels=same_channels,
 )

@@ -16,7 +16,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields
-from tinyc.ops.op import Kept, Observed, Op
+from tinyc.ops.op import Kept, Observed, Op, Trait
 
 _LEFT = 8  # bits that the centred inputs are shifted up before they are scaled
 
@@ -105,7 +105,8 @@ OP = Op(
     prepare=prepare,
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
-    quant_out=(Kept(),),
+    quant_out=(Kept(own=True),),
     kernels=(Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),
 )

@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +80,5 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_concat", offered(lower_concat, cost=cost)),),
     rowwise=within_rows,
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -34,7 +34,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Observed, Op
+from tinyc.ops.op import Bias, Observed, Op, Trait, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,13 @@ def lower_pointwise_dsp(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
 
 
+def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
+    """One number per input channel, as it broadcasts against w[O,KH,KW,I/groups]."""
+    out_c, _, _, group_in = w.shape
+    groups = len(channels) // group_in
+    return np.repeat(channels.astype(np.float64).reshape(groups, 1, 1, group_in), out_c // groups, axis=0)
+
+
 _DSP = frozenset({"dsp"})
 
 OP = Op(
@@ -219,4 +226,6 @@ OP = Op(
     ),
     macs=macs,
     rowwise=is_rowwise,
+    weights=Weights(per_input, groups=lambda a, in_c: int(a.groups)),
+    traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
 )

@@ -35,7 +35,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Observed, Op
+from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,28 @@ def lower_3x3(site: Site, p: ConvParams) -> Call:
 
 _DSP = frozenset({"dsp"})
 
+
+def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
+    """One number per input channel, as it broadcasts against w[KH,KW,C*M]: output channel c*M+m reads channel c."""
+    return np.repeat(channels.astype(np.float64), w.shape[2] // len(channels))
+
+
+def as_rows(w: Array, groups: int) -> Array:
+    """Weights [C, M, KH*KW]."""
+    k_h, k_w, out_c = w.shape
+    return np.ascontiguousarray(w.reshape(k_h * k_w, groups, out_c // groups).transpose(1, 2, 0))
+
+
+def from_rows(rows: Array, shape: tuple[int, ...]) -> Array:
+    """The inverse of `as_rows`."""
+    return np.ascontiguousarray(rows.transpose(2, 0, 1).reshape(shape))
+
+
+def channels(a: DepthwiseConv2D, x: Value, y: Value) -> Channels:
+    """M output channels of every input channel, one after the other."""
+    return np.arange(y.channels) // (y.channels // x.channels)
+
+
 OP = Op(
     name="depthwise_conv2d",
     attrs=DepthwiseConv2D,
@@ -236,4 +258,7 @@ OP = Op(
         *nibbles.DEPTHWISE,
     ),
     macs=macs,
+    weights=Weights(per_input, groups=lambda a, in_c: in_c, as_rows=as_rows, from_rows=from_rows),
+    channels=channels,
+    traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
 )

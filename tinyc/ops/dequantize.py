@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Kept, Op, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +72,5 @@ OP = Op(
         Kernel("tc_dequantize_s16_f32", offered(lower_dequantize), when=(is_s16_to_f32,)),
     ),
     rowwise=elementwise,
+    traits=frozenset({Trait.ANY_TYPE}),  # elementwise, but what moves bytes belongs before it: then it moves a quarter,
 )

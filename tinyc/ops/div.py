@@ -23,7 +23,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 
 _MOST_DOWN = 31  # a further shift to the right leaves nothing
 
@@ -113,4 +113,5 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(NUMBER_KERNEL, Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1))),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS}),
 )

@@ -13,7 +13,7 @@ from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,5 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_extremum_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS}),
 )

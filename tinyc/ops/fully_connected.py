@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
@@ -24,7 +25,7 @@ from tinyc.kernels.scalar import rv32_conv as rv32
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import held_dense
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Observed, Op
+from tinyc.ops.op import Bias, Observed, Op, Trait, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ def lower_dsp(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_fully_connected_s8_dsp_t", fields), flow=flow)
 
 
+def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
+    """One number per input channel, as it broadcasts against w[O,I]: a flattened image repeats its channels."""
+    return np.tile(channels.astype(np.float64), w.shape[1] // len(channels))
+
+
 OP = Op(
     name="fully_connected",
     attrs=FullyConnected,
@@ -134,4 +140,6 @@ OP = Op(
         *nibbles.DENSE,
     ),
     macs=macs,
+    weights=Weights(per_input, groups=lambda a, in_c: 1),
+    traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16, Trait.ALL_AT_ONCE}),
 )

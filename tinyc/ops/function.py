@@ -14,7 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
 
 SELU_ALPHA, SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
@@ -114,4 +114,5 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL,),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE}),
 )

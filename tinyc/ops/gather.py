@@ -18,7 +18,7 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.kernel import Arg, Call, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, SameAs
+from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
 
 _PART_INSTRUCTIONS, _BYTE_INSTRUCTIONS, _FLASH = 14, 5, 130
 
@@ -85,4 +85,5 @@ OP = Op(
     quant_in=(Observed(), Kept()),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
+    traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -12,7 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
 _Ints = npt.NDArray[np.int64]
@@ -84,4 +84,6 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL,),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE}),
+    channels=same_channels,
 )

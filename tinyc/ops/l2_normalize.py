@@ -14,7 +14,7 @@ from tinyc.base.numerics import Rounding, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Fixed, Observed, Op
+from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.tables import need_scale
 
 _MAX_DEPTH = 2**15  # squares below 2^16 whose sum stays in int32
@@ -100,4 +100,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0),),
     kernels=(Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(is_s8,), inplace=(0,)),),
+    traits=frozenset({Trait.LAST_AXIS}),
 )

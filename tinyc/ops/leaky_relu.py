@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requant
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,
@@ -148,4 +148,6 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL, Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(is_s16,), inplace=(0,))),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
+    channels=same_channels,
 )

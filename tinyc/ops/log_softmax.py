@@ -16,7 +16,7 @@ from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requant
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Fixed, Observed, Op
+from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax import fixed_exps
 from tinyc.ops.tables import need_scale
 
@@ -125,4 +125,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 16, 127),),
     kernels=(Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(is_s8, is_fixed), inplace=(0,)),),
+    traits=frozenset({Trait.LAST_AXIS}),
 )

@@ -14,7 +14,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, need_bytes
 
 
@@ -54,6 +54,7 @@ OP = Op(
     quant_in=(Kept(), Kept()),
     quant_out=(Kept(),),
     kernels=(TABLE_KERNEL,),
+    traits=frozenset({Trait.ELEMENTWISE}),
 )
 
 

@@ -26,7 +26,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_bias
 from tinyc.ops import gates
-from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs
+from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
 GATES = "ifgo"
 _X, _W, _R, _B, _HIDDEN, _CELL = 0, 1, 5, 9, 13, 14  # inputs of the node
@@ -327,4 +327,5 @@ OP = Op(
     ),
     macs=macs,
     updates=((1, _HIDDEN), (2, _CELL)),
+    traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE}),
 )

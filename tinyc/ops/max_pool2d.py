@@ -12,7 +12,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +56,7 @@ OP = Op(
         Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(pool_is_s8,)),
         POOL_S16,
     ),
+    traits=frozenset({Trait.SELECTS, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),
+    channels=same_channels,
+    scales=lambda a: a.act.scales,
 )

@@ -17,7 +17,7 @@ from tinyc.kernel.site import Site, Type
 from tinyc.kernels import pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Channels, Observed, Op, Trait, same_channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +212,11 @@ def cost_global(site: Site, p: MeanParams) -> Cost:
     return pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
 
 
+def channels(a: Mean, x: Value, y: Value) -> Channels | None:
+    """Each of its own, unless the channels are what is averaged."""
+    return None if len(x.shape) - 1 in reduced_axes(a, len(x.shape)) else same_channels(a, x, y)
+
+
 OP = Op(
     name="mean",
     attrs=Mean,
@@ -233,4 +238,7 @@ OP = Op(
         Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
     ),
     rowwise=over_channels,
+    channels=channels,
+    scales=lambda a: True,
+    traits=frozenset({Trait.REDUCES, Trait.MONOTONE, Trait.ANY_SCALES, Trait.INT16}),
 )

@@ -13,7 +13,7 @@ from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_any_s16, is_s8, is_s16, loop_fields
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait, same_channels
 
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
 
@@ -171,4 +171,6 @@ OP = Op(
         Kernel("tc_mul_f32_s8", offered(lower_float), when=(is_s8, few_loops, is_float), inplace=(0, 1)),
     ),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    channels=same_channels,
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-from tinyc.ir.graph import Array
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Kernel
 from tinyc.kernel.site import Site, Type
 
@@ -42,10 +46,56 @@ class Bias:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Not quantized: shapes, axes, float operators at the edge of the integer graph."""
+    """Not quantized: shapes, axes, float operators at the edge of the integer graph.
+
+    own: the integer operator says itself what the integers of its output mean: indices, truth values, another scale.
+    """
+
+    own: bool = False
 
 
 QuantRule = Observed | SameAs | Fixed | Bias | Kept
+
+
+class Trait(Enum):
+    """What passes, quantizer, planner and exporters ask of an operator, never its name."""
+
+    MOVES = "every element of the output is one of the inputs' (or a constant): nothing is computed"
+    SELECTS = "every element of the output is one of the input's, chosen by their order"
+    ELEMENTWISE = "every element is computed from the one at its place alone; further inputs only say how"
+    BROADCASTS = "every element is computed from those at its place; the smaller tensors are repeated as numpy does"
+    REDUCES = "makes one element of all along the axes attrs.axes, which stay with size 1 if attrs.keep_dims"
+    LAST_AXIS = "works along the last axis alone"
+    MONOTONE = "no element of the output falls when one of an input rises"
+    FUSES_CLIP = "attrs.act is an activation that its kernels apply to what they compute"
+    ANY_SCALES = "its integer form takes inputs and output of any scales"
+    ONE_SCALE = "its integer form computes, and keeps its input's scale and zero point"
+    INT16 = "has kernels for int16 activations"
+    ANY_TYPE = "takes whatever element type its inputs have, or says itself what it takes"
+    ALL_AT_ONCE = "reads all of its input for every element of the output"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Input 1 holds the weights of sums of products, input 2 (optional) a bias per output channel.
+
+    per_input(w, channels): one number per input channel, as it broadcasts against the weights.
+    groups(attrs, in_c): how many groups of input channels there are, each read by output channels of its own.
+    as_rows(w, groups) -> [G, O/G, K], a row of taps for every output channel; from_rows(rows, shape): the way back.
+    """
+
+    per_input: Callable[[Array, Array], npt.NDArray[np.float64]]
+    groups: Callable[[Any, int], int]
+    as_rows: Callable[[Array, int], Array] = lambda w, groups: w.reshape(groups, len(w) // groups, -1)
+    from_rows: Callable[[Array, tuple[int, ...]], Array] = lambda rows, shape: rows.reshape(shape)
+
+
+Channels = npt.NDArray[np.int64]
+
+
+def same_channels(attrs: Any, x: Value, y: Value) -> Channels | None:
+    """`Op.channels` of operators whose output channel c is made from channel c of the input."""
+    return np.arange(y.channels) if x.channels == y.channels else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +111,9 @@ class Op:
     view: the output is the input's bytes (reshape): no kernel runs. rowwise(site): row r of the output
     [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called for an image of one row.
     updates: pairs (output, input) of a state: every kernel of the operator may write the output over the input.
+    traits: what other stages may rely on. weights: of layers whose constants may be changed before they are compiled.
+    channels(attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where
+    it is made from others too. scales(attrs): f(s*x) = s*f(x) for every s > 0, so channels may be scaled before it.
     Absent optional inputs are passed as None.
     """
 
@@ -77,3 +130,20 @@ class Op:
     view: bool = False
     rowwise: Callable[[Site], bool] = lambda site: False
     updates: tuple[tuple[int, int], ...] = ()
+    traits: frozenset[Trait] = frozenset()
+    weights: Weights | None = None
+    channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
+    scales: Callable[[Any], bool] = lambda attrs: False
+
+    @property
+    def sums_products(self) -> bool:
+        """Whether the inputs are activations, weights and bias, and the output is their sums of products."""
+        return isinstance(self.quant_in[-1], Bias) and len(self.quant_in) == 3
+
+    @property
+    def out_axis(self) -> int:
+        """The axis of the weights (input 1) that is the output channel, for operators that `sums_products`."""
+        rule = self.quant_in[1]
+        assert isinstance(rule, Observed)
+        assert rule.axis is not None
+        return rule.axis

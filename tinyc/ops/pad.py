@@ -15,7 +15,7 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait, same_channels
 
 _LOOPS = 4
 _PER_FILLED = 6  # instructions, an estimate
@@ -133,6 +133,11 @@ def row_forms(site: Site, p: PadParams) -> tuple[RowForm, ...]:
     return (RowForm(_call(p, loops, element_bytes(x), rows), 0, form_cost, direct=True),)
 
 
+def channels(a: Pad, x: Value, y: Value) -> Channels | None:
+    """Each of its own, unless some are added."""
+    return None if a.before[-1] or a.after[-1] else same_channels(a, x, y)
+
+
 OP = Op(
     name="pad",
     attrs=Pad,
@@ -143,4 +148,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    channels=channels,
+    scales=lambda a: a.value == 0,
+    traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Call, Const, Kernel, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.gather import gather_call, gather_cost
 from tinyc.ops.movement import need_one_quant, normal_axis
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +57,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
+    traits=frozenset({Trait.MOVES, Trait.ANY_TYPE}),
 )

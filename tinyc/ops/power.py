@@ -16,7 +16,7 @@ from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,
@@ -85,4 +85,5 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(TABLE_KERNEL,),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE}),
 )

@@ -12,7 +12,7 @@ from tinyc.base.numerics import Numerics, round_half_away
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Kept, Op, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,5 @@ OP = Op(
         Kernel("tc_quantize_f32_s16", offered(lower_quantize), when=(is_f32_to_s16,)),
     ),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE, Trait.ANY_TYPE}),
 )

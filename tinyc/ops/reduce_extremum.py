@@ -15,7 +15,7 @@ from tinyc.kernel.site import Site, Type
 from tinyc.ops.mean import Mean, adjacent, over_channels, reduced_axes, split
 from tinyc.ops.mean import infer as infer_mean
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +71,5 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(is_s8, adjacent)),),
     rowwise=over_channels,
+    traits=frozenset({Trait.REDUCES, Trait.SELECTS}),
 )

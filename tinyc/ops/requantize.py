@@ -14,7 +14,7 @@ from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requant
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Kept, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     XNN_MAX_RATIO,
@@ -143,11 +143,13 @@ OP = Op(
     prepare=prepare,
     int_ref=int_ref,
     quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_out=(Kept(own=True),),
     kernels=(
         Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
         TABLE_KERNEL,
         Kernel("tc_requantize_wide", offered(lower_wide), when=(is_wide,)),
     ),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
+    channels=same_channels,
 )

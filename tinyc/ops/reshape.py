@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ def prepare(site: Site) -> Reshape:
     return Reshape(site.y().shape)
 
 
+def channels(a: Reshape, x: Value, y: Value) -> Channels | None:
+    """A flattened image repeats its channels."""
+    return np.arange(y.channels) % x.channels if y.channels % x.channels == 0 else None
+
+
 OP = Op(
     name="reshape",
     attrs=Reshape,
@@ -45,4 +52,7 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(),
     view=True,
+    channels=channels,
+    scales=lambda a: True,
+    traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -29,7 +29,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, pool_is_s8, row_bytes
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 ONE = 1024  # weights are in 1 / ONE
 _PER_ELEMENT, _CODE_BYTES = 20, 250  # estimates
@@ -141,4 +141,5 @@ OP = Op(
     kernels=(
         Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(pool_is_s8,)),
     ),
+    traits=frozenset({Trait.ONE_SCALE}),
 )

@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowF
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +86,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_resize_nearest", offered(lower_resize, cost=cost, row_forms=row_forms)),),
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 4
 
@@ -133,4 +133,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

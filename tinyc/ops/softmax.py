@@ -24,7 +24,7 @@ from tinyc.base.numerics import (
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, along_channels
-from tinyc.ops.op import Fixed, Observed, Op
+from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
 from tinyc.ops.tables import need_scale
@@ -195,4 +195,5 @@ OP = Op(
         Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),
     ),
     rowwise=along_channels,
+    traits=frozenset({Trait.LAST_AXIS, Trait.ANY_SCALES, Trait.INT16}),
 )

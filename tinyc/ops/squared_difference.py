@@ -13,7 +13,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 
 _LEFT = 7  # bits that the centred inputs are shifted up before they are scaled
 
@@ -94,4 +94,5 @@ OP = Op(
         Kernel("tc_squared_difference_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
     ),
     rowwise=elementwise,
+    traits=frozenset({Trait.BROADCASTS}),
 )

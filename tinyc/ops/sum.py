@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site
 from tinyc.ops import mean
 from tinyc.ops.mean import Mean, MeanParams, reduced_axes
-from tinyc.ops.op import Observed, Op
+from tinyc.ops.op import Observed, Op, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=mean.OP.kernels,
+    traits=frozenset({Trait.INT16, Trait.REDUCES, Trait.ANY_SCALES}),
 )

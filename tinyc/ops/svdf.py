@@ -25,7 +25,7 @@ from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.windows import check_bias
-from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs
+from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
 _MOST_TAPS = 512  # of a dot product: 512 * 127 * 128 < 2^23, as tc_dsp.h asks
 
@@ -254,4 +254,5 @@ OP = Op(
     ),
     macs=macs,
     updates=((1, 4),),
+    traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE}),
 )

@@ -13,7 +13,7 @@ from tinyc.base import fixedpoint
 from tinyc.base.numerics import Numerics, rounding_divide_by_pot
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.op import Fixed, Observed, Op
+from tinyc.ops.op import Fixed, Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,
@@ -64,4 +64,6 @@ OP = Op(
     quant_out=(Fixed(1 / 128, 0),),
     kernels=(TABLE_KERNEL,),
     rowwise=elementwise,
+    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE}),
+    channels=same_channels,
 )

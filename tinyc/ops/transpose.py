@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
-from tinyc.ops.op import Observed, Op, SameAs
+from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 5
 _PER_BYTE = 2  # that moves alone, in bytes of a run
@@ -160,4 +160,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_transpose", offered(lower_transpose, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Act, Pair, Site, Type
 from tinyc.kernel.wide import WideParams, is_s16, scaling_fields, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
-from tinyc.ops.op import Bias, Observed, Op
+from tinyc.ops.op import Bias, Observed, Op, Trait
 
 _PER_OUTPUT, _PER_TAP, _PER_PRODUCT, _CODE_BYTES = 50, 15, 6, 350  # estimates
 
@@ -163,4 +163,5 @@ OP = Op(
         Kernel("tc_transpose_conv2d_s16", offered(lower), when=(is_s16,)),
     ),
     macs=macs,
+    traits=frozenset({Trait.ANY_SCALES, Trait.INT16}),
 )

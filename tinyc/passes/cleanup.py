@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import Graph, Node
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of
+from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose, strided_loops
 from tinyc.passes.repeats import drop_broadcast
-
-_MOVES = ("reshape", "transpose", "pad", "concat")  # the same on integers as on floats
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
 
 
 def moves_nothing(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
@@ -23,54 +22,54 @@ def moves_nothing(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
     return len(loops) == 1 and loops[0][1] == 1
 
 
-@rule("reshape", "transpose")
+@rule(Reshape, Transpose)
 def drop_identity(view: View, node: Node) -> Rewrite | None:
     """reshape to the same shape, transpose that keeps the order -> the input itself."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
-    identity = node.op == "reshape" or node.attrs.perm == tuple(range(len(x.shape)))
+    identity = isinstance(node.attrs, Reshape) or node.attrs.perm == tuple(range(len(x.shape)))
     if not identity or x.shape != y.shape or x.quant != y.quant:
         return None
     return Rewrite(same=(y.name, x.name))
 
 
-@rule("transpose")
+@rule(Transpose)
 def transpose_to_view(view: View, node: Node) -> Rewrite | None:
     """transpose in which only axes of size 1 change places -> reshape, which moves no byte."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     if not moves_nothing(x.shape, node.attrs.perm):
         return None
-    return Draft(view, node).finish("reshape", node.inputs, Reshape(y.shape))
+    return Draft(view, node).finish(node.inputs, Reshape(y.shape))
 
 
-@rule("reshape")
+@rule(Reshape)
 def merge_reshapes(view: View, node: Node) -> Rewrite | None:
     """reshape, reshape -> one reshape."""
-    before = view.producer(node.inputs[0], "reshape")
+    before = view.producer(node.inputs[0], Reshape)
     if before is None:
         return None
-    return Draft(view, node).finish("reshape", before.inputs, node.attrs)
+    return Draft(view, node).finish(before.inputs, node.attrs)
 
 
-@rule("transpose")
+@rule(Transpose)
 def merge_transposes(view: View, node: Node) -> Rewrite | None:
     """transpose, transpose -> one transpose."""
-    before = view.producer(node.inputs[0], "transpose")
+    before = view.producer(node.inputs[0], Transpose)
     if before is None:
         return None
     perm = tuple(before.attrs.perm[k] for k in node.attrs.perm)
-    return Draft(view, node).finish("transpose", before.inputs, Transpose(perm))
+    return Draft(view, node).finish(before.inputs, Transpose(perm))
 
 
 @rule()
 def compute_now(view: View, node: Node) -> Rewrite | None:
     """A node of constants -> a constant. Integer nodes only where they just move elements."""
-    computable = view.is_float(node) or node.op in _MOVES
+    computable = view.is_float(node) or is_a(node, Trait.MOVES)
     if not computable or not all(view.is_const(name) for name in node.inputs if name):
         return None
     outputs = [view.value(name) for name in node.outputs]
     if len(outputs) != 1 or view.is_output(outputs[0].name):  # an output must be computed at run time
         return None
-    (array,) = all_ops()[node.op].float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
+    (array,) = op_of(node).float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
     draft = Draft(view, node)
     name = draft.const(np.asarray(array), outputs[0], "folded")
     return draft.becomes(name)

@@ -25,18 +25,14 @@ import numpy.typing as npt
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.kernel.site import Site
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of
+from tinyc.ops.concat import Concat
+from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
+from tinyc.passes.weights import has_weights, weights_of
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-MIXING = frozenset({"conv2d", "fully_connected"})
-# Channel c of the output depends on channel c of every input and never falls when that rises.
-MONOTONE = frozenset(
-    {"add", "avg_pool2d", "clip", "max_pool2d", "mean", "pad", "requantize", "reshape", "sigmoid", "tanh"}
-)
-CHANNELWISE = MONOTONE | {"depthwise_conv2d", "hard_swish", "leaky_relu", "mul", "sub"}
 
 
 def drop_dead_channels(graph: Graph, numerics: Numerics) -> Graph:
@@ -66,10 +62,6 @@ class Range:
         return self.lo == self.hi
 
 
-def _channels(value: Value) -> int:
-    return value.shape[-1] if value.shape else 1
-
-
 def _is_activation(graph: Graph, name: str) -> bool:
     return bool(name) and name not in graph.consts
 
@@ -81,9 +73,10 @@ def _padded(node: Node) -> bool:
 
 def _mixes(graph: Graph, node: Node) -> bool:
     """conv2d with one group, or fully_connected on its input's own last axis or a flattened image."""
-    if node.op not in MIXING or getattr(node.attrs, "groups", 1) != 1 or not _s8(graph, node):
+    if not has_weights(node) or not _s8(graph, node) or _is_activation(graph, node.inputs[1]):
         return False
-    return not _is_activation(graph, node.inputs[1])
+    whole = weights_of(node).groups(node.attrs, graph.values[node.inputs[0]].channels) == 1
+    return whole and channel_map(graph, node, node.inputs[0]) is None
 
 
 def _s8(graph: Graph, node: Node) -> bool:
@@ -94,17 +87,9 @@ def _s8(graph: Graph, node: Node) -> bool:
 def channel_map(graph: Graph, node: Node, name: str) -> Ints | None:
     """[C of the output]: which channel of input `name` each output channel is made from; None if not channelwise."""
     x, y = graph.values[name], graph.values[node.outputs[0]]
-    if node.op not in CHANNELWISE or len(node.outputs) != 1 or not _s8(graph, node):
+    if len(node.outputs) != 1 or not _s8(graph, node):
         return None
-    if node.op == "depthwise_conv2d":
-        return np.arange(_channels(y)) // (_channels(y) // _channels(x))
-    if node.op == "reshape":
-        return np.arange(_channels(y)) % _channels(x) if _channels(y) % _channels(x) == 0 else None
-    if node.op == "pad" and (node.attrs.before[-1] or node.attrs.after[-1]):
-        return None
-    if node.op == "mean" and {-1, len(x.shape) - 1} & set(node.attrs.axes):
-        return None
-    return np.arange(_channels(y)) if _channels(x) == _channels(y) else None
+    return op_of(node).channels(node.attrs, x, y)
 
 
 def _mapped(graph: Graph, node: Node, name: str) -> Ints:
@@ -121,7 +106,7 @@ def _channelwise(graph: Graph, node: Node) -> bool:
         return False
     y = graph.values[node.outputs[0]]
     consts = [graph.values[name] for name in node.inputs if name in graph.consts]
-    return node.op == "depthwise_conv2d" or all(_channels(c) in (1, _channels(y)) for c in consts)
+    return all(c.channels in (1, y.channels) for c in consts)
 
 
 class _Ranges:
@@ -145,24 +130,24 @@ class _Ranges:
 
     def _full(self, value: Value) -> Range:
         lo, hi = INT_RANGE.get(value.dtype, INT_RANGE["s32"])
-        return Range(np.full(_channels(value), lo, np.int64), np.full(_channels(value), hi, np.int64))
+        return Range(np.full(value.channels, lo, np.int64), np.full(value.channels, hi, np.int64))
 
     def _of(self, node: Node) -> Range:
-        if _mixes(self._graph, node) or (node.op == "depthwise_conv2d" and _channelwise(self._graph, node)):
+        if _mixes(self._graph, node) or (has_weights(node) and _channelwise(self._graph, node)):
             return self._weighted(node)
-        if node.op in MONOTONE and _channelwise(self._graph, node):
+        if is_a(node, Trait.MONOTONE) and _channelwise(self._graph, node):
             return self._monotone(node)
         return self._full(self._graph.values[node.outputs[0]])
 
     def _weighted(self, node: Node) -> Range:
         """Bounds of the accumulator, through requantization and clamp, which never fall when it rises."""
-        p = all_ops()[node.op].prepare(Site(self._graph, node, self._numerics))
+        p = op_of(node).prepare(Site(self._graph, node, self._numerics))
         x = self._found[node.inputs[0]]
         lo, hi = x.lo - p.x_zero, x.hi - p.x_zero
         if _padded(node):
             lo, hi = np.minimum(lo, 0), np.maximum(hi, 0)
         taps = _taps(self._graph, node)  # [O, taps, I]
-        if node.op == "depthwise_conv2d":
+        if not _mixes(self._graph, node):
             source = _mapped(self._graph, node, node.inputs[0])
             lo, hi = lo[source][:, None, None], hi[source][:, None, None]
         bias = p.bias.astype(np.int64) + p.x_zero * taps.sum(axis=(1, 2))
@@ -173,7 +158,7 @@ class _Ranges:
 
     def _monotone(self, node: Node) -> Range:
         """The operator itself on inputs that hold the least, then the greatest integer of each channel."""
-        op = all_ops()[node.op]
+        op = op_of(node)
         p = op.prepare(Site(self._graph, node, self._numerics))
 
         def image(name: str, least: bool) -> Array | None:
@@ -185,7 +170,7 @@ class _Ranges:
             return np.broadcast_to(level.astype(np.int8), shape or (1,)).reshape(shape)
 
         least, greatest = (op.int_ref(p, *(image(name, end) for name in node.inputs))[0] for end in (True, False))
-        channels = _channels(self._graph.values[node.outputs[0]])
+        channels = self._graph.values[node.outputs[0]].channels
         least, greatest = (a.astype(np.int64).reshape(-1, channels) for a in (least, greatest))
         return Range(least.min(axis=0), greatest.max(axis=0))
 
@@ -193,10 +178,9 @@ class _Ranges:
 def _taps(graph: Graph, node: Node) -> Ints:
     """Weights as [output channel, tap, input channel]; a flattened image gives a tap for each position."""
     w = graph.consts[node.inputs[1]].astype(np.int64)
-    if node.op == "depthwise_conv2d":
-        return w.reshape(-1, w.shape[-1]).T[:, :, None]
-    in_c = _channels(graph.values[node.inputs[0]])
-    return w.reshape(w.shape[0], -1, in_c)
+    in_c, weights = graph.values[node.inputs[0]].channels, weights_of(node)
+    groups = weights.groups(node.attrs, in_c)
+    return weights.as_rows(w, groups).reshape(w.shape[op_of(node).out_axis], -1, in_c // groups)
 
 
 def _foldable(graph: Graph, node: Node, known: Range) -> Bools:
@@ -213,7 +197,7 @@ class _Liveness:
         self._graph = graph
         self._ranges = ranges
         names = [name for name in graph.values if name not in graph.consts]
-        self._live = {name: np.zeros(_channels(graph.values[name]), np.bool_) for name in names}
+        self._live = {name: np.zeros(graph.values[name].channels, np.bool_) for name in names}
 
     def find(self) -> dict[str, Bools]:
         """By value name, [C]."""
@@ -234,7 +218,7 @@ class _Liveness:
             name = inputs[0]
             read = (_taps(graph, node)[live[node.outputs[0]]] != 0).any(axis=(0, 1))
             live[name] |= read & ~_foldable(graph, node, self._ranges[name])
-        elif node.op == "concat" and node.attrs.axis in (-1, len(graph.values[inputs[0]].shape) - 1):
+        elif isinstance(node.attrs, Concat) and node.attrs.axis in (-1, len(graph.values[inputs[0]].shape) - 1):
             self._tie_concat(node)
         elif _channelwise(graph, node):
             for name in inputs:
@@ -293,10 +277,7 @@ class _Shrink:
             return node
         if _mixes(self._old, node):
             return self._mixing(node)
-        if node.op == "depthwise_conv2d":
-            out = self._live[node.outputs[0]]
-            return replace(node, inputs=(node.inputs[0], *(self._slice(name, -1, out) for name in node.inputs[1:])))
-        if node.op == "reshape":
+        if isinstance(node.attrs, Reshape):
             return replace(node, attrs=Reshape(self._values[node.outputs[0]].shape))
         out = self._live[node.outputs[0]]
         inputs = tuple(self._slice(name, -1, out) if name in self._consts else name for name in node.inputs)

@@ -11,16 +11,19 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node, Shape
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.kernel.site import Act, Padding
 from tinyc.kernel.windows import Window
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED, per_input, per_output, sum_inputs
+from tinyc.ops.pad import Pad
+from tinyc.ops.sub import Sub
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
 
 _NONE = Act()
 
@@ -43,17 +46,17 @@ def _per_channel(constant: Array, shape: Shape) -> Array | None:
 
 def _weighted(view: View, name: str) -> Node | None:
     """The layer that makes the value, if its constants may change: float, no activation, no other reader."""
-    node = view.producer(name, *WEIGHTED)
-    if node is None or node.attrs.act != _NONE or not view.sole_use(name) or not view.is_float(node):
+    node = view.producer(name)
+    if node is None or not has_weights(node) or node.attrs.act != _NONE or not view.sole_use(name):
         return None
-    return node if all(view.is_const(other) for other in node.inputs[1:] if other) else None
+    return node if view.is_float(node) and all(view.is_const(other) for other in node.inputs[1:] if other) else None
 
 
 def _bias(view: View, node: Node) -> Array:
     """The layer's bias [O] in float64, zeros where it has none."""
     if len(node.inputs) > 2 and node.inputs[2]:
         return view.const(node.inputs[2]).astype(np.float64)
-    return np.zeros(view.const(node.inputs[1]).shape[OUT_AXIS[node.op]])
+    return np.zeros(view.const(node.inputs[1]).shape[out_axis(node)])
 
 
 def _with(view: View, at: Node, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
@@ -62,10 +65,10 @@ def _with(view: View, at: Node, layer: Node, x: str, w: Array, b: Array, origin:
     has_bias = len(layer.inputs) > 2 and layer.inputs[2]
     bias_like = view.value(layer.inputs[2]) if has_bias else replace(like, name=f"{like.name}:bias")
     names = [x, draft.const(w, like, "scaled"), draft.const(b, bias_like, "shifted")]
-    return draft.finish(layer.op, names, layer.attrs, layer.origin + origin.origin)
+    return draft.finish(names, layer.attrs, layer.origin + origin.origin)
 
 
-@rule("mul")
+@rule(Mul)
 def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, mul by c per channel -> layer with weights and bias times c."""
     found = _operand(view, node)
@@ -80,7 +83,7 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     return _with(view, node, layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
 
 
-@rule("add")
+@rule(Add)
 def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, add of c per channel -> layer with c in its bias."""
     found = _operand(view, node)
@@ -93,10 +96,10 @@ def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
     return _with(view, node, layer, layer.inputs[0], view.const(layer.inputs[1]), _bias(view, layer) + offset, node)
 
 
-@rule(*WEIGHTED)
+@rule()
 def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
     """mul by c per channel, layer -> layer with c in its weights; padding is zero before and after."""
-    found = _binary_before(view, node, "mul")
+    found = _binary_before(view, node, Mul)
     if found is None:
         return None
     before, x, factor = found
@@ -104,10 +107,10 @@ def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
     return _with(view, node, node, x, w, _bias(view, node), before)
 
 
-@rule(*WEIGHTED)
+@rule()
 def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     """add of c per channel, layer -> layer with c times its weights in the bias; only where it pads nothing."""
-    found = _binary_before(view, node, "add")
+    found = _binary_before(view, node, Add)
     if found is None or any(getattr(node.attrs, "pad", ())):
         return None
     before, x, offset = found
@@ -116,9 +119,9 @@ def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     return _with(view, node, node, x, w, bias, before)
 
 
-def _binary_before(view: View, node: Node, op: str) -> tuple[Node, str, Array] | None:
+def _binary_before(view: View, node: Node, kind: type) -> tuple[Node, str, Array] | None:
     """(binary node, its computed input, constant per channel) that only this float layer reads."""
-    before = view.producer(node.inputs[0], op)
+    before = view.producer(node.inputs[0], kind) if has_weights(node) else None
     if before is None or before.attrs.act != _NONE or not view.sole_use(node.inputs[0]) or not view.is_float(node):
         return None
     if not all(view.is_const(other) for other in node.inputs[1:] if other):
@@ -130,11 +133,11 @@ def _binary_before(view: View, node: Node, op: str) -> tuple[Node, str, Array] |
     return None if constant is None else (before, found[0], constant)
 
 
-@rule("mul")
+@rule(Mul)
 def mul_before_add(view: View, node: Node) -> Rewrite | None:
     """add of c, mul by d -> mul by d, add of c*d; and mul by c, mul by d -> mul by c*d."""
     found = _operand(view, node)
-    before = view.producer(found[0], "add", "mul") if found else None
+    before = view.producer(found[0], Add, Mul) if found else None
     if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
         return None
     first, y = _operand(view, before), view.value(node.outputs[0])
@@ -143,18 +146,18 @@ def mul_before_add(view: View, node: Node) -> Rewrite | None:
     draft = Draft(view, node)
     origin = before.origin + node.origin
     both = draft.const(np.asarray(first[1] * found[1]), view.value(node.inputs[1]), "product")
-    if before.op == "mul":
-        return draft.finish("mul", [first[0], both], node.attrs, origin)
+    if isinstance(before.attrs, Mul):
+        return draft.finish([first[0], both], node.attrs, origin)
     factor = draft.const(found[1], view.value(node.inputs[1]), "factor")
-    scaled = draft.add("mul", [first[0], factor], Mul(), replace(y, loc=None), y.shape, "scaled")
-    return draft.finish("add", [scaled, both], Add(node.attrs.act), origin)
+    scaled = draft.add([first[0], factor], Mul(), replace(y, loc=None), y.shape, "scaled")
+    return draft.finish([scaled, both], Add(node.attrs.act), origin)
 
 
-@rule("add")
+@rule(Add)
 def merge_adds(view: View, node: Node) -> Rewrite | None:
     """add of c, add of d -> add of c+d."""
     found = _operand(view, node)
-    before = view.producer(found[0], "add") if found else None
+    before = view.producer(found[0], Add) if found else None
     if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
         return None
     first, y = _operand(view, before), view.value(node.outputs[0])
@@ -162,10 +165,10 @@ def merge_adds(view: View, node: Node) -> Rewrite | None:
         return None
     draft = Draft(view, node)
     both = draft.const(np.asarray(first[1] + found[1]), view.value(node.inputs[1]), "sum")
-    return draft.finish("add", [first[0], both], node.attrs, before.origin + node.origin)
+    return draft.finish([first[0], both], node.attrs, before.origin + node.origin)
 
 
-@rule("sub")
+@rule(Sub)
 def sub_to_add(view: View, node: Node) -> Rewrite | None:
     """x - c -> x + (-c), and c - x -> x * (-1) + c, which the other rules fold."""
     found = _operand(view, node)
@@ -175,14 +178,14 @@ def sub_to_add(view: View, node: Node) -> Rewrite | None:
     name, constant = found
     if name == node.inputs[0]:
         negative = draft.const(-constant, view.value(node.inputs[1]), "negative")
-        return draft.finish("add", [name, negative], Add(node.attrs.act))
+        return draft.finish([name, negative], Add(node.attrs.act))
     x, like = view.value(name), view.value(node.inputs[0])
     minus = draft.const(np.array(-1, np.float32), like, "minus")
-    flipped = draft.add("mul", [name, minus], Mul(), replace(y, loc=None), x.shape, "flipped")
-    return draft.finish("add", [flipped, node.inputs[0]], Add(node.attrs.act))
+    flipped = draft.add([name, minus], Mul(), replace(y, loc=None), x.shape, "flipped")
+    return draft.finish([flipped, node.inputs[0]], Add(node.attrs.act))
 
 
-@rule("mul")
+@rule(Mul)
 def scale_to_depthwise(view: View, node: Node) -> Rewrite | None:
     """mul of an image by c per channel -> depthwise 1x1 convolution, which takes the offset and activation too."""
     found, y = _operand(view, node), view.value(node.outputs[0])
@@ -193,10 +196,10 @@ def scale_to_depthwise(view: View, node: Node) -> Rewrite | None:
         return None
     draft = Draft(view, node)
     w = draft.const(np.asarray(factor).reshape(1, 1, -1), view.value(node.inputs[1]), "depthwise")
-    return draft.finish("depthwise_conv2d", [found[0], w], DepthwiseConv2D(act=node.attrs.act))
+    return draft.finish([found[0], w], DepthwiseConv2D(act=node.attrs.act))
 
 
-@rule("avg_pool2d")
+@rule(AvgPool2D)
 def global_pool_to_mean(view: View, node: Node) -> Rewrite | None:
     """avg_pool2d over the whole image -> mean, whose output has a finer scale of its own."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
@@ -204,17 +207,17 @@ def global_pool_to_mean(view: View, node: Node) -> Rewrite | None:
     whole = tuple(a.kernel) == x.shape[1:3] and y.shape[1:3] == (1, 1) and not any(a.pad)
     if not whole or a.act != _NONE or not view.is_float(node):
         return None
-    return Draft(view, node).finish("mean", node.inputs, Mean((1, 2), keep_dims=True))
+    return Draft(view, node).finish(node.inputs, Mean((1, 2), keep_dims=True))
 
 
-@rule("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
+@rule(Conv2D, DepthwiseConv2D, AvgPool2D, MaxPool2D)
 def fold_padding(view: View, node: Node) -> Rewrite | None:
     """pad of rows and columns with zero -> padding of the convolution or pool behind it. Integer graphs too.
 
     Exact: a convolution pads with the zero point, which is what the integer 0.0 is. avg_pool2d then
     counts the padding; max_pool2d ignores it, which is the same only if its input is never negative.
     """
-    before = view.producer(node.inputs[0], "pad")
+    before = view.producer(node.inputs[0], Pad)
     if before is None or before.attrs.value != 0 or not view.sole_use(node.inputs[0]):
         return None
     (_, top, left, depth), (_, bottom, right, more) = before.attrs.before, before.attrs.after
@@ -231,7 +234,7 @@ def fold_padding(view: View, node: Node) -> Rewrite | None:
     if isinstance(attrs, AvgPool2D | MaxPool2D) and not _touches_image(view, before.inputs[0], attrs):
         return None
     inputs = (before.inputs[0], *node.inputs[1:])
-    return Draft(view, node).finish(node.op, inputs, attrs, before.origin + node.origin)
+    return Draft(view, node).finish(inputs, attrs, before.origin + node.origin)
 
 
 def _never_negative(view: View, name: str) -> bool:

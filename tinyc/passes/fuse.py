@@ -6,20 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node
-from tinyc.ir.rewrite import Rewrite, View, rewrite, rule
 from tinyc.kernel.site import Act
-
-FUSIBLE = (
-    "conv2d",
-    "depthwise_conv2d",
-    "fully_connected",
-    "add",
-    "sub",
-    "mul",
-    "avg_pool2d",
-    "max_pool2d",
-    "clip",
-)
+from tinyc.ops.clip import Clip
+from tinyc.ops.op import Trait
+from tinyc.passes.rewrite import Rewrite, View, rewrite, rule
 
 
 def combined(first: Act, then: Act) -> Act:
@@ -28,14 +18,14 @@ def combined(first: Act, then: Act) -> Act:
     return Act(lo, hi)
 
 
-@rule("clip")
+@rule(Clip)
 def fuse_clip(view: View, node: Node) -> Rewrite | None:
     """f, clip -> f with the clip as its activation.
 
     In integers only where clip keeps the quantization: then both clamp the same integers, as rounding
     to the grid is monotone. With another scale behind it, the clip rounds a second time; it stays.
     """
-    before = view.producer(node.inputs[0], *FUSIBLE)
+    before = view.producer(node.inputs[0], Trait.FUSES_CLIP)
     if before is None or not view.sole_use(node.inputs[0]):
         return None
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tinyc.ir.graph import Graph
+from tinyc.ops.transpose import Transpose
 from tinyc.passes.cleanup import cleanup
 
 Perm = tuple[int, ...]
@@ -40,7 +41,7 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
     perms: dict[str, Perm] = {}
     for name in graph.inputs:
         readers = consumers.get(name, ())
-        if len(readers) == 1 and readers[0].op == "transpose" and name not in graph.outputs:
+        if len(readers) == 1 and isinstance(readers[0].attrs, Transpose) and name not in graph.outputs:
             (made,) = readers[0].outputs
             if made not in graph.outputs:
                 perms[name] = tuple(readers[0].attrs.perm)
@@ -53,7 +54,7 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
     nodes = tuple(
         replace(node, inputs=tuple(producers.get(i, i) for i in node.inputs))
         for node in graph.nodes
-        if not (node.op == "transpose" and node.outputs[0] in producers)
+        if not (isinstance(node.attrs, Transpose) and node.outputs[0] in producers)
     )
     kept = {name: value for name, value in values.items() if name not in producers}
     return Relaid(cleanup(replace(graph, nodes=nodes, values=kept)), perms)

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node
-from tinyc.passes.qdq import MOVES, join_quantization
+from tinyc.ops import is_a
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.quantize import Quantize
+from tinyc.passes.qdq import KEEPING, join_quantization
 
 
 def integers_only(graph: Graph) -> Graph:
@@ -16,8 +19,8 @@ def integers_only(graph: Graph) -> Graph:
     An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
     """
     graph = _integer_outputs(_integer_inputs_of_model(join_quantization(graph)))
-    moving = (*MOVES, "dequantize", "quantize")  # looked at last: what stays in float between them says more
-    for node in sorted(graph.nodes, key=lambda node: node.op in moving):
+    moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
+    for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
         floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
         if floats:
             raise TinycError(
@@ -33,9 +36,9 @@ def _integer_inputs_of_model(graph: Graph) -> Graph:
     consumers = graph.consumers()
     for name in graph.inputs:
         readers = consumers.get(name, ())
-        made = {graph.values[node.outputs[0]] for node in readers if node.op == "quantize"}
+        made = {graph.values[node.outputs[0]] for node in readers if isinstance(node.attrs, Quantize)}
         kinds = {(value.dtype, value.quant) for value in made}
-        if name in graph.outputs or len(kinds) != 1 or any(node.op != "quantize" for node in readers):
+        if name in graph.outputs or len(kinds) != 1 or any(not isinstance(node.attrs, Quantize) for node in readers):
             continue
         if any(value.name in graph.outputs for value in made):
             continue
@@ -53,7 +56,7 @@ def _integer_outputs(graph: Graph) -> Graph:
     producer = graph.producer()
     for name in graph.outputs:
         last = producer.get(name)
-        if last is None or last.op != "dequantize":
+        if last is None or not isinstance(last.attrs, Dequantize):
             continue
         source = last.inputs[0]
         readers = graph.consumers()[source]

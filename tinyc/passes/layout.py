@@ -14,9 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import Graph, Node, Shape, Value
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.ops import is_a
+from tinyc.ops.argmax import ArgMax
 from tinyc.ops.concat import Concat
+from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mean import reduced_axes
+from tinyc.ops.op import Trait
 from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
@@ -29,23 +32,13 @@ from tinyc.passes.cleanup import (
     moves_nothing,
     transpose_to_view,
 )
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.passes.shuffles import sink_through_shuffle, sink_through_split
 
 Perm = tuple[int, ...]
 
-UNARY = (
-    "absolute",
-    "clip",
-    "leaky_relu",
-    "lookup",
-    "hard_swish",
-    "sigmoid",
-    "tanh",
-    "quantize",
-    "requantize",
-)  # not dequantize: moving floats costs four times
-BINARY = ("add", "sub", "mul", "extremum")
-_LIFTED = (*UNARY, *BINARY, "pad")
+_LIFTED = (Trait.ELEMENTWISE, Trait.BROADCASTS, Pad)
+_PASSED = (*_LIFTED, Trait.REDUCES, Trait.LAST_AXIS, Concat)
 
 
 def inverse(perm: Perm) -> Perm:
@@ -62,51 +55,51 @@ def _stays_at_input(view: View, moved: Node) -> bool:
 
     It gains if another transpose, or a reshape that may end in dense weights, comes within reach.
     """
-    if moved.op != "transpose" or not view.is_input(moved.inputs[0]):
+    if not isinstance(moved.attrs, Transpose) or not view.is_input(moved.inputs[0]):
         return False
     reached, new = {moved.outputs[0]}, [moved.outputs[0]]
     while new:
         for reader in view.consumers(new.pop()):
-            if reader.op in ("transpose", "reshape"):
+            if is_a(reader, Transpose, Reshape):
                 return False
-            if reader.op in (*_LIFTED, "concat", "mean", "softmax") and not reached.issuperset(reader.outputs):
+            if is_a(reader, *_PASSED) and not reached.issuperset(reader.outputs):
                 reached.update(reader.outputs)
                 new.extend(reader.outputs)
     return True
 
 
-def _after(draft: Draft, op: str, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
-    """y = transpose(op(inputs), perm) in place of the draft's node; y's elements are those of the new value."""
+def _after(draft: Draft, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
+    """y = transpose(f(inputs), perm) in place of the draft's node; y's elements are those of the new value."""
     shape = permuted(y.shape, inverse(perm))
-    inner = draft.add(op, inputs, attrs, y, shape, "nhwc" if len(shape) == 4 else "moved")
-    return draft.finish("transpose", [inner], Transpose(perm))
+    inner = draft.add(inputs, attrs, y, shape, "nhwc" if len(shape) == 4 else "moved")
+    return draft.finish([inner], Transpose(perm))
 
 
-@rule(*UNARY)
+@rule(Trait.ELEMENTWISE)
 def sink_through_unary(view: View, node: Node) -> Rewrite | None:
     """f(transpose(x)) -> transpose(f(x)) and f(reshape(x)) -> reshape(f(x)), f treating all elements alike."""
-    moved = view.producer(node.inputs[0], "transpose", "reshape")
+    moved = view.producer(node.inputs[0], Transpose, Reshape)
     if moved is None or _stays_at_input(view, moved):
         return None
     y, x = view.value(node.outputs[0]), view.value(moved.inputs[0])
     draft = Draft(view, node)
-    inner = draft.add(node.op, [x.name, *node.inputs[1:]], node.attrs, y, x.shape, "moved")
-    return draft.finish(moved.op, [inner], moved.attrs)
+    inner = draft.add([x.name, *node.inputs[1:]], node.attrs, y, x.shape, "moved")
+    return draft.finish([inner], moved.attrs)
 
 
-@rule(*BINARY)
+@rule(Trait.BROADCASTS)
 def sink_through_binary(view: View, node: Node) -> Rewrite | None:
     """f(transpose(a), b) -> transpose(f(a, b')) where b' = b transposed back costs nothing."""
     y = view.value(node.outputs[0])
     for name in node.inputs:
-        moved = view.producer(name, "transpose")
+        moved = view.producer(name, Transpose)
         if moved is None or len(view.value(name).shape) != len(y.shape) or _stays_at_input(view, moved):
             continue
         perm = moved.attrs.perm
         draft = Draft(view, node)
         inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
-            return _after(draft, node.op, [i for i in inputs if i], node.attrs, perm, y)
+            return _after(draft, [i for i in inputs if i], node.attrs, perm, y)
     return None
 
 
@@ -120,7 +113,7 @@ def _undone(draft: Draft, name: str, transpose: Node) -> str | None:
     if view.is_const(name):
         per_axis = value.quant is not None and value.quant.axis is not None
         return None if per_axis else draft.const(view.const(name).reshape(wide).transpose(back), value, "moved")
-    moved = view.producer(name, "transpose")
+    moved = view.producer(name, Transpose)
     if moved is not None and moved.attrs.perm == perm:
         return moved.inputs[0]
     return _transposed_for_free(draft, name, wide, back, transpose.outputs[0])
@@ -137,37 +130,39 @@ def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm, undon
     for reader in view.consumers(name) if is_open else ():
         if reader.outputs[0] == undone:
             continue
-        if reader.op == "transpose" and reader.attrs.perm == back and view.is_available(reader.outputs[0]):
+        if isinstance(reader.attrs, Transpose) and reader.attrs.perm == back and view.is_available(reader.outputs[0]):
             return reader.outputs[0]
     if moves_nothing(wide, back):
-        return draft.add("reshape", [name], Reshape(permuted(wide, back)), value, permuted(wide, back), "moved")
+        return draft.add([name], Reshape(permuted(wide, back)), value, permuted(wide, back), "moved")
     return None
 
 
-@rule(*BINARY)
+@rule(Trait.BROADCASTS)
 def sink_reshape_through_binary(view: View, node: Node) -> Rewrite | None:
     """f(reshape(a), b) -> reshape(f(a, b')) for b a number, or a reshape from the same shape as a.
 
     Also for b a constant, where the reshape only adds or removes axes of size 1.
     """
     y = view.value(node.outputs[0])
+    if len(node.inputs) != 2:
+        return None
     for name, other in (node.inputs, node.inputs[::-1]):
-        moved = view.producer(name, "reshape")
+        moved = view.producer(name, Reshape)
         if moved is None or view.value(name).shape != y.shape:
             continue
         x, draft = view.value(moved.inputs[0]), Draft(view, node)
         back = _unreshaped(draft, other, x.shape, y.shape)
         if back is not None:
             inputs = [x.name, back] if node.inputs[0] == name else [back, x.name]
-            inner = draft.add(node.op, inputs, node.attrs, y, x.shape, "moved")
-            return draft.finish("reshape", [inner], Reshape(y.shape))
+            inner = draft.add(inputs, node.attrs, y, x.shape, "moved")
+            return draft.finish([inner], Reshape(y.shape))
     return None
 
 
 def _unreshaped(draft: Draft, name: str, x: Shape, y: Shape) -> str | None:
     """An operand for shape x that acts as `name` does on the same elements in shape y; None if there is none."""
     view, value = draft.view, draft.view.value(name)
-    moved = view.producer(name, "reshape")
+    moved = view.producer(name, Reshape)
     if moved is not None and value.shape == y and view.value(moved.inputs[0]).shape == x:
         return moved.inputs[0]
     if not view.is_const(name) or (value.quant is not None and value.quant.axis is not None):
@@ -184,48 +179,48 @@ def _unreshaped(draft: Draft, name: str, x: Shape, y: Shape) -> str | None:
     return draft.const(view.const(name).reshape(shape), value, "moved")
 
 
-@rule("concat")
+@rule(Concat)
 def sink_through_concat(view: View, node: Node) -> Rewrite | None:
     """concat of transposes -> transpose of concat, where all inputs can be transposed back for nothing."""
     y = view.value(node.outputs[0])
     for name in node.inputs:
-        moved = view.producer(name, "transpose")
+        moved = view.producer(name, Transpose)
         if moved is None:
             continue
         perm, draft = moved.attrs.perm, Draft(view, node)
         inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
             axis = perm[node.attrs.axis % len(perm)]
-            return _after(draft, "concat", [i for i in inputs if i], Concat(axis), perm, y)
+            return _after(draft, [i for i in inputs if i], Concat(axis), perm, y)
     return None
 
 
-@rule("pad")
+@rule(Pad)
 def sink_through_pad(view: View, node: Node) -> Rewrite | None:
     """pad(transpose(x)) -> transpose(pad(x))."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None or _stays_at_input(view, moved):
         return None
     perm, back = moved.attrs.perm, inverse(moved.attrs.perm)
     attrs = Pad(permuted(node.attrs.before, back), permuted(node.attrs.after, back), node.attrs.value)
-    return _after(Draft(view, node), "pad", moved.inputs, attrs, perm, view.value(node.outputs[0]))
+    return _after(Draft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
 
 
-@rule("slice")
+@rule(Slice)
 def sink_through_slice(view: View, node: Node) -> Rewrite | None:
     """slice(transpose(x)) -> transpose(slice(x))."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None or _stays_at_input(view, moved):
         return None
     perm, back, a = moved.attrs.perm, inverse(moved.attrs.perm), node.attrs
     attrs = Slice(permuted(a.begin, back), permuted(a.size, back), permuted(a.step, back))
-    return _after(Draft(view, node), "slice", moved.inputs, attrs, perm, view.value(node.outputs[0]))
+    return _after(Draft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
 
 
-@rule("argmax")
+@rule(ArgMax)
 def sink_through_argmax(view: View, node: Node) -> Rewrite | None:
     """argmax(transpose(x)) -> transpose(argmax(x)) along the axis that x has it on."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None:
         return None
     perm, keep = moved.attrs.perm, node.attrs.keep_dims
@@ -233,13 +228,13 @@ def sink_through_argmax(view: View, node: Node) -> Rewrite | None:
     left = [k for k in range(len(perm)) if keep or k != axis]
     order = tuple(left.index(k) for k in perm if k in left)
     attrs = replace(node.attrs, axis=axis)
-    return _after(Draft(view, node), "argmax", moved.inputs, attrs, order, view.value(node.outputs[0]))
+    return _after(Draft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
-@rule("mean", "sum", "reduce_extremum")
+@rule(Trait.REDUCES)
 def sink_through_mean(view: View, node: Node) -> Rewrite | None:
     """mean(transpose(x)) -> transpose(mean(x)) over the axes that x has them on; a sum and an extremum alike."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None:
         return None
     perm = moved.attrs.perm
@@ -247,23 +242,23 @@ def sink_through_mean(view: View, node: Node) -> Rewrite | None:
     left = tuple(range(len(perm))) if node.attrs.keep_dims else tuple(k for k in range(len(perm)) if k not in axes)
     order = tuple(left.index(k) for k in perm if k in left)
     attrs = replace(node.attrs, axes=axes)
-    return _after(Draft(view, node), node.op, moved.inputs, attrs, order, view.value(node.outputs[0]))
+    return _after(Draft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
-@rule("softmax")
+@rule(Trait.LAST_AXIS)
 def sink_through_softmax(view: View, node: Node) -> Rewrite | None:
     """softmax(transpose(x)) -> transpose(softmax(x)) if the last axis stays the last."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None or moved.attrs.perm[-1] != len(moved.attrs.perm) - 1:
         return None
     y = view.value(node.outputs[0])
-    return _after(Draft(view, node), "softmax", moved.inputs, node.attrs, moved.attrs.perm, y)
+    return _after(Draft(view, node), moved.inputs, node.attrs, moved.attrs.perm, y)
 
 
-@rule("reshape")
+@rule(Reshape)
 def sink_through_reshape(view: View, node: Node) -> Rewrite | None:
     """reshape(transpose(x)) -> transpose(reshape(x)) where axes are merged that are neighbours in x as well."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     if moved is None:
         return None
     x, y = view.value(moved.inputs[0]), view.value(node.outputs[0])
@@ -271,7 +266,7 @@ def sink_through_reshape(view: View, node: Node) -> Rewrite | None:
     if order is None:
         return None
     shape = permuted(y.shape, order)
-    return _after(Draft(view, node), "reshape", [x.name], Reshape(shape), inverse(order), y)
+    return _after(Draft(view, node), [x.name], Reshape(shape), inverse(order), y)
 
 
 def _order_of_groups(x: Shape, perm: Perm, y: Shape) -> Perm | None:
@@ -297,12 +292,12 @@ def _order_of_groups(x: Shape, perm: Perm, y: Shape) -> Perm | None:
     return tuple(k if y[k] == 1 else next(in_x_order) for k in range(len(y)))
 
 
-@rule("fully_connected")
+@rule(FullyConnected)
 def permute_weights(view: View, node: Node) -> Rewrite | None:
     """fully_connected of a flattened transpose -> the weights' columns in the order of the untransposed input."""
     w = view.value(node.inputs[1])
-    flat = view.producer(node.inputs[0], "reshape")
-    moved = view.producer(flat.inputs[0] if flat else node.inputs[0], "transpose")
+    flat = view.producer(node.inputs[0], Reshape)
+    moved = view.producer(flat.inputs[0] if flat else node.inputs[0], Transpose)
     if moved is None or not view.is_const(w.name):
         return None
     x, given = view.value(moved.inputs[0]), view.value(node.inputs[0])
@@ -312,11 +307,11 @@ def permute_weights(view: View, node: Node) -> Rewrite | None:
     source = np.arange(x.elements).reshape(x.shape).transpose(moved.attrs.perm).reshape(-1)
     weights = draft.const(view.const(w.name)[:, np.argsort(source)], w, "moved")
     shape = given.shape if node.attrs.keep_dims else (1, x.elements)
-    flattened = draft.add("reshape", [x.name], Reshape(shape), x, shape, "flat")
-    return draft.finish("fully_connected", [flattened, weights, *node.inputs[2:]], node.attrs)
+    flattened = draft.add([x.name], Reshape(shape), x, shape, "flat")
+    return draft.finish([flattened, weights, *node.inputs[2:]], node.attrs)
 
 
-@rule("transpose")
+@rule(Transpose)
 def lift_to_input(view: View, node: Node) -> Rewrite | None:
     """transpose(f(x, c)) -> f(transpose(x), c') where x leads up to a model input: there it can be folded."""
     f = view.producer(node.inputs[0], *_LIFTED)
@@ -330,13 +325,13 @@ def lift_to_input(view: View, node: Node) -> Rewrite | None:
             inputs.append(draft.const(view.const(name).reshape(wide).transpose(perm), value, "moved"))
         elif len(value.shape) == len(perm):
             shape = permuted(value.shape, perm)
-            inputs.append(draft.add("transpose", [name], Transpose(perm), value, shape, "nhwc"))
+            inputs.append(draft.add([name], Transpose(perm), value, shape, "nhwc"))
         else:
             return None
     attrs = f.attrs
     if isinstance(attrs, Pad):
         attrs = Pad(permuted(attrs.before, perm), permuted(attrs.after, perm), attrs.value)
-    return draft.finish(f.op, inputs, attrs, f.origin)
+    return draft.finish(inputs, attrs, f.origin)
 
 
 def _at_input(view: View, node: Node) -> bool:

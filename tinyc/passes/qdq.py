@@ -16,44 +16,41 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.kernel.site import Act
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of
+from tinyc.ops.argmax import ArgMax
 from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.clip import Clip
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.extremum import Extremum
+from tinyc.ops.l2_normalize import L2Normalize
+from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.mean import Mean
-from tinyc.ops.op import Fixed
+from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.pad import Pad
+from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.tables import dequantize_linear, quantize_linear
+from tinyc.ops.tanh import Tanh
 from tinyc.passes import qdq_choices
 from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
 from tinyc.passes.fuse import fuse_clip
 from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
 
-MOVES = (
-    *("reshape", "transpose", "pad", "concat", "slice", "pick", "broadcast"),
-    *("max_pool2d", "resize_nearest", "reduce_extremum"),
-)
-# Elementwise operators that a table can hold; with two inputs only if one is a number, or both come from one byte.
-_ELEMENTWISE = frozenset(
-    {"clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "absolute", "add", "sub", "mul", "extremum"}
-    | {"power", "function"}
-)
-_LAYERS = (*WEIGHTED, "transpose_conv2d")
-_BINARY = frozenset({"add", "sub", "mul"})
-_INTEGER = frozenset(
-    {*_LAYERS, *_BINARY, "batch_matmul", "clip", "mean", "sum", "softmax"}
-    | {"avg_pool2d", "max_pool2d", "resize_bilinear"}
-)
+KEEPING = (Trait.MOVES, Trait.SELECTS)  # what comes out went in: the integers may pass as well as the reals
+# A table can hold them; with two inputs only if one is a number, or both come from one byte.
+_ELEMENTWISE = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _NONE = Act()
 
 
-@rule(*MOVES)
+@rule(*KEEPING)
 def sink_dequantize(view: View, node: Node) -> Rewrite | None:
     """move(dequantize(x)) -> dequantize(move(x)); several inputs must share one quantization."""
     if not node.inputs or getattr(node.attrs, "act", _NONE) != _NONE:
@@ -68,8 +65,8 @@ def sink_dequantize(view: View, node: Node) -> Rewrite | None:
     if isinstance(node.attrs, Pad) and not _is_held(node.attrs.value, x):
         return None  # `raise_quantize` pads behind the QuantizeLinear, by what that makes of the number
     draft = Draft(view, node)
-    moved = draft.add(node.op, inputs, node.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "moved")
-    return draft.finish("dequantize", [moved], _dequantize(view, node.inputs[0]).attrs)
+    moved = draft.add(inputs, node.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "moved")
+    return draft.finish([moved], _dequantize(view, node.inputs[0]).attrs)
 
 
 def _is_held(real: float, x: Value) -> bool:
@@ -79,15 +76,15 @@ def _is_held(real: float, x: Value) -> bool:
 
 
 def _dequantize(view: View, name: str) -> Node:
-    node = view.producer(name, "dequantize")
+    node = view.producer(name, Dequantize)
     assert node is not None
     return node
 
 
-@rule("quantize")
+@rule(Quantize)
 def raise_quantize(view: View, node: Node) -> Rewrite | None:
     """quantize(move(x)) -> move(quantize(x)): rounding keeps the order, so a maximum may come after it."""
-    before = view.producer(node.inputs[0], *MOVES)
+    before = view.producer(node.inputs[0], *KEEPING)
     if before is None or not view.sole_use(node.inputs[0]) or getattr(before.attrs, "act", _NONE) != _NONE:
         return None
     if any(view.is_const(name) for name in before.inputs):
@@ -96,11 +93,11 @@ def raise_quantize(view: View, node: Node) -> Rewrite | None:
     inputs = []
     for name in before.inputs:
         x = view.value(name)
-        inputs.append(draft.add("quantize", [name], node.attrs, replace(y, loc=x.loc), x.shape, "in"))
-    return draft.finish(before.op, inputs, before.attrs, before.origin + node.origin)
+        inputs.append(draft.add([name], node.attrs, replace(y, loc=x.loc), x.shape, "in"))
+    return draft.finish(inputs, before.attrs, before.origin + node.origin)
 
 
-@rule("quantize")
+@rule(Quantize)
 def requantize_directly(view: View, node: Node) -> Rewrite | None:
     """quantize(dequantize(x)) -> x, or x requantized."""
     source = integers_behind(view, node.inputs[0])
@@ -109,10 +106,10 @@ def requantize_directly(view: View, node: Node) -> Rewrite | None:
     x, y = view.value(source), view.value(node.outputs[0])
     if (x.dtype, x.quant) == (y.dtype, y.quant):
         return Rewrite(same=(y.name, x.name))
-    return Draft(view, node).finish("requantize", [source], Requantize(y.dtype))
+    return Draft(view, node).finish([source], Requantize(y.dtype))
 
 
-@rule("quantize")
+@rule(Quantize)
 def table_of_island(view: View, node: Node) -> Rewrite | None:
     """Elementwise operators between one dequantize and quantize, all of 8 bits -> the table of what they do."""
     island = _island(view, node.inputs[0])
@@ -121,13 +118,13 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
         return None
     nodes, source = island
     x = view.value(source)
-    if [n.op for n in nodes] == ["clip"] or x.dtype != "s8" or x.shape != y.shape or x.quant is None:
+    if [type(n.attrs) for n in nodes] == [Clip] or x.dtype != "s8" or x.shape != y.shape or x.quant is None:
         return None
     every = np.arange(-128, 128, dtype=np.int64)
     known: dict[str, Array] = {name: dequantize_linear(every, x) for name in _reals_of(view, nodes, source)}
     for step in nodes:
         arrays = [view.const(name).reshape(()) if view.is_const(name) else known[name] for name in step.inputs]
-        (known[step.outputs[0]],) = all_ops()[step.op].float_ref(step.attrs, *arrays)
+        (known[step.outputs[0]],) = op_of(step).float_ref(step.attrs, *arrays)
     real = known[node.inputs[0]]
     if node.attrs.half_even:
         table = quantize_linear(real, y)
@@ -138,7 +135,7 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
     like = replace(y, name=f"{y.name}:table", loc=None)
     lut = draft.const(of_bytes(table).astype(np.int8), like)
     origin = tuple(loc for step in nodes for loc in step.origin) + node.origin
-    return draft.finish("lookup", [source, lut], Lookup(), origin)
+    return draft.finish([source, lut], Lookup(), origin)
 
 
 def _scale_zero(value: Value) -> tuple[float, int]:
@@ -159,7 +156,7 @@ def _island(view: View, name: str) -> tuple[list[Node], str] | None:
             sources.add(source)
             return not view.is_const(source)
         node = view.producer(value)
-        if node is None or node.op not in _ELEMENTWISE or len(nodes) > 32 or not view.is_float(node):
+        if node is None or not is_a(node, *_ELEMENTWISE) or len(nodes) > 32 or not view.is_float(node):
             return False
         if not all(visit(other) for other in node.inputs):
             return False
@@ -176,13 +173,13 @@ def _reals_of(view: View, nodes: Sequence[Node], source: str) -> set[str]:
     return {name for node in nodes for name in node.inputs if integers_behind(view, name) == source}
 
 
-@rule("quantize")
+@rule(Quantize)
 def mean_instead_of_pool(view: View, node: Node) -> Rewrite | None:
     """quantize(avg_pool2d) over whole images -> of mean; without padding -> of a depthwise layer of ones.
 
     Both divide the exact sum once, by the scales and the number of taps together.
     """
-    pool = view.producer(node.inputs[0], "avg_pool2d")
+    pool = view.producer(node.inputs[0], AvgPool2D)
     if pool is None or not view.sole_use(node.inputs[0]) or pool.attrs.act != _NONE or not view.is_float(pool):
         return None
     a: AvgPool2D = pool.attrs
@@ -190,23 +187,23 @@ def mean_instead_of_pool(view: View, node: Node) -> Rewrite | None:
     taps = a.kernel.h * a.kernel.w
     draft = Draft(view, node)
     if tuple(a.kernel) == x.shape[1:3] and real.shape[1:3] == (1, 1) and not any(a.pad):
-        mean = draft.add("mean", pool.inputs, Mean((1, 2), keep_dims=True), real, real.shape, "mean")
+        mean = draft.add(pool.inputs, Mean((1, 2), keep_dims=True), real, real.shape, "mean")
     elif (not any(a.pad) or a.count_pad) and taps <= _MOST_TAPS:
         one = Quant((float(np.float32(1) / np.float32(taps)),), (0,))
         w = Value(f"{real.name}:ones", (*a.kernel, x.shape[3]), "s8", one)
         ones = draft.const(np.ones(w.shape, np.int8), w)
         attrs = DepthwiseConv2D(a.stride, a.pad, a.dilation)
-        mean = draft.add("depthwise_conv2d", [pool.inputs[0], ones], attrs, real, real.shape, "sums")
+        mean = draft.add([pool.inputs[0], ones], attrs, real, real.shape, "sums")
     else:
         return None
-    return draft.finish("quantize", [mean], node.attrs, pool.origin + node.origin)
+    return draft.finish([mean], node.attrs, pool.origin + node.origin)
 
 
-@rule("quantize")
+@rule(Quantize)
 def integer_operator(view: View, node: Node) -> Rewrite | None:
     """quantize(f(dequantize(x), ...)) -> f of integers."""
     f = view.producer(node.inputs[0])
-    if f is None or f.op not in _INTEGER or not view.sole_use(node.inputs[0]):
+    if f is None or not is_a(f, Trait.ANY_SCALES, Trait.ONE_SCALE) or not view.sole_use(node.inputs[0]):
         return None
     y, draft = view.value(node.outputs[0]), Draft(view, node)
     inputs = _integer_inputs(view, draft, f)
@@ -214,22 +211,22 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
         return None
     origin = f.origin + node.origin
     x = draft.value(inputs[0])
-    if f.op in ("avg_pool2d", "max_pool2d", "resize_bilinear") and (x.dtype, x.quant) != (y.dtype, y.quant):
-        pooled = draft.add(f.op, inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
-        return draft.finish("requantize", [pooled], Requantize(y.dtype), origin)
-    if f.op not in _LAYERS and any(draft.value(name).dtype != y.dtype for name in inputs):
+    if is_a(f, Trait.ONE_SCALE) and (x.dtype, x.quant) != (y.dtype, y.quant):
+        pooled = draft.add(inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
+        return draft.finish([pooled], Requantize(y.dtype), origin)
+    if not op_of(f).sums_products and any(draft.value(name).dtype != y.dtype for name in inputs):
         return None
-    return draft.finish(f.op, inputs, f.attrs, origin)
+    return draft.finish(inputs, f.attrs, origin)
 
 
 def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
-    if f.op in _LAYERS:
+    if op_of(f).sums_products:
         return _weighted_inputs(view, draft, f)
     found, is_computed = [], False
     for name in f.inputs:
         source = integers_behind(view, name)
-        if source is None and view.is_const(name) and f.op in _BINARY:
+        if source is None and view.is_const(name) and is_a(f, Trait.BROADCASTS):
             source = _symmetric(draft, name, view.const(name), None)
         if source is None:
             return None
@@ -244,7 +241,7 @@ def _weighted_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     if x is None or view.is_const(x) or not view.is_const(w):
         return None
     if view.value(w).dtype == "f32":
-        w = _symmetric(draft, w, view.const(w), OUT_AXIS.get(f.op, 0))
+        w = _symmetric(draft, w, view.const(w), op_of(f).out_axis)
     x_quant, w_quant = view.value(x).quant, draft.value(w).quant
     if x_quant is None or w_quant is None or any(w_quant.zero):
         return None
@@ -289,26 +286,26 @@ def _symmetric(draft: Draft, name: str, array: Array, axis: int | None) -> str:
     return draft.const(steps.astype(np.int8), like)
 
 
-@rule("argmax")
+@rule(ArgMax)
 def index_of_integers(view: View, node: Node) -> Rewrite | None:
     """argmax(dequantize(x)) -> argmax(x): the same index."""
     source = integers_behind(view, node.inputs[0])
     if source is None or view.is_const(source):
         return None
-    return Draft(view, node).finish("argmax", [source], node.attrs)
+    return Draft(view, node).finish([source], node.attrs)
 
 
-@rule("extremum")
+@rule(Extremum)
 def sink_dequantize_of_two(view: View, node: Node) -> Rewrite | None:
     """extremum of two dequantized values of one quantization -> of the integers."""
     return sink_dequantize(view, node)
 
 
-@rule("softmax", "sigmoid", "tanh", "log_softmax", "l2_normalize")
+@rule(Softmax, Sigmoid, Tanh, LogSoftmax, L2Normalize)
 def quantize_last(view: View, node: Node) -> Rewrite | None:
     """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
     y = view.value(node.outputs[0])
-    (fixed,) = all_ops()[node.op].quant_out
+    (fixed,) = op_of(node).quant_out
     source = integers_behind(view, node.inputs[0])
     if not view.is_output(y.name) or source is None or not isinstance(fixed, Fixed) or view.consumers(y.name):
         return None
@@ -317,8 +314,8 @@ def quantize_last(view: View, node: Node) -> Rewrite | None:
         return None
     draft = Draft(view, node)
     like = replace(y, dtype="s8", quant=Quant((fixed.scale,), (fixed.zero,)))
-    inner = draft.add(node.op, [source], node.attrs, like, y.shape, "s8")
-    return draft.finish("dequantize", [inner], _dequantize(view, node.inputs[0]).attrs)
+    inner = draft.add([source], node.attrs, like, y.shape, "s8")
+    return draft.finish([inner], _dequantize(view, node.inputs[0]).attrs)
 
 
 _RULES = (
@@ -345,6 +342,6 @@ _RULES = (
 
 def join_quantization(graph: Graph) -> Graph:
     """The graph with every float operator between dequantize and quantize as the integer operator it stands for."""
-    if not any(node.op in ("quantize", "dequantize") for node in graph.nodes):
+    if not any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
         return graph
     return rewrite(graph, _RULES)

@@ -9,15 +9,21 @@ import numpy as np
 
 from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, Node, Quant
-from tinyc.ir.rewrite import Draft, Rewrite, View, rule
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
 from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.gather import Gather
+from tinyc.ops.l2_normalize import L2Normalize
+from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.op import Fixed
+from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
 from tinyc.passes.qdq_constants import integers_behind
+from tinyc.passes.rewrite import Draft, Rewrite, View, rule
 
 
-@rule("gather")
+@rule(Gather)
 def gather_of_integers(view: View, node: Node) -> Rewrite | None:
     """gather(dequantize(x), indices) -> dequantize(gather(x, indices))."""
     source = integers_behind(view, node.inputs[0])
@@ -25,11 +31,11 @@ def gather_of_integers(view: View, node: Node) -> Rewrite | None:
         return None
     x, y, draft = view.value(source), view.value(node.outputs[0]), Draft(view, node)
     like = replace(x, name=y.name, loc=y.loc)
-    picked = draft.add("gather", [source, node.inputs[1]], node.attrs, like, y.shape, "picked")
-    return draft.finish("dequantize", [picked], Dequantize())
+    picked = draft.add([source, node.inputs[1]], node.attrs, like, y.shape, "picked")
+    return draft.finish([picked], Dequantize())
 
 
-@rule("choose")
+@rule(Choose)
 def choose_of_integers(view: View, node: Node) -> Rewrite | None:
     """choose(c, dequantize(a), dequantize(b)) of one scale -> dequantize(choose(c, a, b)); a constant b takes a's."""
     condition, first, second = node.inputs
@@ -43,11 +49,11 @@ def choose_of_integers(view: View, node: Node) -> Rewrite | None:
     if b is None or draft.value(b).quant != x.quant or draft.value(b).dtype != x.dtype:
         return None
     like = replace(x, name=y.name, loc=y.loc)
-    chosen = draft.add("choose", [condition, a, b], node.attrs, like, y.shape, "chosen")
-    return draft.finish("dequantize", [chosen], Dequantize())
+    chosen = draft.add([condition, a, b], node.attrs, like, y.shape, "chosen")
+    return draft.finish([chosen], Dequantize())
 
 
-@rule("compare")
+@rule(Compare)
 def compare_of_integers(view: View, node: Node) -> Rewrite | None:
     """compare(dequantize(a), dequantize(b)) -> compare(a, b); a constant number is a multiple of a scale of its own."""
     draft, inputs = Draft(view, node), []
@@ -61,26 +67,26 @@ def compare_of_integers(view: View, node: Node) -> Rewrite | None:
         if source is None:
             return None
         inputs.append(source)
-    return draft.finish("compare", inputs, node.attrs)
+    return draft.finish(inputs, node.attrs)
 
 
-@rule("quantize")
+@rule(Quantize)
 def normalization_of_integers(view: View, node: Node) -> Rewrite | None:
     """quantize(f(dequantize(x))), f with one quantization for all its outputs -> f of integers, requantized."""
-    f = view.producer(node.inputs[0], "l2_normalize", "log_softmax")
+    f = view.producer(node.inputs[0], L2Normalize, LogSoftmax)
     source = integers_behind(view, f.inputs[0]) if f else None
     if f is None or source is None or view.is_const(source) or view.value(source).dtype != "s8":
         return None
     y, draft = view.value(node.outputs[0]), Draft(view, node)
-    (fixed,) = all_ops()[f.op].quant_out
+    (fixed,) = op_of(f).quant_out
     assert isinstance(fixed, Fixed)
     assert y.quant is not None
     scale, zero = y.quant.per_tensor
-    if f.op == "log_softmax" and (INT_RANGE[y.dtype][0] - zero) * scale < (-128.5 - fixed.zero) * fixed.scale:
+    if isinstance(f.attrs, LogSoftmax) and (INT_RANGE[y.dtype][0] - zero) * scale < (-128.5 - fixed.zero) * fixed.scale:
         return None  # it would hold what the fixed range cuts off
     like = replace(y, dtype="s8", quant=Quant((fixed.scale,), (fixed.zero,)))
-    inner = draft.add(f.op, [source], f.attrs, like, y.shape, "fixed")
-    return draft.finish("requantize", [inner], Requantize(y.dtype), f.origin + node.origin)
+    inner = draft.add([source], f.attrs, like, y.shape, "fixed")
+    return draft.finish([inner], Requantize(y.dtype), f.origin + node.origin)
 
 
 RULES = (gather_of_integers, choose_of_integers, compare_of_integers, normalization_of_integers)

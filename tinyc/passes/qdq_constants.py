@@ -8,25 +8,28 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import INT_RANGE, Array, Node, Quant, Value
-from tinyc.ir.rewrite import Draft, Rewrite, View, rule
 from tinyc.kernel.site import Act
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+from tinyc.ops.add import Add
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.mul import Mul
+from tinyc.passes.rewrite import Draft, Rewrite, View, rule
+from tinyc.passes.weights import has_weights, out_axis
 
 _NONE = Act()
 
 
 def integers_behind(view: View, name: str) -> str | None:
     """The integers behind a float value; None if it is computed in float."""
-    node = view.producer(name, "dequantize")
+    node = view.producer(name, Dequantize)
     return node.inputs[0] if node else None
 
 
-@rule("add")
+@rule(Add)
 def add_into_bias(view: View, node: Node) -> Rewrite | None:
     """A weighted layer in float, add of a constant per output -> the layer with that constant in its bias."""
     for name, other in (node.inputs, node.inputs[::-1]):
-        layer = view.producer(name, *WEIGHTED)
-        if layer is None or not view.sole_use(name) or layer.attrs.act != _NONE:
+        layer = view.producer(name)
+        if layer is None or not has_weights(layer) or not view.sole_use(name) or layer.attrs.act != _NONE:
             continue
         y = view.value(name)
         offset = real_constant(view, other)
@@ -34,7 +37,7 @@ def add_into_bias(view: View, node: Node) -> Rewrite | None:
             continue
         if offset.size not in (1, y.shape[-1]) or (offset.size > 1 and offset.shape[-1] != offset.size):
             continue
-        out_c = view.value(layer.inputs[1]).shape[OUT_AXIS[layer.op]]
+        out_c = view.value(layer.inputs[1]).shape[out_axis(layer)]
         bias = np.broadcast_to(offset.astype(np.float64).reshape(-1), (out_c,))
         if len(layer.inputs) > 2 and layer.inputs[2]:
             before = real_constant(view, layer.inputs[2])
@@ -45,28 +48,30 @@ def add_into_bias(view: View, node: Node) -> Rewrite | None:
         like = Value(f"{node.outputs[0]}:bias", (out_c,), "f32")
         b = draft.const(bias.astype(np.float32), like)
         attrs = replace(layer.attrs, act=node.attrs.act)
-        return draft.finish(layer.op, [*layer.inputs[:2], b], attrs, layer.origin + node.origin)
+        return draft.finish([*layer.inputs[:2], b], attrs, layer.origin + node.origin)
     return None
 
 
-@rule("mul")
+@rule(Mul)
 def mul_into_scales(view: View, node: Node) -> Rewrite | None:
     """A layer with integer weights in float, mul by a constant per output -> that factor in the weights' scales.
 
     Exact: a negative factor turns the signs of its channel's integers. (Batch norm behind a quantized convolution.)
     """
     for name, other in (node.inputs, node.inputs[::-1]):
-        layer = view.producer(name, *WEIGHTED)
+        layer = view.producer(name)
         factor = real_constant(view, other)
         y = view.value(node.outputs[0])
-        if layer is None or factor is None or not view.sole_use(name) or layer.attrs.act != _NONE:
+        if layer is None or not has_weights(layer) or factor is None or not view.sole_use(name):
+            continue
+        if layer.attrs.act != _NONE:
             continue
         if view.value(name).shape != y.shape or y.dtype != "f32" or factor.size not in (1, y.shape[-1]):
             continue
         if factor.size > 1 and factor.shape[-1] != factor.size:
             continue
         w = view.value(layer.inputs[1])
-        axis = OUT_AXIS[layer.op]
+        axis = out_axis(layer)
         by = np.broadcast_to(factor.astype(np.float64).reshape(-1), (w.shape[axis],))
         if w.quant is None or not view.is_const(w.name) or not by.all():
             continue
@@ -76,7 +81,7 @@ def mul_into_scales(view: View, node: Node) -> Rewrite | None:
 
 def _scaled(view: View, node: Node, layer: Node, w: Value, by: Array) -> Rewrite | None:
     """The layer with its outputs times `by`, in place of the node."""
-    axis = OUT_AXIS[layer.op]
+    axis = out_axis(layer)
     shape = [-1 if k == axis else 1 for k in range(len(w.shape))]
     ints = view.const(w.name).astype(np.int64) * np.sign(by).astype(np.int64).reshape(shape)
     if w.quant is None or w.dtype not in INT_RANGE or ints.max() > INT_RANGE[w.dtype][1]:
@@ -91,7 +96,7 @@ def _scaled(view: View, node: Node, layer: Node, w: Value, by: Array) -> Rewrite
             return None
         names.append(draft.const((bias * by).astype(np.float32), Value(f"{node.outputs[0]}:bias", by.shape, "f32")))
     attrs = replace(layer.attrs, act=node.attrs.act)
-    return draft.finish(layer.op, names, attrs, layer.origin + node.origin)
+    return draft.finish(names, attrs, layer.origin + node.origin)
 
 
 def real_constant(view: View, name: str) -> Array | None:

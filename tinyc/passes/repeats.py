@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from tinyc.ir.graph import Node, Shape
-from tinyc.ir.rewrite import Draft, Rewrite, View, rule
-
-_REPEATING = ("add", "sub", "mul", "div", "extremum", "squared_difference", "compare", "choose")
+from tinyc.ops.broadcast import Broadcast
+from tinyc.ops.op import Trait
+from tinyc.passes.rewrite import Draft, Rewrite, View, rule
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -15,14 +15,14 @@ def _broadcast(*shapes: Shape) -> Shape:
     return tuple(max(sizes) for sizes in zip(*wide, strict=True))
 
 
-@rule(*_REPEATING)
+@rule(Trait.BROADCASTS)
 def drop_broadcast(view: View, node: Node) -> Rewrite | None:
     """f(broadcast(x), y) -> f(x, y) where y, or another input, has the size that x is repeated to."""
     for index, name in enumerate(node.inputs):
-        before = view.producer(name, "broadcast")
+        before = view.producer(name, Broadcast)
         if before is None:
             continue
         inputs = [*node.inputs[:index], before.inputs[0], *node.inputs[index + 1 :]]
         if _broadcast(*(view.value(x).shape for x in inputs)) == view.value(node.outputs[0]).shape:
-            return Draft(view, node).finish(node.op, inputs, node.attrs)
+            return Draft(view, node).finish(inputs, node.attrs)
     return None

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyc.ir.graph import Node, Shape
-from tinyc.ir.rewrite import Draft, Rewrite, View, rule
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import Draft, Rewrite, View, rule
 
 
-@rule("reshape")
+@rule(Reshape)
 def sink_through_split(view: View, node: Node) -> Rewrite | None:
     """reshape(transpose(x)) -> transpose(reshape(x)) where it splits axes, for a transpose that follows."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     readers = view.consumers(node.outputs[0])
-    if moved is None or len(readers) != 1 or readers[0].op != "transpose":
+    if moved is None or len(readers) != 1 or not isinstance(readers[0].attrs, Transpose):
         return None
     x, y = view.value(moved.inputs[0]).shape, view.value(node.outputs[0])
     groups = _runs(y.shape, [x[k] for k in moved.attrs.perm])  # axes of y, by axis of the transposed x
@@ -29,15 +29,15 @@ def sink_through_split(view: View, node: Node) -> Rewrite | None:
     apart = [axis for k in range(len(x)) for axis in groups[moved.attrs.perm.index(k)]]
     shape = tuple(y.shape[axis] for axis in apart)
     draft = Draft(view, node)
-    inner = draft.add("reshape", [moved.inputs[0]], Reshape(shape), y, shape, "split")
-    return draft.finish("transpose", [inner], Transpose(tuple(apart.index(axis) for axis in range(len(apart)))))
+    inner = draft.add([moved.inputs[0]], Reshape(shape), y, shape, "split")
+    return draft.finish([inner], Transpose(tuple(apart.index(axis) for axis in range(len(apart)))))
 
 
-@rule("reshape")
+@rule(Reshape)
 def sink_through_shuffle(view: View, node: Node) -> Rewrite | None:
     """reshape(transpose(x)) -> transpose(reshape(transpose(x))) where it joins axes of an image (or the channels of a
     sequence), whose channels are not last in y as they are in x: the last transpose is that of the layout."""
-    moved = view.producer(node.inputs[0], "transpose")
+    moved = view.producer(node.inputs[0], Transpose)
     y = view.value(node.outputs[0])
     if moved is None or len(y.shape) not in (3, 4):
         return None
@@ -53,12 +53,10 @@ def sink_through_shuffle(view: View, node: Node) -> Rewrite | None:
     if sorted(range(len(sources)), key=lambda axis: min(sources[axis])) != list(last):
         return None
     draft = Draft(view, node)
-    inner = draft.add(
-        "transpose", [moved.inputs[0]], Transpose(tuple(shuffled)), y, tuple(x[k] for k in shuffled), "shuffled"
-    )
+    inner = draft.add([moved.inputs[0]], Transpose(tuple(shuffled)), y, tuple(x[k] for k in shuffled), "shuffled")
     shape = tuple(y.shape[axis] for axis in last)
-    joined = draft.add("reshape", [inner], Reshape(shape), y, shape, "nhwc")
-    return draft.finish("transpose", [joined], Transpose(tuple(last.index(axis) for axis in range(len(last)))))
+    joined = draft.add([inner], Reshape(shape), y, shape, "nhwc")
+    return draft.finish([joined], Transpose(tuple(last.index(axis) for axis in range(len(last)))))
 
 
 def _runs(fine: Sequence[int], coarse: Shape | Sequence[int]) -> list[list[int]] | None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node
-from tinyc.ir.rewrite import Draft, Rewrite, View, rewrite, rule
 from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
 
 
-@rule("depthwise_conv2d")
+@rule(DepthwiseConv2D)
 def widen_single(view: View, node: Node) -> Rewrite | None:
     """depthwise_conv2d x[N,H,W,1], w[KH,KW,O] -> conv2d with w[O,KH,KW,1]: the same sums, so the same integers."""
     x, w = view.value(node.inputs[0]), view.value(node.inputs[1])
@@ -21,7 +22,7 @@ def widen_single(view: View, node: Node) -> Rewrite | None:
     taps = draft.const(view.const(w.name).transpose(2, 0, 1)[..., None], replace(w, quant=quant), "conv")
     a = node.attrs
     attrs = Conv2D(stride=a.stride, pad=a.pad, dilation=a.dilation, act=a.act)
-    return draft.finish("conv2d", (x.name, taps, *node.inputs[2:]), attrs)
+    return draft.finish((x.name, taps, *node.inputs[2:]), attrs)
 
 
 def single_channels(graph: Graph) -> Graph:

@@ -22,6 +22,9 @@ from tinyc.export import FORMATS, save
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
+from tinyc.ops import is_a
+from tinyc.ops.op import Trait
+from tinyc.ops.requantize import Requantize
 from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.quantize import Quantized, weight_bytes
@@ -125,7 +128,7 @@ def quantize_file(
 
 def int16_layers(graph: Graph) -> tuple[str, ...]:
     """Names of the layers that run on int16, in run order; none where all do. What only moves values is no layer."""
-    computing = [node for node in graph.nodes if node.op not in ("requantize", "reshape", "transpose")]
+    computing = [node for node in graph.nodes if not is_a(node, Trait.MOVES, Requantize)]
     wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
     return () if len(wide) == len(computing) else tuple(dict.fromkeys(map(layer_name, wide)))
 

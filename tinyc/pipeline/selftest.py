@@ -19,8 +19,8 @@ from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.ir.check import check
-from tinyc.ir.graph import Graph, Node, Quant, Value, read_only
-from tinyc.ops import all_ops
+from tinyc.ir.graph import Graph, Quant, Value, read_only
+from tinyc.ops import all_ops, node_of
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.pipeline import Compiled, Options, Progress, prove
 from tinyc.plan import plan_graph
@@ -98,6 +98,6 @@ def small_graph() -> Graph:
         Value("b", (OUT,), "s32", Quant((0.125,), (0,))),
         Value("y", (1, OUT), "s8", Quant((20.0,), (-5,))),
     ]
-    node = Node("dense", "fully_connected", ("x", "w", "b"), ("y",), FullyConnected())
+    node = node_of(FullyConnected(), ("x", "w", "b"), ("y",), name="dense")
     consts = {"w": read_only(w), "b": read_only(b)}
     return Graph("selftest", ("x",), ("y",), (node,), {value.name: value for value in values}, consts)

@@ -16,12 +16,14 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Site
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of
+from tinyc.ops.op import Trait
+from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch
-from tinyc.quantize.widths import WIDE_OPS, activations_of
+from tinyc.quantize.widths import activations_of
 
 _GRAINS = 512  # steps of cost that are told apart
 _PER_MAC, _PER_ELEMENT = 0.5, 2.0  # what int16 adds in instructions, about, on a Cortex-M4
@@ -69,7 +71,8 @@ def value_sets(
         touching = [i for i, node in enumerate(graph.nodes) if set(names) & set(activations_of(graph, node))]
         first = 0 if set(names) & set(graph.inputs) else touching[0]
         last = len(graph.nodes) - 1 if set(names) & set(graph.outputs) else touching[-1]
-        narrow = any(graph.nodes[i].op not in WIDE_OPS and set(names) & set(graph.nodes[i].outputs) for i in touching)
+        makers = [graph.nodes[i] for i in touching if set(names) & set(graph.nodes[i].outputs)]
+        narrow = not all(is_a(node, Trait.INT16) for node in makers)
         noise = _noise_of(graph, integer, names, teacher, floats)
         choices = (True,) if set(names) & set(forced) else (False,) if narrow else (False, True)
         found.append(Set(tuple(names), noise, first, last, choices))
@@ -92,9 +95,9 @@ def _noise_of(
 def extra_cost(graph: Graph, node: Node) -> int:
     """Instructions that the node takes more on int16, about."""
     elements = sum(graph.values[name].elements for name in activations_of(graph, node))
-    if all_ops()[node.op].view or node.op == "requantize":
+    if op_of(node).view or isinstance(node.attrs, Requantize):
         return 0
-    return int(_PER_MAC * all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)) + _PER_ELEMENT * elements)
+    return int(_PER_MAC * op_of(node).macs(Site(graph, node, Numerics.OURS)) + _PER_ELEMENT * elements)
 
 
 def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> list[Option]:
@@ -110,7 +113,7 @@ def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> 
         opened = [i for i, entry in enumerate(sets) if entry.first == at]
         for i in opened:
             states = _opened(states, i, sets[i].choices)
-        touched = sum({1 << of[name] for name in activations_of(graph, node)}) if node.op in WIDE_OPS else 0
+        touched = sum({1 << of[name] for name in activations_of(graph, node)}) if is_a(node, Trait.INT16) else 0
         live = _live(graph, at, of)
         more = -(-costs[at] // grain)
         states = {
@@ -183,9 +186,9 @@ def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]
     needed = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     needed |= dict.fromkeys(graph.outputs, len(graph.nodes))
     for node in reversed(graph.nodes):
-        if all_ops()[node.op].view:
+        if op_of(node).view:
             needed[node.inputs[0]] = max(needed[node.inputs[0]], needed.get(node.outputs[0], -1))
-    views = {node.outputs[0] for node in graph.nodes if all_ops()[node.op].view}
+    views = {node.outputs[0] for node in graph.nodes if op_of(node).view}
     return [
         (index, graph.values[name].elements)
         for name, index in of.items()

@@ -14,8 +14,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
-from tinyc.ops import all_ops
-from tinyc.ops.choose import HIDDEN
+from tinyc.ops import node_of, op_of
+from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.op import Fixed, Kept, QuantRule, SameAs
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.observe import Stats
@@ -27,12 +27,12 @@ _LEAST_WIDE = 2.0**-31  # scale of a tensor that is always zero
 
 def input_rule(node: Node, index: int) -> QuantRule:
     """The rule for input `index`; the last one holds for all further inputs."""
-    rules = all_ops()[node.op].quant_in
+    rules = op_of(node).quant_in
     return rules[min(index, len(rules) - 1)]
 
 
 def output_rule(node: Node, index: int) -> QuantRule:
-    return all_ops()[node.op].quant_out[index]
+    return op_of(node).quant_out[index]
 
 
 def is_activation(graph: Graph, name: str) -> bool:
@@ -87,7 +87,7 @@ def separate_fixed(graph: Graph) -> Graph:
             if name in fixed and name in tied:
                 inputs[index] = fresh(f"{name}:rescaled", values)
                 values[inputs[index]] = replace(values[name], name=inputs[index])
-                nodes.append(Node(inputs[index], "requantize", (name,), (inputs[index],), Requantize(), node.origin))
+                nodes.append(node_of(Requantize(), (name,), (inputs[index],), node.origin))
         nodes.append(replace(node, inputs=tuple(inputs)))
     return replace(graph, nodes=tuple(nodes), values=values)
 
@@ -132,8 +132,8 @@ def assign_activations(
     for name in graph.values:
         members.setdefault(groups.of(name), []).append(name)
     for node in graph.nodes:
-        kept = any(isinstance(output_rule(node, i), Kept) for i in range(len(node.outputs)))
-        if kept and node.op not in ("requantize", "argmax", "compare"):
+        rules = [output_rule(node, i) for i in range(len(node.outputs))]
+        if any(isinstance(rule, Kept) and not rule.own for rule in rules):
             raise TinycError(f"{node.op} has no integer form", node.where)
     quants: dict[str, Quant] = {}
     for names in members.values():
@@ -167,7 +167,7 @@ _BELOW = 6.0  # exp(-6) is half a step of a softmax's output
 
 def _hiding(graph: Graph) -> frozenset[str]:
     """Constants that a choose takes for minus infinity."""
-    taken = {node.inputs[2] for node in graph.nodes if node.op == "choose"} & graph.consts.keys()
+    taken = {node.inputs[2] for node in graph.nodes if isinstance(node.attrs, Choose)} & graph.consts.keys()
     return frozenset(name for name in taken if graph.consts[name].min() < -HIDDEN)
 
 

@@ -16,16 +16,23 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.windows import Window
-from tinyc.ops import all_ops
+from tinyc.ops import is_a, op_of, op_with
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.op import Trait
+from tinyc.ops.pad import Pad
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose
 
 Forward = Callable[..., Array]  # (attrs, *inputs) -> the output; absent optional inputs are None
 
-_ELEMENTWISE = frozenset(
-    {"add", "sub", "mul", "clip", "leaky_relu", "hard_swish", "sigmoid", "tanh", "softmax", "requantize"}
-)
+# A sample axis in front of the others changes nothing for them.
+_ALONE = (Trait.ELEMENTWISE, Trait.BROADCASTS, Trait.LAST_AXIS)
 
 
 def images(x: Array) -> Array:
@@ -94,20 +101,20 @@ def _mean(a: Any, x: Array) -> Array:
     return np.asarray(x.mean(axis=axes, keepdims=a.keep_dims, dtype=np.float32))
 
 
-RULES: Mapping[str, Forward] = MappingProxyType(
+RULES: Mapping[type, Forward] = MappingProxyType(
     {
-        "conv2d": conv2d,
-        "depthwise_conv2d": depthwise_conv2d,
-        "fully_connected": fully_connected,
-        "mean": _mean,
-        "reshape": lambda a, x: x.reshape(len(x), *a.shape),
-        "transpose": lambda a, x: np.ascontiguousarray(np.transpose(x, (0, *(p + 1 for p in a.perm)))),
-        "concat": lambda a, *xs: np.concatenate(xs, axis=a.axis + 1 if a.axis >= 0 else a.axis),
-        "pad": lambda a, x: np.pad(
+        Conv2D: conv2d,
+        DepthwiseConv2D: depthwise_conv2d,
+        FullyConnected: fully_connected,
+        Mean: _mean,
+        Reshape: lambda a, x: x.reshape(len(x), *a.shape),
+        Transpose: lambda a, x: np.ascontiguousarray(np.transpose(x, (0, *(p + 1 for p in a.perm)))),
+        Concat: lambda a, *xs: np.concatenate(xs, axis=a.axis + 1 if a.axis >= 0 else a.axis),
+        Pad: lambda a, x: np.pad(
             x, ((0, 0), *zip(a.before, a.after, strict=True)), constant_values=np.float32(a.value)
         ),
-        "avg_pool2d": lambda a, x: all_ops()["avg_pool2d"].float_ref(a, images(x))[0][:, None],
-        "max_pool2d": lambda a, x: all_ops()["max_pool2d"].float_ref(a, images(x))[0][:, None],
+        AvgPool2D: lambda a, x: op_with(a).float_ref(a, images(x))[0][:, None],
+        MaxPool2D: lambda a, x: op_with(a).float_ref(a, images(x))[0][:, None],
     }
 )
 
@@ -117,11 +124,11 @@ def compute(graph: Graph, node: Node, inputs: list[Array | None]) -> tuple[Array
     is_const = [name in graph.consts for name in node.inputs]
     if all(is_const):
         raise ValueError(f"{node.name} computes a constant; constants are folded before")
-    rule = RULES.get(node.op)
-    if rule is not None and not any(c and node.op == "concat" for c in is_const):
+    rule = RULES.get(type(node.attrs))
+    if rule is not None and not any(c and isinstance(node.attrs, Concat) for c in is_const):
         return (rule(node.attrs, *inputs),)
-    if node.op in _ELEMENTWISE and _broadcasts(graph, node):
-        return all_ops()[node.op].float_ref(node.attrs, *inputs)
+    if is_a(node, *_ALONE) and _broadcasts(graph, node):
+        return op_of(node).float_ref(node.attrs, *inputs)
     return _one_by_one(node, inputs, is_const)
 
 
@@ -134,7 +141,7 @@ def _broadcasts(graph: Graph, node: Node) -> bool:
 
 def _one_by_one(node: Node, inputs: list[Array | None], is_const: list[bool]) -> tuple[Array, ...]:
     count = next(len(x) for x, const in zip(inputs, is_const, strict=True) if x is not None and not const)
-    float_ref = all_ops()[node.op].float_ref
+    float_ref = op_of(node).float_ref
     rows = [
         float_ref(node.attrs, *(x if const or x is None else x[k] for x, const in zip(inputs, is_const, strict=True)))
         for k in range(count)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.kernel.site import Act, Site
-from tinyc.ops import all_ops
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+from tinyc.ops import op_of
+from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.calibration import Calibration
 
 
@@ -21,12 +21,12 @@ def with_biases(graph: Graph) -> Graph:
     """The float graph in which every layer with weights has a bias; it costs nothing once quantized."""
     values, consts, nodes = dict(graph.values), dict(graph.consts), []
     for node in graph.nodes:
-        if node.op in WEIGHTED and not any(node.inputs[2:]) and node.inputs[1] in graph.consts:
+        if has_weights(node) and not any(node.inputs[2:]) and node.inputs[1] in graph.consts:
             w = graph.values[node.inputs[1]]
             name = f"{node.name}:bias"
             while name in values:
                 name += "#"
-            values[name] = Value(name, (w.shape[OUT_AXIS[node.op]],), "f32", None, w.loc)
+            values[name] = Value(name, (w.shape[out_axis(node)],), "f32", None, w.loc)
             consts[name] = read_only(np.zeros(values[name].shape, np.float32))
             nodes.append(replace(node, inputs=(*node.inputs[:2], name)))
         else:
@@ -47,7 +47,7 @@ def correct_biases(
     floats = {node.name: node for node in graph.nodes}
     consts = dict(integer.consts)
     for node in integer.nodes:
-        if node.op in WEIGHTED and node.name in floats and len(node.inputs) > 2 and node.inputs[2]:
+        if has_weights(node) and node.name in floats and len(node.inputs) > 2 and node.inputs[2]:
             shift = _float_sums(graph, floats[node.name], means) - _int_sums(integer, node, run.mean(node.inputs[0]))
             scale = np.array(_quant(integer, node.inputs[2]).scale)
             bias = consts[node.inputs[2]].astype(np.int64) + np.rint(shift / scale).astype(np.int64)
@@ -70,7 +70,7 @@ def _int_sums(graph: Graph, node: Node, mean: npt.NDArray[np.float64]) -> npt.ND
 
 def _sums(node: Node, x: npt.NDArray[np.float64], w: Array, b: Array) -> npt.NDArray[np.float64]:
     linear = replace(node.attrs, act=Act())
-    (y,) = all_ops()[node.op].float_ref(linear, x.astype(np.float32), w, b)
+    (y,) = op_of(node).float_ref(linear, x.astype(np.float32), w, b)
     return np.asarray(y.reshape(-1, y.shape[-1]).mean(axis=0, dtype=np.float64))
 
 
@@ -102,7 +102,7 @@ class _Samples:
 
     def step(self, node: Node, consts: Mapping[str, Array]) -> None:
         """Compute the outputs of `node` with the given constants."""
-        op = all_ops()[node.op]
+        op = op_of(node)
         params = op.prepare(Site(replace(self._graph, consts=consts), node, Numerics.OURS))
         for known in self._known:
             inputs = [(consts[name] if name in consts else known[name]) if name else None for name in node.inputs]

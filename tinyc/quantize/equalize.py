@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED, per_input, per_output, sum_inputs
+from tinyc.ops import op_of
+from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
 from tinyc.quantize.observe import Channels, Stats
 
 _EXPONENTS = np.linspace(0, 1, 11)
 _LEAST = 1e-3  # of the largest channel: a smaller channel is not blown up further
-_POOLS = ("mean", "avg_pool2d", "max_pool2d", "pad", "reshape")  # they treat every channel alike, and zero as zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,17 @@ def find_links(graph: Graph) -> list[Link]:
     """Pairs of layers between which channels can be scaled: through relu, pools and views, no second reader."""
     consumers, links = graph.consumers(), []
     for first in graph.nodes:
-        if first.op not in WEIGHTED or not _scales_freely(graph, first):
+        if not has_weights(first) or not _scales_freely(graph, first):
             continue
-        channels, name, between = graph.values[first.outputs[0]].shape[-1], first.outputs[0], []
+        name, between = first.outputs[0], []
         while name not in graph.outputs and len(readers := consumers.get(name, ())) == 1:
             between.append(name)
             reader = readers[0]
-            if reader.op in WEIGHTED:
+            if has_weights(reader):
                 if reader.inputs[0] == name and reader.inputs[1] in graph.consts:
                     links.append(Link(first, reader, tuple(between)))
                 break
-            if reader.op not in _POOLS or not _keeps_channels(graph, reader, channels):
+            if not _keeps_channels(graph, reader):
                 break
             name = reader.outputs[0]
     return links
@@ -96,20 +96,14 @@ def find_links(graph: Graph) -> list[Link]:
 
 def _scales_freely(graph: Graph, node: Node) -> bool:
     """Whether dividing a channel's weights divides its output: constants, and no activation but relu."""
-    act = node.attrs.act
-    return act.lo in (0.0, -np.inf) and act.hi == np.inf and all(n in graph.consts for n in node.inputs[1:] if n)
+    return node.attrs.act.scales and all(n in graph.consts for n in node.inputs[1:] if n)
 
 
-def _keeps_channels(graph: Graph, node: Node, channels: int) -> bool:
+def _keeps_channels(graph: Graph, node: Node) -> bool:
     """Whether the operator treats each channel by itself and in proportion, channels last as before."""
     x, y = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-    if node.op == "reshape":
-        return y.shape[-1] % channels == 0 and y.shape[-1] >= x.shape[-1]
-    if node.op == "mean":
-        return all(axis % len(x.shape) != len(x.shape) - 1 for axis in node.attrs.axes)
-    if node.op == "pad":
-        return node.attrs.value == 0 and node.attrs.before[-1] == node.attrs.after[-1] == 0
-    return node.attrs.act.lo in (0.0, -np.inf) and node.attrs.act.hi == np.inf
+    op = op_of(node)
+    return op.scales(node.attrs) and op.channels(node.attrs, x, y) is not None
 
 
 def best_factors(second: Node, w: Array, stats: Stats) -> Channels:
@@ -129,7 +123,7 @@ def best_factors(second: Node, w: Array, stats: Stats) -> Channels:
 def _error(second: Node, w: Array, largest: Channels, power: Channels, factors: Channels) -> float:
     """Expected squared rounding error of all sums of `second`, for input channels divided by `factors`."""
     scaled = w * per_input(second, w, factors)
-    axes = tuple(k for k in range(w.ndim) if k != OUT_AXIS[second.op])
+    axes = tuple(k for k in range(w.ndim) if k != out_axis(second))
     w_step = np.abs(scaled).max(axis=axes) / 127
     x_step = largest.max() / 255
     by_input = sum_inputs(second, np.square(scaled)) * x_step**2

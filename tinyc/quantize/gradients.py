@@ -16,9 +16,26 @@ import numpy as np
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Pair
 from tinyc.kernel.windows import Sliding, Window
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.clip import Clip
+from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mean import Mean
+from tinyc.ops.mul import Mul
+from tinyc.ops.pad import Pad
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.tanh import Tanh
+from tinyc.ops.transpose import Transpose
 from tinyc.quantize.batched import images, is_pointwise
 
 Gradients = Sequence[Array | None]
@@ -149,37 +166,37 @@ def _hard_swish(a: Any, inputs: Sequence[Array], y: Array, dy: Array) -> Gradien
     return ((dy * slope).astype(np.float32),)
 
 
-RULES: Mapping[str, Backward] = MappingProxyType(
+RULES: Mapping[type, Backward] = MappingProxyType(
     {
-        "conv2d": _conv2d,
-        "depthwise_conv2d": _depthwise,
-        "fully_connected": _fully_connected,
-        "mean": _mean,
-        "avg_pool2d": _avg_pool,
-        "max_pool2d": _max_pool,
-        "softmax": _softmax,
-        "add": _sum(1),
-        "sub": _sum(-1),
-        "mul": _mul,
-        "concat": _concat,
-        "pad": _pad,
-        "hard_swish": _hard_swish,
-        "requantize": lambda a, inputs, y, dy: (dy,),
-        "reshape": lambda a, inputs, y, dy: (dy.reshape(inputs[0].shape),),
-        "transpose": lambda a, inputs, y, dy: (np.transpose(dy, (0, *(1 + np.argsort(a.perm)))),),
-        "clip": lambda a, inputs, y, dy: (active(a, y, dy),),
-        "leaky_relu": lambda a, inputs, y, dy: (np.where(inputs[0] > 0, dy, np.float32(a.alpha) * dy),),
-        "sigmoid": lambda a, inputs, y, dy: (dy * y * (1 - y),),
-        "tanh": lambda a, inputs, y, dy: (dy * (1 - np.square(y)),),
+        Conv2D: _conv2d,
+        DepthwiseConv2D: _depthwise,
+        FullyConnected: _fully_connected,
+        Mean: _mean,
+        AvgPool2D: _avg_pool,
+        MaxPool2D: _max_pool,
+        Softmax: _softmax,
+        Add: _sum(1),
+        Sub: _sum(-1),
+        Mul: _mul,
+        Concat: _concat,
+        Pad: _pad,
+        HardSwish: _hard_swish,
+        Requantize: lambda a, inputs, y, dy: (dy,),
+        Reshape: lambda a, inputs, y, dy: (dy.reshape(inputs[0].shape),),
+        Transpose: lambda a, inputs, y, dy: (np.transpose(dy, (0, *(1 + np.argsort(a.perm)))),),
+        Clip: lambda a, inputs, y, dy: (active(a, y, dy),),
+        LeakyRelu: lambda a, inputs, y, dy: (np.where(inputs[0] > 0, dy, np.float32(a.alpha) * dy),),
+        Sigmoid: lambda a, inputs, y, dy: (dy * y * (1 - y),),
+        Tanh: lambda a, inputs, y, dy: (dy * (1 - np.square(y)),),
     }
 )
 
 
 def differentiable(graph: Graph) -> bool:
     """Whether gradients reach every layer from the outputs."""
-    return all(node.op in RULES for node in graph.nodes)
+    return all(type(node.attrs) in RULES for node in graph.nodes)
 
 
 def backward(node: Node, inputs: Sequence[Array | None], y: Array, dy: Array) -> Gradients:
     """The gradient with respect to each input of the node."""
-    return RULES[node.op](node.attrs, inputs, y, dy)
+    return RULES[type(node.attrs)](node.attrs, inputs, y, dy)

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.passes.weights import WEIGHTED
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.softmax import Softmax
+from tinyc.passes.weights import has_weights
 from tinyc.quantize.calibration import spread
 from tinyc.quantize.gradients import active, backward, differentiable
 from tinyc.quantize.rounding import Doubles, Moments, groups_of, weights_as_rows, windows
@@ -49,7 +51,7 @@ class Influence:
         groups = groups_of(node, x)
         rows = weights_as_rows(node, w, groups)
         channels, taps = rows.shape[0] * rows.shape[1], rows.shape[2]
-        if slopes is None or channels * taps**3 > _MOST_WORK or (groups > 1 and node.op == "conv2d"):
+        if slopes is None or channels * taps**3 > _MOST_WORK or (groups > 1 and isinstance(node.attrs, Conv2D)):
             return None
         if slopes.shape[0] * slopes.shape[1] < _ROWS_PER_TAP * taps:
             return None
@@ -104,7 +106,7 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
     if not differentiable(graph):
         return None
     names = _followed(graph)
-    wide = [node for node in graph.nodes if node.op in WEIGHTED]
+    wide = [node for node in graph.nodes if has_weights(node)]
     directions = sum(min(graph.values[name].elements, _PROBES) for name in names)
     per_sample = directions * sum(graph.values[node.outputs[0]].elements for node in wide)
     count = min(len(array) for array in inputs.values())
@@ -130,7 +132,7 @@ def _followed(graph: Graph) -> dict[str, str]:
     followed = {}
     for name in graph.outputs:
         node = made.get(name)
-        followed[node.inputs[0] if node is not None and node.op == "softmax" else name] = name
+        followed[node.inputs[0] if node is not None and isinstance(node.attrs, Softmax) else name] = name
     return followed
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
-from tinyc.passes.weights import OUT_AXIS, WEIGHTED
+from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.influence import Influence, influence
@@ -55,7 +55,7 @@ def layers(graph: Graph) -> list[Node]:
     return [
         node
         for node in graph.nodes
-        if node.op in WEIGHTED and len(node.inputs) > 2 and all(name in graph.consts for name in node.inputs[1:])
+        if has_weights(node) and len(node.inputs) > 2 and all(name in graph.consts for name in node.inputs[1:])
     ]
 
 
@@ -141,7 +141,7 @@ def learned(
     rows = rows.reshape(each, -1, rows.shape[2])
     least = None
     if bits == 8:  # 127 levels each way leave nothing to be gained by clipping
-        plain = symmetric_weights(graph.consts[node.inputs[1]], OUT_AXIS[node.op], None, 1.0)
+        plain = symmetric_weights(graph.consts[node.inputs[1]], out_axis(node), None, 1.0)
         least = np.asarray(plain.scale).reshape(each, -1)
     made = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
     q = made.q.reshape(groups, -1, rows.shape[2])
@@ -158,7 +158,7 @@ def with_weights(integer: Graph, node: Node, found: Weights) -> Graph:
     q = found.q
     if not np.array_equal(scale, np.abs(found.scale)):
         along = [1] * q.ndim
-        along[OUT_AXIS[node.op]] = -1
+        along[out_axis(node)] = -1
         q = np.rint(q * (found.scale / np.maximum(scale, _LEAST_SCALE)).reshape(along))
     least = max(float(scale.max()) * 2.0**-30, _LEAST_SCALE)
     scale = np.maximum(scale, least).astype(np.float32).astype(np.float64)
@@ -168,7 +168,7 @@ def with_weights(integer: Graph, node: Node, found: Weights) -> Graph:
     values, consts = dict(integer.values), dict(integer.consts)
     w_name, b_name = (_own(integer, node, name) for name in node.inputs[1:3])
     w_value, b_value = integer.values[node.inputs[1]], integer.values[node.inputs[2]]
-    w_quant = Quant(tuple(float(s) for s in scale), zero, OUT_AXIS[node.op])
+    w_quant = Quant(tuple(float(s) for s in scale), zero, out_axis(node))
     values[w_name] = replace(w_value, name=w_name, dtype=DTYPES[found.bits], quant=w_quant)
     values[b_name] = replace(b_value, name=b_name, quant=Quant(tuple(float(s) for s in b_scale), zero, 0))
     consts[w_name], consts[b_name] = read_only(q.astype(np.int8)), read_only(bias.astype(np.int32))

@@ -21,6 +21,9 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Node
 from tinyc.kernel.windows import Window
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.passes.weights import weights_of
 from tinyc.quantize.batched import images, patches, repeated
 
 Doubles = npt.NDArray[np.float64]
@@ -48,24 +51,17 @@ class Moments:
 
 def weights_as_rows(node: Node, w: Array, groups: int) -> Array:
     """Weights [G, O/G, K] of a layer; `rows_as_weights` is the way back."""
-    if node.op == "depthwise_conv2d":
-        k_h, k_w, out_c = w.shape
-        return np.ascontiguousarray(w.reshape(k_h * k_w, groups, out_c // groups).transpose(1, 2, 0))
-    return w.reshape(groups, len(w) // groups, -1)
+    return weights_of(node).as_rows(w, groups)
 
 
 def rows_as_weights(node: Node, rows: Array, shape: tuple[int, ...]) -> Array:
     """The inverse of `weights_as_rows`."""
-    if node.op == "depthwise_conv2d":
-        return np.ascontiguousarray(rows.transpose(2, 0, 1).reshape(shape))
-    return rows.reshape(shape)
+    return weights_of(node).from_rows(rows, shape)
 
 
 def groups_of(node: Node, x: Array) -> int:
     """G: a depthwise layer has one group per input channel."""
-    if node.op == "depthwise_conv2d":
-        return int(x.shape[-1])
-    return int(node.attrs.groups) if node.op == "conv2d" else 1
+    return weights_of(node).groups(node.attrs, int(x.shape[-1]))
 
 
 def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
@@ -91,9 +87,9 @@ def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
 
 def windows(node: Node, w: Array, x: Array) -> Array:
     """Every window of every sample, taps last and grouped as the weights' rows: [G, windows, K]."""
-    if node.op == "fully_connected":
+    if isinstance(node.attrs, FullyConnected):
         return x.reshape(1, -1, w.shape[1])
-    if node.op == "depthwise_conv2d":
+    if isinstance(node.attrs, DepthwiseConv2D):
         view = repeated(Window.of(node.attrs, *w.shape[:2]).view(images(x), 0.0), x.shape[-1])
         return view.transpose(5, 0, 1, 2, 3, 4).reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
     group_in = w.shape[3]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Graph
+from tinyc.ops.softmax import Softmax
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 MOST_DB = 100.0  # nothing is better than that
@@ -78,7 +79,7 @@ def before_softmax(graph: Graph) -> tuple[str, ...]:
     """The inputs of the softmax operators that make outputs."""
     made = graph.producer()
     makers = [made[name] for name in graph.outputs if name in made]
-    return tuple(dict.fromkeys(node.inputs[0] for node in makers if node.op == "softmax"))
+    return tuple(dict.fromkeys(node.inputs[0] for node in makers if isinstance(node.attrs, Softmax)))
 
 
 def decides(graph: Graph) -> bool:

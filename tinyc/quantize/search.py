@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops.op import Fixed
-from tinyc.passes.weights import WEIGHTED
+from tinyc.passes.weights import has_weights
 from tinyc.quantize.assign import Groups, output_rule
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.observe import Stats
@@ -49,7 +49,7 @@ def with_float_weights(graph: Graph, integer: Graph) -> Batch:
     partner = {node.name: node for node in graph.nodes}
     for node in integer.nodes:
         other = partner.get(node.name)
-        if node.op in WEIGHTED and other is not None:
+        if has_weights(node) and other is not None:
             for name, source in zip(node.inputs[1:], other.inputs[1:], strict=True):
                 if name and source in graph.consts:
                     batch.consts[name] = np.asarray(graph.consts[source], np.float32)

@@ -14,17 +14,11 @@ from fnmatch import fnmatchcase
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Value
+from tinyc.ops import is_a, node_of
+from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, fresh, is_activation
 from tinyc.quantize.observe import Stats
-
-WIDE_OPS = frozenset(
-    {
-        *("conv2d", "depthwise_conv2d", "fully_connected", "transpose_conv2d"),
-        *("add", "sub", "mul", "avg_pool2d", "max_pool2d", "mean", "softmax", "clip", "leaky_relu"),
-        *("reshape", "transpose", "concat", "slice", "pad", "resize_nearest", "requantize"),
-    }
-)  # operators with an int16 form
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ def activations_of(graph: Graph, node: Node) -> list[str]:
 
 def every_value(graph: Graph) -> frozenset[str]:
     """All activations, for `int16` everywhere. TinycError naming the layers without an int16 form."""
-    without = [node for node in graph.nodes if node.op not in WIDE_OPS and is_activation(graph, node.outputs[0])]
+    without = [node for node in graph.nodes if not is_a(node, Trait.INT16) and is_activation(graph, node.outputs[0])]
     if without:
         kinds = ", ".join(sorted({node.op for node in without}))
         layers = ", ".join(f"'{layer_name(node)}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
@@ -73,7 +67,7 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
             near = difflib.get_close_matches(pattern, [layer_name(node) for node in graph.nodes], 3, 0.3)
             hint = "`tinyc quantize` prints their names" + (f"; near: {', '.join(near)}" if near else "")
             raise TinycError(f"--int16-layers: no layer is called '{pattern}'", hint=hint)
-        narrow = [node for node in nodes if node.op not in WIDE_OPS]
+        narrow = [node for node in nodes if not is_a(node, Trait.INT16)]
         if narrow:
             raise TinycError(
                 f"--int16-layers: {narrow[0].op} has no int16 form", narrow[0].where, "leave this layer out"
@@ -98,7 +92,7 @@ def pattern_of(graph: Graph, layer: str) -> str:
 
 def runs_wide(graph: Graph, node: Node, wide: Collection[str]) -> bool:
     """Whether the node runs on int16."""
-    return node.op in WIDE_OPS and any(name in wide for name in activations_of(graph, node))
+    return is_a(node, Trait.INT16) and any(name in wide for name in activations_of(graph, node))
 
 
 def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> Widened:
@@ -108,7 +102,7 @@ def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> 
     """
     chosen = _with_free(graph, _tied(graph, wide))
     for node in graph.nodes:
-        if node.op not in WIDE_OPS and any(name in chosen for name in node.outputs):
+        if not is_a(node, Trait.INT16) and any(name in chosen for name in node.outputs):
             raise TinycError(f"{node.op} has no int16 form", node.where, "keep this layer int8")
     writer = _Writer(graph, stats, chosen)
     for node in graph.nodes:
@@ -132,7 +126,7 @@ def _with_free(graph: Graph, wide: frozenset[str]) -> frozenset[str]:
     touched: set[str] = set()
     for node in graph.nodes:
         reps = {groups.of(name) for name in activations_of(graph, node)}
-        if node.op == "requantize":
+        if isinstance(node.attrs, Requantize):
             continue  # takes any width and makes any
         if runs_wide(graph, node, wide):
             touched |= reps
@@ -155,7 +149,7 @@ class _Writer:
 
     def add(self, node: Node) -> None:
         """The node, with requantize nodes before and behind where its values have another width."""
-        if node.op == "requantize":  # takes any width and makes any
+        if isinstance(node.attrs, Requantize):  # takes any width and makes any
             self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
             return
         wide = runs_wide(self._graph, node, self.wide)
@@ -191,7 +185,7 @@ class _Writer:
     def _requantize(self, source: str, target: str, node: Node) -> Node:
         name = fresh(f"{source}->{self._dtype(target in self.wide)}", {n.name: n for n in self._named()})
         attrs = Requantize(self._dtype(target in self.wide))
-        return Node(name, "requantize", (source,), (target,), attrs, self._origin.get(source, node.origin))
+        return node_of(attrs, (source,), (target,), self._origin.get(source, node.origin), name)
 
     def _named(self) -> Iterator[Node]:
         yield from self.nodes

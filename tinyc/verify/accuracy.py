@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
-from tinyc.passes.weights import WEIGHTED
+from tinyc.passes.weights import has_weights
 from tinyc.quantize.score import decides
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
@@ -77,7 +77,7 @@ def agreement(graph: Graph, wanted: Array, made: Array) -> float | None:
 
 def integers_of(graph: Graph) -> str:
     """The widths of an integer graph in words: `int8`, `int4 and int8 weights, int8 activations`."""
-    weights = {graph.values[node.inputs[1]].dtype for node in graph.nodes if node.op in WEIGHTED}
+    weights = {graph.values[node.inputs[1]].dtype for node in graph.nodes if has_weights(node)}
     computed = {value.dtype for name, value in graph.values.items() if name not in graph.consts and value.quant}
     if weights | computed <= {"s8"}:
         return "int8"

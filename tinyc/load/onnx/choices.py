@@ -34,7 +34,7 @@ _OPPOSITE = {
 @imports(*_KINDS)
 def compare(s: Step) -> None:
     """Of two tensors of reals, or of one and a constant."""
-    s.emit("compare", [s.value(0), s.value(1)], Compare(_KINDS[s.node.op]))
+    s.emit([s.value(0), s.value(1)], Compare(_KINDS[s.node.op]))
 
 
 @imports("Where")
@@ -46,12 +46,12 @@ def where(s: Step) -> None:
         other = _shape(s, 2 if condition.flat[0] else 1)
         shape = broadcast_shape(condition.shape, broadcast_shape(x.shape, other))
         if shape == x.shape:
-            s.emit("reshape", [x], Reshape(x.shape))
+            s.emit([x], Reshape(x.shape))
             return
     turned = s.constant(1) is not None and s.constant(2) is None  # the first gives the scale: it should be computed
     mask = _mask(s, turned)
     first, second = (2, 1) if turned else (1, 2)
-    s.emit("choose", [mask, s.value(first), _filled(s, second)], Choose())
+    s.emit([mask, s.value(first), _filled(s, second)], Choose())
 
 
 def _filled(s: Step, index: int) -> Value:
@@ -64,7 +64,7 @@ def hide(s: Step, x: Value, shown: Array) -> None:
     """x where it is shown, far below all scores elsewhere."""
     mask = s.builder.add_const(f"{s.node.outputs[0]}:shown", shown)
     fill = s.builder.add_const(f"{s.node.outputs[0]}:hidden", np.array(-FAR, np.float32))
-    s.emit("choose", [mask, x, fill], Choose())
+    s.emit([mask, x, fill], Choose())
 
 
 def before_softmax(s: Step) -> bool:
@@ -93,7 +93,7 @@ def _opposite(s: Step) -> Value:
     for node in reversed(s.builder.nodes):
         if condition.name in node.outputs and node.op == "compare":
             inputs = [s.builder.values[name] for name in node.inputs]
-            return s.insert("compare", inputs, Compare(_OPPOSITE[node.attrs.kind]), "not")
+            return s.insert(inputs, Compare(_OPPOSITE[node.attrs.kind]), "not")
     raise TinycError(
         f"{s.node.op} asks for the opposite of a computed condition that is no comparison",
         s.where,
@@ -105,7 +105,7 @@ def _opposite(s: Step) -> Value:
 def negate(s: Step) -> None:
     """Of a comparison."""
     opposite = _opposite(s)
-    s.emit("reshape", [opposite], Reshape(opposite.shape))
+    s.emit([opposite], Reshape(opposite.shape))
 
 
 @imports("And", "Or")
@@ -113,6 +113,6 @@ def join(s: Step) -> None:
     """One of two computed conditions, as the first says."""
     a, b = s.value(0), s.value(1)
     if s.node.op == "And":
-        s.emit("choose", [a, b, a], Choose())
+        s.emit([a, b, a], Choose())
     else:
-        s.emit("choose", [a, a, b], Choose())
+        s.emit([a, a, b], Choose())

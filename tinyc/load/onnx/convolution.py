@@ -36,10 +36,10 @@ def conv(s: Step) -> None:
     if groups == in_c > 1:
         depthwise = s.weight(1, lambda a: _rows(a)[:, 0].transpose(1, 2, 0), 2)  # [C*M,KH,KW] -> [KH,KW,C*M]
         attrs = DepthwiseConv2D(at.stride, at.pad, at.dilation)
-        s.emit_image("depthwise_conv2d", [x, depthwise, bias], attrs, rank=rank)
+        s.emit_image([x, depthwise, bias], attrs, rank=rank)
     else:
         kernel = s.weight(1, lambda a: _rows(a).transpose(0, 2, 3, 1), 0)
-        s.emit_image("conv2d", [x, kernel, bias], Conv2D(at.stride, at.pad, at.dilation, groups), rank=rank)
+        s.emit_image([x, kernel, bias], Conv2D(at.stride, at.pad, at.dilation, groups), rank=rank)
 
 
 def _rows(w: Array) -> Array:

@@ -28,15 +28,15 @@ def gemm(s: Step) -> None:
     alpha, beta = np.float32(s.node.float_("alpha", 1.0)), np.float32(s.node.float_("beta", 1.0))
     w = s.weight(1, lambda a: a if turned else a.T, 0) if alpha == 1 else s.const(rows * alpha, 1)
     if not s.has(2):
-        s.emit("fully_connected", [x, w], FullyConnected())
+        s.emit([x, w], FullyConnected())
     elif (c := s.constant(2)) is not None and c.shape[:-1] in ((), (1,), (x.shape[0],)):
         if beta == 1:
             bias = s.weight(2, lambda a: _row(s, a, x.shape[0], rows.shape[0]), 0)
         else:
             bias = s.const(_row(s, s.weights(2) * beta, x.shape[0], rows.shape[0]), 2)
-        s.emit("fully_connected", [x, w, bias], FullyConnected())
+        s.emit([x, w, bias], FullyConnected())
     else:
-        _add_matrix(s, s.insert("fully_connected", [x, w], FullyConnected(), "product"), beta)
+        _add_matrix(s, s.insert([x, w], FullyConnected(), "product"), beta)
 
 
 def _row(s: Step, c: Array, batch: int, out_c: int) -> Array:
@@ -53,8 +53,8 @@ def _row(s: Step, c: Array, batch: int, out_c: int) -> Array:
 def _add_matrix(s: Step, product: Value, beta: np.float32) -> None:
     c = s.value(2)
     if beta != 1:
-        c = s.insert("mul", [c, s.const(np.asarray(beta), 2)], Mul(), "scaled")
-    s.emit("add", [product, c], Add())
+        c = s.insert([c, s.const(np.asarray(beta), 2)], Mul(), "scaled")
+    s.emit([product, c], Add())
 
 
 @imports("MatMul")
@@ -65,18 +65,17 @@ def matmul(s: Step) -> None:
         s.weights(1)
         w = s.weight(1, lambda a: _matrix(s, a).T, 0)
         x = s.value(0)
-        s.emit("fully_connected", [x, w], FullyConnected(keep_dims=len(x.shape) != 2))
+        s.emit([x, w], FullyConnected(keep_dims=len(x.shape) != 2))
     elif left is not None and _is_matrix(left) and len(s.value(1).shape) == 2:
         s.weights(0)
         w, x = s.weight(0, lambda a: _matrix(s, a), 0), s.value(1)
         columns = s.transpose(x, (1, 0), "columns")
         s.emit(
-            "transpose",
-            [s.insert("fully_connected", [columns, w], FullyConnected(), "rows", s.node.outputs[0])],
+            [s.insert([columns, w], FullyConnected(), "rows", s.node.outputs[0])],
             Transpose((1, 0)),
         )
     else:
-        s.emit("batch_matmul", [s.value(0), s.value(1)], BatchMatmul())
+        s.emit([s.value(0), s.value(1)], BatchMatmul())
 
 
 def _is_matrix(w: Array) -> bool:

@@ -37,10 +37,10 @@ def einsum(s: Step) -> None:
 
     first = matrix(a, left, (both, rows, summed), "a")
     second = matrix(b, right, (both, summed, columns), "b")
-    product = s.insert("batch_matmul", [first, second], BatchMatmul(), "product")
+    product = s.insert([first, second], BatchMatmul(), "product")
     letters = [*both, *rows, *columns]
     apart = s.reshape(product, tuple(sizes[c] for c in letters), "apart")
-    s.emit("transpose", [apart], Transpose(tuple(letters.index(c) for c in result)))
+    s.emit([apart], Transpose(tuple(letters.index(c) for c in result)))
 
 
 def _is_plain(left: str, right: str, result: str) -> bool:

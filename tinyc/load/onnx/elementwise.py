@@ -29,7 +29,7 @@ from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 
-_ARITHMETIC = {"Add": ("add", Add()), "Sub": ("sub", Sub()), "Mul": ("mul", Mul())}
+_ARITHMETIC = {"Add": Add(), "Sub": Sub(), "Mul": Mul()}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -40,17 +40,17 @@ def _scalar(s: Step, number: float, what: str) -> Value:
 @imports("Add", "Sub", "Mul")
 def arithmetic(s: Step) -> None:
     """Two tensors, or one and a constant, which becomes the second operand where the order is free."""
-    op, attrs = _ARITHMETIC[s.node.op]
+    attrs = _ARITHMETIC[s.node.op]
     if s.node.op == "Sub" and s.constant(1) is not None and s.node.inputs[1] not in s.builder.grids:
-        s.emit("add", [s.value(0), s.const(-s.weights(1), 1)], Add())
+        s.emit([s.value(0), s.const(-s.weights(1), 1)], Add())
     elif s.node.op == "Add" and (mask := _mask(s)) is not None:
         shown = s.constant(mask)
         assert shown is not None
         hide(s, s.value(1 - mask), shown == 0)
     elif s.node.op != "Sub" and s.constant(0) is not None:
-        s.emit(op, [s.value(1), s.value(0)], attrs)
+        s.emit([s.value(1), s.value(0)], attrs)
     else:
-        s.emit(op, [s.value(0), s.value(1)], attrs)
+        s.emit([s.value(0), s.value(1)], attrs)
 
 
 def _mask(s: Step) -> int | None:
@@ -71,28 +71,28 @@ def divide(s: Step) -> None:
     if not divisor.all():
         raise TinycError("division by zero", s.where)
     with np.errstate(over="ignore"):  # infinite: refused by const()
-        s.emit("mul", [s.value(0), s.const(np.float32(1) / divisor, 1)], Mul())
+        s.emit([s.value(0), s.const(np.float32(1) / divisor, 1)], Mul())
 
 
 @imports("Neg")
 def negate(s: Step) -> None:
-    s.emit("mul", [s.value(0), _scalar(s, -1.0, "minus")], Mul())
+    s.emit([s.value(0), _scalar(s, -1.0, "minus")], Mul())
 
 
 @imports("Sum")
 def add_all(s: Step) -> None:
     total = s.value(0)
     for index in range(1, s.input_count - 1):
-        total = s.insert("add", [total, s.value(index)], Add(), f"sum{index}")
+        total = s.insert([total, s.value(index)], Add(), f"sum{index}")
     if s.input_count == 1:
-        s.emit("reshape", [total], Reshape(total.shape))
+        s.emit([total], Reshape(total.shape))
     else:
-        s.emit("add", [total, s.value(s.input_count - 1)], Add())
+        s.emit([total, s.value(s.input_count - 1)], Add())
 
 
 @imports("Relu")
 def relu(s: Step) -> None:
-    s.emit("clip", [s.value(0)], Clip(RELU))
+    s.emit([s.value(0)], Clip(RELU))
 
 
 @imports("Clip")
@@ -116,9 +116,9 @@ def bound(s: Step) -> None:
     x = tensors[0]
     for k, other in enumerate(tensors[1:], 1):
         if k == len(tensors) - 1 and not numbers:
-            s.emit("extremum", [x, other], Extremum(largest))
+            s.emit([x, other], Extremum(largest))
             return
-        x = s.insert("extremum", [x, other], Extremum(largest), f"of{k + 1}")
+        x = s.insert([x, other], Extremum(largest), f"of{k + 1}")
     found = [s.scalar(k, 0.0) for k in numbers]
     lo, hi = (max(found, default=-math.inf), math.inf) if largest else (-math.inf, min(found, default=math.inf))
     _clip(s, x, lo, hi)
@@ -129,8 +129,8 @@ def mean_of_all(s: Step) -> None:
     """The sum of the tensors over their number."""
     total = s.value(0)
     for index in range(1, s.input_count):
-        total = s.insert("add", [total, s.value(index)], Add(), f"sum{index}")
-    s.emit("mul", [total, _scalar(s, 1 / s.input_count, "part")], Mul())
+        total = s.insert([total, s.value(index)], Add(), f"sum{index}")
+    s.emit([total, _scalar(s, 1 / s.input_count, "part")], Mul())
 
 
 def _clip(s: Step, x: Value, lo: float, hi: float) -> None:
@@ -138,40 +138,40 @@ def _clip(s: Step, x: Value, lo: float, hi: float) -> None:
     lo = -math.inf if lo <= -_LARGEST else min(lo, hi)
     hi = math.inf if hi >= _LARGEST else hi
     if (lo, hi) == (-math.inf, math.inf):
-        s.emit("reshape", [x], Reshape(x.shape))
+        s.emit([x], Reshape(x.shape))
     elif math.inf in (lo, -hi):
         raise TinycError(f"clip to [{lo}, {hi}] leaves no finite value", s.where)
     else:
-        s.emit("clip", [x], Clip(Act(lo, hi)))
+        s.emit([x], Clip(Act(lo, hi)))
 
 
 @imports("Sigmoid")
 def sigmoid(s: Step) -> None:
-    s.emit("sigmoid", [s.value(0)], Sigmoid())
+    s.emit([s.value(0)], Sigmoid())
 
 
 @imports("Tanh")
 def tanh(s: Step) -> None:
-    s.emit("tanh", [s.value(0)], Tanh())
+    s.emit([s.value(0)], Tanh())
 
 
 @imports("HardSigmoid")
 def hard_sigmoid(s: Step) -> None:
     """clip(alpha * x + beta, 0, 1)."""
     alpha, beta = s.node.float_("alpha", 0.2), s.node.float_("beta", 0.5)
-    scaled = s.insert("mul", [s.value(0), _scalar(s, alpha, "alpha")], Mul(), "scaled")
-    line = s.insert("add", [scaled, _scalar(s, beta, "beta")], Add(), "line")
-    s.emit("clip", [line], Clip(Act(0.0, 1.0)))
+    scaled = s.insert([s.value(0), _scalar(s, alpha, "alpha")], Mul(), "scaled")
+    line = s.insert([scaled, _scalar(s, beta, "beta")], Add(), "line")
+    s.emit([line], Clip(Act(0.0, 1.0)))
 
 
 @imports("HardSwish")
 def hard_swish(s: Step) -> None:
-    s.emit("hard_swish", [s.value(0)], HardSwish())
+    s.emit([s.value(0)], HardSwish())
 
 
 @imports("LeakyRelu")
 def leaky_relu(s: Step) -> None:
-    s.emit("leaky_relu", [s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
+    s.emit([s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
 
 
 @imports("Softmax")
@@ -182,16 +182,16 @@ def softmax(s: Step) -> None:
     if s.opset < 13:
         axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
         rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
-        y = s.insert("softmax", [rows], Softmax(), "softmax", s.node.outputs[0])
-        s.emit("reshape", [y], Reshape(x.shape))
+        y = s.insert([rows], Softmax(), "softmax", s.node.outputs[0])
+        s.emit([y], Reshape(x.shape))
         return
     axis = s.axis(s.node.int_("axis", -1), rank)
     if axis == rank - 1:
-        s.emit("softmax", [x], Softmax())
+        s.emit([x], Softmax())
         return
     last = (*(k for k in range(rank) if k != axis), axis)
-    y = s.insert("softmax", [s.transpose(x, last, "axis_last")], Softmax(), "softmax", s.node.outputs[0])
-    s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
+    y = s.insert([s.transpose(x, last, "axis_last")], Softmax(), "softmax", s.node.outputs[0])
+    s.emit([y], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
 @imports("Cast", ignores=("saturate", "round_mode"))  # both only say how float8 is rounded
@@ -213,7 +213,7 @@ def cast_like(s: Step) -> None:
 def _cast(s: Step, to: int) -> None:
     x = s.value(0)
     if x.dtype == "bool" and to in FLOATS:
-        s.emit("choose", [x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
+        s.emit([x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
         return
     is_index = x.dtype == "s32" and x.quant is None and to in (TensorProto.INT32, TensorProto.INT64)
     if not is_index and (x.dtype != "f32" or to not in FLOATS):
@@ -222,13 +222,13 @@ def _cast(s: Step, to: int) -> None:
             s.where,
             "leave the index, or the comparison, as the model's output, and convert it in the program",
         )
-    s.emit("reshape", [x], Reshape(x.shape))
+    s.emit([x], Reshape(x.shape))
 
 
 @imports("Identity")
 def identity(s: Step) -> None:
     x = s.value(0)
-    s.emit("reshape", [x], Reshape(x.shape))
+    s.emit([x], Reshape(x.shape))
 
 
 @imports("Dropout", ignores=("ratio", "seed", 1))
@@ -238,4 +238,4 @@ def dropout(s: Step) -> None:
     if training is None or training.any():
         raise TinycError("Dropout in training mode", s.where, "export the model for inference")
     x = s.value(0)
-    s.emit("reshape", [x], Reshape(x.shape))
+    s.emit([x], Reshape(x.shape))

@@ -12,17 +12,17 @@ from tinyc.ops.function import SELU_ALPHA, SELU_SCALE, Function
 
 @imports("Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin", "Softplus", "Softsign")
 def function(s: Step) -> None:
-    s.emit("function", [s.value(0)], Function(s.node.op.lower()))
+    s.emit([s.value(0)], Function(s.node.op.lower()))
 
 
 @imports("Celu", "Elu", "Swish")
 def function_of_alpha(s: Step) -> None:
-    s.emit("function", [s.value(0)], Function(s.node.op.lower(), s.node.float_("alpha", 1.0)))
+    s.emit([s.value(0)], Function(s.node.op.lower(), s.node.float_("alpha", 1.0)))
 
 
 @imports("ThresholdedRelu")
 def thresholded_relu(s: Step) -> None:
-    s.emit("function", [s.value(0)], Function("thresholded_relu", s.node.float_("alpha", 1.0)))
+    s.emit([s.value(0)], Function("thresholded_relu", s.node.float_("alpha", 1.0)))
 
 
 @imports("Selu")
@@ -31,7 +31,7 @@ def selu(s: Step) -> None:
     given = np.array([s.node.float_("alpha", SELU_ALPHA), s.node.float_("gamma", SELU_SCALE)], np.float32)
     if (given != np.array([SELU_ALPHA, SELU_SCALE], np.float32)).any():
         raise TinycError("Selu with constants of its own is not supported", s.where)
-    s.emit("function", [s.value(0)], Function("selu"))
+    s.emit([s.value(0)], Function("selu"))
 
 
 @imports("Gelu")
@@ -40,4 +40,4 @@ def gelu(s: Step) -> None:
     name = {"none": "gelu", "tanh": "gelu_tanh"}.get(s.node.text("approximate", "none"))
     if name is None:
         raise TinycError(f"Gelu approximated by {s.node.text('approximate', 'none')}", s.where)
-    s.emit("function", [s.value(0)], Function(name))
+    s.emit([s.value(0)], Function(name))

@@ -24,8 +24,12 @@ from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import quant_of_input
 from tinyc.load.ports import with_unsigned_ports
-from tinyc.ops import all_ops
+from tinyc.ops import node_of, op_with
+from tinyc.ops.choose import Choose
 from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.gather import Gather
+from tinyc.ops.op import Trait
+from tinyc.ops.quantize import Quantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
 
@@ -46,14 +50,7 @@ _INTEGERS: Mapping[int, type] = {
     TensorProto.INT16: np.int16,
     TensorProto.UINT16: np.uint16,
 }
-# What may work on integers between DequantizeLinear and QuantizeLinear: it moves or compares them.
-MOVES = frozenset(
-    {"reshape", "transpose", "pad", "concat", "slice", "pick", "broadcast"}
-    | {"max_pool2d", "resize_nearest", "reduce_extremum"}
-)
-
-
-_ASKED: Mapping[str, DType] = {"choose": "bool", "gather": "s32"}  # what these take beside floats
+_ASKED: Mapping[type, DType] = {Choose: "bool", Gather: "s32"}  # what these take beside floats
 
 
 class FollowUpError(Exception):
@@ -229,7 +226,7 @@ class Step:
         if grid is not None and grid.dtype in ("s8", "s16"):
             held = self.builder.add_grid(name, grid, None)
             if held is not None:
-                return self.insert("dequantize", [held], Dequantize(), held.name)
+                return self.insert([held], Dequantize(), held.name)
         if array.dtype.kind in "iu":
             raise TinycError(f"input '{name}' is a constant of {array.dtype}; expected floats", self.where)
         return self.builder.add_const(name, array)
@@ -295,7 +292,6 @@ class Step:
 
     def insert(
         self,
-        op: str,
         inputs: Sequence[Value | None],
         attrs: Any,
         suffix: str,
@@ -306,28 +302,28 @@ class Step:
         `tensor`: the model's tensor whose elements it holds, if it does.
         """
         name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
-        return self._add(op, inputs, attrs, name, tensor)
+        return self._add(inputs, attrs, name, tensor)
 
-    def emit(
-        self, op: str, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0
-    ) -> None:
+    def emit(self, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0) -> None:
         """Add the (last) node: it computes an output of the ONNX node, in integers if `quant` is given."""
         name = self.node.outputs[output]
-        self._add(op, inputs, attrs, name, name, quant)
+        self._add(inputs, attrs, name, name, quant)
 
     def _add(
         self,
-        op: str,
         inputs: Sequence[Value | None],
         attrs: Any,
         name: str,
         tensor: str,
         quant: Quant | None = None,
     ) -> Value:
-        self._check_integers(op, inputs)
-        (type_,) = all_ops()[op].infer(attrs, *inputs)
+        op = op_with(attrs)
+        # Between DequantizeLinear and QuantizeLinear, these work on integers as well: they move or compare them.
+        moves = not op.traits.isdisjoint({Trait.MOVES, Trait.SELECTS})
+        self._check_integers(attrs, moves, inputs)
+        (type_,) = op.infer(attrs, *inputs)
         loc = Loc(self.where.file, self.where.node, tensor, self.where.op)
-        if op in MOVES and inputs and inputs[0] is not None:
+        if moves and inputs and inputs[0] is not None:
             quant = inputs[0].quant
             if not self.builder.unsigned.isdisjoint(x.name for x in inputs if x):
                 self.builder.unsigned.add(name)
@@ -335,18 +331,18 @@ class Step:
         check_value(value)
         check_shape("its output", value.shape, self.where)
         names = tuple("" if x is None else x.name for x in inputs)
-        self.builder.nodes.append(Node(name, op, names, (name,), attrs, (self.where,)))
+        self.builder.nodes.append(node_of(attrs, names, (name,), (self.where,)))
         self.builder.values[name] = value
         return value
 
-    def _check_integers(self, op: str, inputs: Sequence[Value | None]) -> None:
+    def _check_integers(self, attrs: Any, moves: bool, inputs: Sequence[Value | None]) -> None:
         """Float operators take floats: integers pass only through what moves them."""
         computed = [x for x in inputs if x is not None and x.name not in self.builder.consts]
-        integers = [x for x in computed if x.dtype not in ("f32", _ASKED.get(op))]
-        if op in MOVES:
+        integers = [x for x in computed if x.dtype not in ("f32", _ASKED.get(type(attrs)))]
+        if moves:
             if len({x.quant for x in computed}) > 1:
-                raise TinycError(f"{op} of tensors with different scales or zero points", self.where)
-        elif integers and op not in ("quantize", "dequantize"):
+                raise TinycError(f"{op_with(attrs).name} of tensors with different scales or zero points", self.where)
+        elif integers and not isinstance(attrs, Quantize | Dequantize):
             raise TinycError(
                 f"{self.where.op} of integers ('{integers[0].name}') is not supported",
                 self.where,
@@ -357,13 +353,13 @@ class Step:
         """x under another shape; x itself where that changes nothing."""
         if x.shape == shape:
             return x
-        return self.insert("reshape", [x], Reshape(shape), suffix, x.loc.name if x.loc else "")
+        return self.insert([x], Reshape(shape), suffix, x.loc.name if x.loc else "")
 
     def transpose(self, x: Value, perm: tuple[int, ...], suffix: str) -> Value:
         """x with its axes in another order; x itself where that changes nothing."""
         if perm == tuple(range(len(x.shape))):
             return x
-        return self.insert("transpose", [x], Transpose(perm), suffix, x.loc.name if x.loc else "")
+        return self.insert([x], Transpose(perm), suffix, x.loc.name if x.loc else "")
 
     def image(self, index: int) -> Value:
         """Input `index`, NCHW or NCW with batch 1, as an image [1,H,W,C]; NCW has height 1."""
@@ -377,13 +373,13 @@ class Step:
         y = self.transpose(x, TO_NHWC[len(x.shape)], "x_nhwc")
         return self.reshape(y, (1, 1, *y.shape[1:]), "x_2d") if len(x.shape) == 3 else y
 
-    def emit_image(self, op: str, inputs: Sequence[Value | None], attrs: Any, *, rank: int) -> None:
+    def emit_image(self, inputs: Sequence[Value | None], attrs: Any, *, rank: int) -> None:
         """Add an NHWC operator whose result the model wants as NCHW (rank 4) or NCW (rank 3)."""
         tensor = self.node.outputs[0]
-        y = self.insert(op, inputs, attrs, "nhwc", tensor)
+        y = self.insert(inputs, attrs, "nhwc", tensor)
         if rank == 3:
             y = self.reshape(y, (y.shape[0], *y.shape[2:]), "nwc")
-        self.emit("transpose", [y], Transpose(FROM_NHWC[rank]))
+        self.emit([y], Transpose(FROM_NHWC[rank]))
 
     def axis(self, axis: int, rank: int) -> int:
         """The axis counted from the front."""

@@ -30,8 +30,8 @@ def pad_with_copies(s: Step, x: Value, before: Sequence[int], after: Sequence[in
         right = [_copies(s, x, axis, high, size - 2, mode, size - 1)] if high else []
         parts = [*left, x, *right]
         if len(parts) > 1:
-            x = s.insert("concat", parts, Concat(axis), f"padded{axis}")
-    s.emit("reshape", [x], Reshape(x.shape))
+            x = s.insert(parts, Concat(axis), f"padded{axis}")
+    s.emit([x], Reshape(x.shape))
 
 
 def _copies(s: Step, x: Value, axis: int, count: int, first: int, mode: str, border: int) -> Value:
@@ -39,10 +39,10 @@ def _copies(s: Step, x: Value, axis: int, count: int, first: int, mode: str, bor
     begin, size, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
     if mode == "reflect":
         begin[axis], size[axis], step[axis] = first, count, -1 if count > 1 else 1
-        return s.insert("slice", [x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
+        return s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
     begin[axis], size[axis] = border, 1
-    edge = s.insert("slice", [x], Slice(tuple(begin), tuple(size), tuple(step)), f"edge{axis}")
-    return edge if count == 1 else s.insert("concat", [edge] * count, Concat(axis), f"edges{axis}")
+    edge = s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"edge{axis}")
+    return edge if count == 1 else s.insert([edge] * count, Concat(axis), f"edges{axis}")
 
 
 @imports("PRelu")
@@ -50,9 +50,9 @@ def prelu(s: Step) -> None:
     """max(x, 0) + slope * min(x, 0), slope constant; one for all is a leaky relu."""
     x, slope = s.value(0), s.weights(1)
     if slope.size == 1:
-        s.emit("leaky_relu", [x], LeakyRelu(float(slope.reshape(()))))
+        s.emit([x], LeakyRelu(float(slope.reshape(()))))
         return
-    above = s.insert("clip", [x], Clip(RELU), "above")
-    below = s.insert("clip", [x], Clip(Act(-np.inf, 0.0)), "below")
-    scaled = s.insert("mul", [below, s.const(slope, 1)], Mul(), "scaled")
-    s.emit("add", [above, scaled], Add())
+    above = s.insert([x], Clip(RELU), "above")
+    below = s.insert([x], Clip(Act(-np.inf, 0.0)), "below")
+    scaled = s.insert([below, s.const(slope, 1)], Mul(), "scaled")
+    s.emit([above, scaled], Add())

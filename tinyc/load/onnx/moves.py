@@ -44,7 +44,7 @@ def slice_(s: Step) -> None:
     if min((len(r) for r in ranges), default=1) < 1:
         raise TinycError(f"starts {list(starts)}, ends {list(ends)} leave nothing of {list(x.shape)}", s.where)
     steps = tuple(r.step if len(r) > 1 else 1 for r in ranges)
-    s.emit("slice", [x], Slice(tuple(r.start for r in ranges), tuple(len(r) for r in ranges), steps))
+    s.emit([x], Slice(tuple(r.start for r in ranges), tuple(len(r) for r in ranges), steps))
 
 
 @imports("Split")
@@ -63,7 +63,7 @@ def split(s: Step) -> None:
     at = 0
     for k, part in enumerate(given):
         if s.node.outputs[k]:
-            s.emit("slice", [x], whole(x.shape, axis, at, part), output=k)
+            s.emit([x], whole(x.shape, axis, at, part), output=k)
         at += part
 
 
@@ -74,16 +74,16 @@ def gather(s: Step) -> None:
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
     indices = s.constant(1)
     if indices is None:
-        s.emit("gather", [x, s.value(1)], Gather(axis))
+        s.emit([x, s.value(1)], Gather(axis))
         return
     if indices.dtype.kind not in "iu":
         raise TinycError("its indices must be integers", s.where)
     try:
-        op, attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
+        attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
     except ValueError as e:
         raise TinycError(str(e), s.where) from e
-    part = s.insert("slice", [x], attrs, "picked") if op == "slice" else s.insert("pick", [x], attrs, "picked")
-    s.emit("reshape", [part], Reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])))
+    part = s.insert([x], attrs, "picked")
+    s.emit([part], Reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])))
 
 
 # The region is of tf_crop_and_resize, the others are of mode cubic; nearest_mode is read where it counts.
@@ -105,16 +105,16 @@ def resize(s: Step) -> None:
     mode = s.node.text("mode", "nearest")
     try:
         if size == x.shape[1:3] and mode in ("nearest", "linear"):  # a copy in ONNX Runtime, whatever scales and rule
-            s.emit("reshape", [s.value(0)], Reshape(s.value(0).shape))
+            s.emit([s.value(0)], Reshape(s.value(0).shape))
         elif mode == "nearest":
             rounding = "" if old else s.node.text("nearest_mode", "round_prefer_floor")
             rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
-            s.emit_image("resize_nearest", [x], ResizeNearest(rows, columns), rank=4)
+            s.emit_image([x], ResizeNearest(rows, columns), rank=4)
         elif mode in ("linear", "bilinear"):
             if s.node.flag("antialias", False):
                 raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
-            s.emit_image("resize_bilinear", [x], ResizeBilinear(taps[0], taps[1]), rank=4)
+            s.emit_image([x], ResizeBilinear(taps[0], taps[1]), rank=4)
         else:
             raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
     except ValueError as e:
@@ -174,8 +174,8 @@ def move_blocks(s: Step) -> None:
         wide, perm, shape = (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3), (n, c // b**2, h * b, w * b)
     if math.prod(wide) != x.elements:
         raise TinycError(f"{list(x.shape)} has no whole blocks of {b}x{b}", s.where)
-    moved = s.insert("transpose", [s.reshape(x, wide, "blocks")], Transpose(perm), "moved")
-    s.emit("reshape", [moved], Reshape(shape))
+    moved = s.insert([s.reshape(x, wide, "blocks")], Transpose(perm), "moved")
+    s.emit([moved], Reshape(shape))
 
 
 @imports("ArgMax", "ArgMin")
@@ -186,9 +186,9 @@ def arg_max(s: Step) -> None:
         raise TinycError("the last of equal elements is not supported, only the first", s.where)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
     attrs = ArgMax(axis, s.node.op == "ArgMax", s.node.flag("keepdims", True))
-    s.emit("argmax", [x], attrs)
+    s.emit([x], attrs)
 
 
 @imports("Abs")
 def absolute(s: Step) -> None:
-    s.emit("absolute", [s.value(0)], Absolute())
+    s.emit([s.value(0)], Absolute())

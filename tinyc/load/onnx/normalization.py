@@ -25,9 +25,9 @@ def batch_normalization(s: Step) -> None:
     if (spread <= 0).any():
         raise TinycError("the variance is negative or zero", s.where, "the model is damaged")
     factor = gamma / np.sqrt(spread)
-    scaled = s.insert("mul", [x, s.const(_per_channel(factor, len(x.shape)), 1)], Mul(), "scaled")
+    scaled = s.insert([x, s.const(_per_channel(factor, len(x.shape)), 1)], Mul(), "scaled")
     offset = s.const(_per_channel(beta - mean * factor, len(x.shape)), 2)
-    s.emit("add", [scaled, offset], Add())
+    s.emit([scaled, offset], Add())
 
 
 def _per_channel(array: Array, rank: int) -> Array:

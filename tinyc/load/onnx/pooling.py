@@ -29,7 +29,7 @@ def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
 def max_pool(s: Step) -> None:
     x = s.image(0)
     _, at = _windows(s, x.shape)
-    s.emit_image("max_pool2d", [x], MaxPool2D(*at), rank=len(s.value(0).shape))
+    s.emit_image([x], MaxPool2D(*at), rank=len(s.value(0).shape))
 
 
 @imports("AveragePool")
@@ -39,19 +39,19 @@ def average_pool(s: Step) -> None:
     count_pad = s.node.flag("count_include_pad", False) and any(at.pad)
     if count_pad and at.pad != given.pad:
         raise TinycError("ceil_mode together with count_include_pad is not supported", s.where)
-    s.emit_image("avg_pool2d", [x], AvgPool2D(*at, count_pad=count_pad), rank=len(s.value(0).shape))
+    s.emit_image([x], AvgPool2D(*at, count_pad=count_pad), rank=len(s.value(0).shape))
 
 
 @imports("GlobalMaxPool")
 def global_max_pool(s: Step) -> None:
     x = s.image(0)
     attrs = MaxPool2D(Pair(x.shape[1], x.shape[2]))
-    s.emit_image("max_pool2d", [x], attrs, rank=len(s.value(0).shape))
+    s.emit_image([x], attrs, rank=len(s.value(0).shape))
 
 
 @imports("GlobalAveragePool")
 def global_average_pool(s: Step) -> None:
-    s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
+    s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
 
 
 @imports("ReduceMean")
@@ -61,8 +61,8 @@ def reduce_mean(s: Step) -> None:
     rank = len(x.shape)
     axes, keep = reduced(s, x), s.node.flag("keepdims", True)
     if axes is None:
-        s.emit("reshape", [x], Reshape(x.shape))
+        s.emit([x], Reshape(x.shape))
     elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:
-        s.emit_image("mean", [s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
+        s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
     else:
-        s.emit("mean", [x], Mean(axes, keep))
+        s.emit([x], Mean(axes, keep))

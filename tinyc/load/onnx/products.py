@@ -20,13 +20,13 @@ _TINY = 1e-4  # a bound on a norm that only guards against division by 0
 
 @imports("Sqrt")
 def root(s: Step) -> None:
-    s.emit("power", [s.value(0)], Power(0.5))
+    s.emit([s.value(0)], Power(0.5))
 
 
 @imports("Reciprocal")
 def reciprocal(s: Step) -> None:
     base, exponent = _base(s, s.value(0))
-    s.emit("power", [base], Power(-exponent))
+    s.emit([base], Power(-exponent))
 
 
 @imports("Pow")
@@ -39,11 +39,11 @@ def power(s: Step) -> None:
     if not np.isfinite(number):
         raise TinycError(f"Pow with exponent {number}", s.where)
     if number == 1:
-        s.emit("reshape", [x], Reshape(x.shape))
+        s.emit([x], Reshape(x.shape))
     elif number == 2:
-        s.emit("mul", [x, x], Mul())
+        s.emit([x, x], Mul())
     else:
-        s.emit("power", [x], Power(number))
+        s.emit([x], Power(number))
 
 
 def divide_by_computed(s: Step) -> None:
@@ -55,8 +55,8 @@ def divide_by_computed(s: Step) -> None:
         over_norm(s, x, axis)
         return
     base, exponent = _base(s, y)
-    inverse = s.insert("power", [base], Power(-exponent), "inverse")
-    s.emit("mul", [x, inverse], Mul())
+    inverse = s.insert([base], Power(-exponent), "inverse")
+    s.emit([x, inverse], Mul())
 
 
 def _maker(s: Step, y: Value, op: str) -> Node | None:
@@ -98,9 +98,9 @@ def reduce_extremum(s: Step) -> None:
     """Axes are an attribute, since opset 18 an input. None means all axes, or nothing if so requested."""
     x, axes, keep = s.value(0), reduced(s, s.value(0)), s.node.flag("keepdims", True)
     if axes is None:
-        s.emit("reshape", [x], Reshape(x.shape))
+        s.emit([x], Reshape(x.shape))
     else:
-        s.emit("reduce_extremum", [x], ReduceExtremum(axes, keep, s.node.op == "ReduceMax"))
+        s.emit([x], ReduceExtremum(axes, keep, s.node.op == "ReduceMax"))
 
 
 @imports("LayerNormalization", ignores=("stash_type",))  # float32 inside, whatever it says
@@ -113,7 +113,7 @@ def layer_normalization(s: Step) -> None:
     axes = tuple(range(s.axis(s.node.int_("axis", -1), rank), rank))
     normal = standardized(s, x, axes, s.node.float_("epsilon", 1e-5))
     if not s.has(2):
-        s.emit("mul", [normal, s.const(s.weights(1), 1)], Mul())
+        s.emit([normal, s.const(s.weights(1), 1)], Mul())
         return
-    scaled = s.insert("mul", [normal, s.const(s.weights(1), 1)], Mul(), "scaled")
-    s.emit("add", [scaled, s.const(s.weights(2), 2)], Add())
+    scaled = s.insert([normal, s.const(s.weights(1), 1)], Mul(), "scaled")
+    s.emit([scaled, s.const(s.weights(2), 2)], Add())

@@ -58,7 +58,7 @@ def quantize_linear(s: Step) -> None:
     one, at = _per_tensor(s, scale, zero)
     if moved:
         s.builder.unsigned.add(s.node.outputs[0])
-    s.emit("quantize", [s.value(0)], Quantize(held, half_even=True), Quant((one,), (at - moved,)))
+    s.emit([s.value(0)], Quantize(held, half_even=True), Quant((one,), (at - moved,)))
 
 
 @imports("DequantizeLinear", ignores=("axis", "block_size", "output_dtype"))  # floats of any width are float32
@@ -81,7 +81,7 @@ def dequantize_linear(s: Step) -> None:
             s.where,
             "the model is damaged, or was put together by hand",
         )
-    s.emit("dequantize", [x], Dequantize())
+    s.emit([x], Dequantize())
 
 
 def _same(a: tuple[float, int], b: tuple[float, int]) -> bool:

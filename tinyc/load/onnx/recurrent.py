@@ -25,7 +25,7 @@ from tinyc.ops.tanh import Tanh
 
 MAX_STEPS = 256
 _DEFAULT = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
-_ACTS = {"Sigmoid": ("sigmoid", Sigmoid()), "Tanh": ("tanh", Tanh()), "Relu": ("clip", Clip(RELU))}
+_ACTS = {"Sigmoid": Sigmoid(), "Tanh": Tanh(), "Relu": Clip(RELU)}
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,16 @@ class _Cell:
     r: Array
     state_bias: Array
 
-    def make(self, op: str, inputs: Sequence[Value], attrs: object, what: str) -> Value:
-        return self.s.insert(op, inputs, attrs, f"{self.tag}{what}")
+    def make(self, inputs: Sequence[Value], attrs: object, what: str) -> Value:
+        return self.s.insert(inputs, attrs, f"{self.tag}{what}")
 
     def act(self, number: int, x: Value, what: str) -> Value:
-        op, attrs = _ACTS[self.acts[number]]
-        return self.make(op, [x], attrs, what)
+        return self.make([x], _ACTS[self.acts[number]], what)
 
     def row(self, t: int, first: int = 0, gates: int | None = None) -> Value:
         """Of step t, w x + b of `gates` gates from `first` on."""
         count = (self.rows.shape[1] // self.units if gates is None else gates) * self.units
-        return self.make("slice", [self.rows], Slice((t, first * self.units), (1, count), (1, 1)), f"x{t}")
+        return self.make([self.rows], Slice((t, first * self.units), (1, count), (1, 1)), f"x{t}")
 
     def product(self, h: Value, first: int = 0, gates: int | None = None) -> Value:
         """r h + b of some gates."""
@@ -59,11 +58,11 @@ class _Cell:
         inputs = [h, self.s.const(self.r[part], 2)]
         if self.state_bias[part].any():
             inputs.append(_constant(self.s, self.state_bias[part], 3, "bias"))
-        return self.make("fully_connected", inputs, FullyConnected(), "r")
+        return self.make(inputs, FullyConnected(), "r")
 
     def gate(self, x: Value, number: int) -> Value:
         start = (0, number * self.units)
-        return self.make("slice", [x], Slice(start, (1, self.units), (1, 1)), "gate")
+        return self.make([x], Slice(start, (1, self.units), (1, 1)), "gate")
 
 
 Run = Callable[[_Cell, int, Value | None, Value | None], tuple[Value, Value | None]]
@@ -82,12 +81,12 @@ def lstm(s: Step) -> None:
 
 def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
     x = cell.row(t)
-    x = x if h is None else cell.make("add", [x, cell.product(h)], Add(), "sum")
+    x = x if h is None else cell.make([x, cell.product(h)], Add(), "sum")
     i, o, f = (cell.act(0, cell.gate(x, k), "gate") for k in range(3))
-    new = cell.make("mul", [i, cell.act(1, cell.gate(x, 3), "candidate")], Mul(), "new")
+    new = cell.make([i, cell.act(1, cell.gate(x, 3), "candidate")], Mul(), "new")
     if c is not None:
-        new = cell.make("add", [cell.make("mul", [f, c], Mul(), "kept"), new], Add(), "cell")
-    return cell.make("mul", [o, cell.act(2, new, "shown")], Mul(), "hidden"), new
+        new = cell.make([cell.make([f, c], Mul(), "kept"), new], Add(), "cell")
+    return cell.make([o, cell.act(2, new, "shown")], Mul(), "hidden"), new
 
 
 @imports("GRU", ignores=_IGNORED)
@@ -104,8 +103,8 @@ def gru(s: Step) -> None:
 def _gru_reset_after(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
     x, y = cell.row(t), cell.product(h if h is not None else _zeros(cell))
     z, r = _update_and_reset(cell, x, y)
-    inner = cell.make("mul", [r, cell.gate(y, 2)], Mul(), "reset")
-    candidate = cell.act(1, cell.make("add", [cell.gate(x, 2), inner], Add(), "inner"), "candidate")
+    inner = cell.make([r, cell.gate(y, 2)], Mul(), "reset")
+    candidate = cell.act(1, cell.make([cell.gate(x, 2), inner], Add(), "inner"), "candidate")
     return _blend(cell, z, candidate, h), None
 
 
@@ -116,22 +115,22 @@ def _gru_reset_before(cell: _Cell, t: int, h: Value | None, c: Value | None) -> 
         z = cell.act(0, cell.gate(x, 0), "update")
     else:
         z, r = _update_and_reset(cell, x, cell.product(h, 0, 2))
-        seen = cell.product(cell.make("mul", [r, h], Mul(), "reset"), 2, 1)
-        inner = cell.make("add", [inner, seen], Add(), "inner")
+        seen = cell.product(cell.make([r, h], Mul(), "reset"), 2, 1)
+        inner = cell.make([inner, seen], Add(), "inner")
     return _blend(cell, z, cell.act(1, inner, "candidate"), h), None
 
 
 def _update_and_reset(cell: _Cell, x: Value, y: Value) -> tuple[Value, Value]:
-    sums = [cell.make("add", [cell.gate(x, k), cell.gate(y, k)], Add(), "sum") for k in (0, 1)]
+    sums = [cell.make([cell.gate(x, k), cell.gate(y, k)], Add(), "sum") for k in (0, 1)]
     return cell.act(0, sums[0], "update"), cell.act(0, sums[1], "open")
 
 
 def _blend(cell: _Cell, z: Value, candidate: Value, h: Value | None) -> Value:
     """(1 - z) * candidate + z * h, as candidate + z * (h - candidate)."""
     if h is None:
-        return cell.make("sub", [candidate, cell.make("mul", [z, candidate], Mul(), "part")], Sub(), "hidden")
-    back = cell.make("mul", [z, cell.make("sub", [h, candidate], Sub(), "far")], Mul(), "back")
-    return cell.make("add", [candidate, back], Add(), "hidden")
+        return cell.make([candidate, cell.make([z, candidate], Mul(), "part")], Sub(), "hidden")
+    back = cell.make([z, cell.make([h, candidate], Sub(), "far")], Mul(), "back")
+    return cell.make([candidate, back], Add(), "hidden")
 
 
 def _zeros(cell: _Cell) -> Value:
@@ -147,7 +146,7 @@ def rnn(s: Step) -> None:
 
 def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
     x = cell.row(t)
-    x = x if h is None else cell.make("add", [x, cell.product(h)], Add(), "sum")
+    x = x if h is None else cell.make([x, cell.product(h)], Add(), "sum")
     return cell.act(0, x, "hidden"), None
 
 
@@ -179,7 +178,7 @@ def _layer(s: Step, gates: int, run: Run, fold_bias: bool = False) -> None:
         if gates != 3 or fold_bias:
             own, state = own + state, np.zeros_like(state)
         weights = [s.const(w[d], 1), _constant(s, own, 3, "bias")]
-        rows = s.insert("fully_connected", [flat, *weights], FullyConnected(), f"d{d}:inputs")
+        rows = s.insert([flat, *weights], FullyConnected(), f"d{d}:inputs")
         cell = _Cell(s, f"d{d}:", units, _activations(s, d), rows, r[d], state)
         h, c = _initial(s, 5, d, units), _initial(s, 6, d, units) if s.node.op == "LSTM" else None
         made: list[Value] = []
@@ -230,7 +229,7 @@ def _initial(s: Step, index: int, direction: int, units: int) -> Value | None:
     if len(x.shape) != 3 or x.shape[1:] != (1, units):
         raise TinycError(f"the initial state is {list(x.shape)}, not [directions, 1, {units}]", s.where)
     if x.shape[0] > 1:
-        x = s.insert("slice", [x], Slice((direction, 0, 0), (1, 1, units), (1, 1, 1)), f"d{direction}:initial")
+        x = s.insert([x], Slice((direction, 0, 0), (1, 1, units), (1, 1, 1)), f"d{direction}:initial")
     return s.reshape(x, (1, units), f"d{direction}:start")
 
 
@@ -239,5 +238,5 @@ def _emit(s: Step, output: int, parts: Sequence[Value | None], shape: tuple[int,
     if output >= len(s.node.outputs) or not s.node.outputs[output]:
         return
     found = [part for part in parts if part is not None]
-    together = found[0] if len(found) == 1 else s.insert("concat", found, Concat(0), f"all{output}")
-    s.emit("reshape", [together], Reshape(shape), output=output)
+    together = found[0] if len(found) == 1 else s.insert(found, Concat(0), f"all{output}")
+    s.emit([together], Reshape(shape), output=output)

@@ -45,16 +45,16 @@ def reduce_sum(s: Step) -> None:
     if axes is None:
         _of_each(s, x)
     elif s.node.op == "ReduceSum":
-        s.emit("sum", [x], Sum(axes, keep))
+        s.emit([x], Sum(axes, keep))
     elif s.node.op == "ReduceL1":
-        s.emit("sum", [s.insert("absolute", [x], Absolute(), "size")], Sum(axes, keep))
+        s.emit([s.insert([x], Absolute(), "size")], Sum(axes, keep))
     elif s.node.op == "ReduceSumSquare":
-        s.emit("sum", [s.insert("mul", [x, x], Mul(), "squares")], Sum(axes, keep))
+        s.emit([s.insert([x, x], Mul(), "squares")], Sum(axes, keep))
     elif s.node.op == "ReduceL2":
-        squares = s.insert("mul", [x, x], Mul(), "squares")
-        s.emit("power", [s.insert("sum", [squares], Sum(axes, keep), "sum")], Power(0.5))
+        squares = s.insert([x, x], Mul(), "squares")
+        s.emit([s.insert([squares], Sum(axes, keep), "sum")], Power(0.5))
     elif s.node.op == "ReduceLogSum":
-        s.emit("function", [s.insert("sum", [x], Sum(axes, keep), "sum")], Function("log"))
+        s.emit([s.insert([x], Sum(axes, keep), "sum")], Function("log"))
     else:
         _log_of_exponentials(s, x, axes, keep)
 
@@ -62,23 +62,23 @@ def reduce_sum(s: Step) -> None:
 def _of_each(s: Step, x: Value) -> None:
     """A reduction of nothing still takes sizes, squares and logarithms."""
     if s.node.op in ("ReduceL1", "ReduceL2"):
-        s.emit("absolute", [x], Absolute())
+        s.emit([x], Absolute())
     elif s.node.op == "ReduceSumSquare":
-        s.emit("mul", [x, x], Mul())
+        s.emit([x, x], Mul())
     elif s.node.op == "ReduceLogSum":
-        s.emit("function", [x], Function("log"))
+        s.emit([x], Function("log"))
     else:
-        s.emit("reshape", [x], Reshape(x.shape))
+        s.emit([x], Reshape(x.shape))
 
 
 def _log_of_exponentials(s: Step, x: Value, axes: tuple[int, ...], keep: bool) -> None:
     """log(sum(exp(x - max))) + max."""
-    most = s.insert("reduce_extremum", [x], ReduceExtremum(axes, keep_dims=True), "most")
-    exps = s.insert("function", [s.insert("sub", [x, most], Sub(), "below")], Function("exp"), "exps")
-    logs = s.insert("function", [s.insert("sum", [exps], Sum(axes, keep_dims=True), "sum")], Function("log"), "logs")
-    total = s.insert("add", [logs, most], Add(), "total")
+    most = s.insert([x], ReduceExtremum(axes, keep_dims=True), "most")
+    exps = s.insert([s.insert([x, most], Sub(), "below")], Function("exp"), "exps")
+    logs = s.insert([s.insert([exps], Sum(axes, keep_dims=True), "sum")], Function("log"), "logs")
+    total = s.insert([logs, most], Add(), "total")
     left = tuple(n for k, n in enumerate(x.shape) if k not in axes)
-    s.emit("reshape", [total], Reshape(total.shape if keep else left))
+    s.emit([total], Reshape(total.shape if keep else left))
 
 
 def along_last(s: Step, x: Value, axis: int, work: Callable[[Value], Value]) -> None:
@@ -86,15 +86,15 @@ def along_last(s: Step, x: Value, axis: int, work: Callable[[Value], Value]) -> 
     rank = len(x.shape)
     last = (*(k for k in range(rank) if k != axis), axis)
     y = work(s.transpose(x, last, "axis_last"))
-    s.emit("transpose", [y], Transpose(tuple(last.index(k) for k in range(rank))))
+    s.emit([y], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
 def over_norm(s: Step, x: Value, axis: int) -> None:
     """x over its Euclidean norm along an axis."""
     if axis == len(x.shape) - 1:
-        s.emit("l2_normalize", [x], L2Normalize())
+        s.emit([x], L2Normalize())
     else:
-        along_last(s, x, axis, lambda v: s.insert("l2_normalize", [v], L2Normalize(), "l2", s.node.outputs[0]))
+        along_last(s, x, axis, lambda v: s.insert([v], L2Normalize(), "l2", s.node.outputs[0]))
 
 
 @imports("LogSoftmax")
@@ -105,13 +105,13 @@ def log_softmax(s: Step) -> None:
     if s.opset < 13:
         axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
         rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
-        y = s.insert("log_softmax", [rows], LogSoftmax(), "log_softmax", s.node.outputs[0])
-        s.emit("reshape", [y], Reshape(x.shape))
+        y = s.insert([rows], LogSoftmax(), "log_softmax", s.node.outputs[0])
+        s.emit([y], Reshape(x.shape))
     elif s.axis(s.node.int_("axis", -1), rank) == rank - 1:
-        s.emit("log_softmax", [x], LogSoftmax())
+        s.emit([x], LogSoftmax())
     else:
         axis = s.axis(s.node.int_("axis", -1), rank)
-        along_last(s, x, axis, lambda v: s.insert("log_softmax", [v], LogSoftmax(), "logs", s.node.outputs[0]))
+        along_last(s, x, axis, lambda v: s.insert([v], LogSoftmax(), "logs", s.node.outputs[0]))
 
 
 @imports("LpNormalization")
@@ -120,8 +120,8 @@ def normalize(s: Step) -> None:
     x = s.value(0)
     axis, p = s.axis(s.node.int_("axis", -1), len(x.shape)), s.node.int_("p", 2)
     if p == 1:
-        sizes = s.insert("absolute", [x], Absolute(), "size")
-        s.emit("div", [x, s.insert("sum", [sizes], Sum((axis,), keep_dims=True), "sum")], Div())
+        sizes = s.insert([x], Absolute(), "size")
+        s.emit([x, s.insert([sizes], Sum((axis,), keep_dims=True), "sum")], Div())
     elif p != 2:
         raise TinycError(f"LpNormalization with p = {p}: only 1 and 2 are supported", s.where)
     else:
@@ -131,12 +131,12 @@ def normalize(s: Step) -> None:
 def standardized(s: Step, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) over the axes, as new values."""
     least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(epsilon, np.float32))
-    mean = s.insert("mean", [x], Mean(axes, keep_dims=True), "mean")
-    centred = s.insert("sub", [x, mean], Sub(), "centred")
-    squares = s.insert("mul", [centred, centred], Mul(), "squares")
-    variance = s.insert("mean", [squares], Mean(axes, keep_dims=True), "variance")
-    inverse = s.insert("power", [s.insert("add", [variance, least], Add(), "spread")], Power(-0.5), "inverse")
-    return s.insert("mul", [centred, inverse], Mul(), "normal")
+    mean = s.insert([x], Mean(axes, keep_dims=True), "mean")
+    centred = s.insert([x, mean], Sub(), "centred")
+    squares = s.insert([centred, centred], Mul(), "squares")
+    variance = s.insert([squares], Mean(axes, keep_dims=True), "variance")
+    inverse = s.insert([s.insert([variance, least], Add(), "spread")], Power(-0.5), "inverse")
+    return s.insert([centred, inverse], Mul(), "normal")
 
 
 def _per_channel(s: Step, index: int, rank: int, channels: int) -> Value:
@@ -150,8 +150,8 @@ def _per_channel(s: Step, index: int, rank: int, channels: int) -> Value:
 def _scaled(s: Step, normal: Value, shape: Sequence[int]) -> None:
     """normal * scale + bias per channel: the last node."""
     rank, channels = len(shape), shape[1]
-    scaled = s.insert("mul", [normal, _per_channel(s, 1, rank, channels)], Mul(), "scaled")
-    s.emit("add", [scaled, _per_channel(s, 2, rank, channels)], Add())
+    scaled = s.insert([normal, _per_channel(s, 1, rank, channels)], Mul(), "scaled")
+    s.emit([scaled, _per_channel(s, 2, rank, channels)], Add())
 
 
 @imports("InstanceNormalization")
@@ -173,9 +173,9 @@ def group_normalization(s: Step) -> None:
     together = s.reshape(x, (x.shape[0], groups, each * math.prod(x.shape[2:])), "groups")
     normal = standardized(s, together, (2,), s.node.float_("epsilon", 1e-5))
     if s.weights(1).shape == (groups,) and each > 1:
-        scaled = s.insert("mul", [normal, _per_channel(s, 1, 3, groups)], Mul(), "scaled")
-        moved = s.insert("add", [scaled, _per_channel(s, 2, 3, groups)], Add(), "moved")
-        s.emit("reshape", [moved], Reshape(x.shape))
+        scaled = s.insert([normal, _per_channel(s, 1, 3, groups)], Mul(), "scaled")
+        moved = s.insert([scaled, _per_channel(s, 2, 3, groups)], Add(), "moved")
+        s.emit([moved], Reshape(x.shape))
     else:
         _scaled(s, s.reshape(normal, x.shape, "apart"), x.shape)
 
@@ -186,7 +186,7 @@ def mean_variance_normalization(s: Step) -> None:
     x = s.value(0)
     axes = tuple(sorted(s.axis(axis, len(x.shape)) for axis in s.node.ints("axes") or (0, 2, 3)))
     normal = standardized(s, x, axes, 1e-9)
-    s.emit("reshape", [normal], Reshape(normal.shape))
+    s.emit([normal], Reshape(normal.shape))
 
 
 @imports("RMSNormalization", ignores=("stash_type",))
@@ -196,7 +196,7 @@ def root_mean_square_normalization(s: Step) -> None:
     rank = len(x.shape)
     axes = tuple(range(s.axis(s.node.int_("axis", -1), rank), rank))
     least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(s.node.float_("epsilon", 1e-5), np.float32))
-    mean = s.insert("mean", [s.insert("mul", [x, x], Mul(), "squares")], Mean(axes, keep_dims=True), "mean")
-    inverse = s.insert("power", [s.insert("add", [mean, least], Add(), "spread")], Power(-0.5), "inverse")
-    normal = s.insert("mul", [x, inverse], Mul(), "normal")
-    s.emit("mul", [normal, s.const(s.weights(1), 1)], Mul())
+    mean = s.insert([s.insert([x, x], Mul(), "squares")], Mean(axes, keep_dims=True), "mean")
+    inverse = s.insert([s.insert([mean, least], Add(), "spread")], Power(-0.5), "inverse")
+    normal = s.insert([x, inverse], Mul(), "normal")
+    s.emit([normal, s.const(s.weights(1), 1)], Mul())

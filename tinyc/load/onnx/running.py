@@ -105,7 +105,7 @@ def if_(s: Step) -> None:
             s.builder.fold(name, array)
         elif made in s.builder.values:
             x = s.builder.values[made]
-            s.emit("reshape", [x], Reshape(x.shape), output=index)
+            s.emit([x], Reshape(x.shape), output=index)
         else:
             raise TinycError(f"the branch does not compute its output '{made}'", s.where)
 

@@ -35,7 +35,7 @@ def reshape(s: Step) -> None:
             s.where,
             "if the batch size is written into the model, export it with batch size 1",
         )
-    s.emit("reshape", [x], Reshape(tuple(wanted)))
+    s.emit([x], Reshape(tuple(wanted)))
 
 
 @imports("Flatten")
@@ -45,7 +45,7 @@ def flatten(s: Step) -> None:
     if not -len(x.shape) <= axis <= len(x.shape):
         raise TinycError(f"axis {axis} does not fit a tensor of rank {len(x.shape)}", s.where)
     axis += len(x.shape) if axis < 0 else 0
-    s.emit("reshape", [x], Reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))))
+    s.emit([x], Reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))))
 
 
 def _axes(s: Step, rank: int) -> set[int] | None:
@@ -61,7 +61,7 @@ def squeeze(s: Step) -> None:
     dropped = {k for k, size in enumerate(x.shape) if size == 1} if axes is None else axes
     if any(x.shape[k] != 1 for k in dropped):
         raise TinycError(f"cannot squeeze axes {sorted(dropped)} of {list(x.shape)}: their size is not 1", s.where)
-    s.emit("reshape", [x], Reshape(tuple(size for k, size in enumerate(x.shape) if k not in dropped)))
+    s.emit([x], Reshape(tuple(size for k, size in enumerate(x.shape) if k not in dropped)))
 
 
 @imports("Unsqueeze")
@@ -73,20 +73,20 @@ def unsqueeze(s: Step) -> None:
     if len(new) < len(given):
         raise TinycError(f"axes {list(given)} name one twice", s.where)
     sizes = iter(x.shape)
-    s.emit("reshape", [x], Reshape(tuple(1 if k in new else next(sizes, 1) for k in range(rank))))
+    s.emit([x], Reshape(tuple(1 if k in new else next(sizes, 1) for k in range(rank))))
 
 
 @imports("Transpose")
 def transpose(s: Step) -> None:
     x = s.value(0)
     perm = s.node.ints("perm")
-    s.emit("transpose", [x], Transpose(tuple(reversed(range(len(x.shape)))) if perm is None else perm))
+    s.emit([x], Transpose(tuple(reversed(range(len(x.shape)))) if perm is None else perm))
 
 
 @imports("Concat")
 def concat(s: Step) -> None:
     xs = [s.value(index) for index in range(s.input_count)]
-    s.emit("concat", xs, Concat(s.axis(s.node.int_("axis", 0), len(xs[0].shape) if xs else 0)))
+    s.emit(xs, Concat(s.axis(s.node.int_("axis", 0), len(xs[0].shape) if xs else 0)))
 
 
 @imports("Pad")
@@ -112,7 +112,7 @@ def pad(s: Step) -> None:
         before[axis], after[axis] = pads[k], pads[len(axes) + k]
     x = _cropped(s, x, before, after)
     if mode == "constant":
-        s.emit("pad", [x], Pad(tuple(before), tuple(after), value))
+        s.emit([x], Pad(tuple(before), tuple(after), value))
     else:
         pad_with_copies(s, x, before, after, mode)
 
@@ -126,7 +126,7 @@ def _cropped(s: Step, x: Value, before: list[int], after: list[int]) -> Value:
     if min(size) < 1:
         raise TinycError(f"pads {before} and {after} leave nothing of {list(x.shape)}", s.where)
     before[:], after[:] = [max(n, 0) for n in before], [max(n, 0) for n in after]
-    return s.insert("slice", [x], Slice(begin, size, (1,) * len(size)), "cropped")
+    return s.insert([x], Slice(begin, size, (1,) * len(size)), "cropped")
 
 
 @imports("Expand")
@@ -140,9 +140,9 @@ def expand(s: Step) -> None:
         raise TinycError(f"{list(x.shape)} cannot be expanded to {list(wanted)}", s.where)
     shape = tuple(size if have == 1 else have for size, have in zip(asked, own, strict=True))
     if shape == own:
-        s.emit("reshape", [x], Reshape(own))
+        s.emit([x], Reshape(own))
     else:
-        s.emit("broadcast", [x], Broadcast(shape))
+        s.emit([x], Broadcast(shape))
 
 
 @imports("Tile")
@@ -152,5 +152,5 @@ def tile(s: Step) -> None:
         narrow, attrs = tiled(x.shape, s.numbers(1))
     except ValueError as e:
         raise TinycError(str(e), s.where) from e
-    wide = s.insert("broadcast", [s.reshape(x, narrow, "narrow")], attrs, "wide")
-    s.emit("reshape", [wide], Reshape(tuple(n * k for n, k in zip(x.shape, s.numbers(1), strict=True))))
+    wide = s.insert([s.reshape(x, narrow, "narrow")], attrs, "wide")
+    s.emit([wide], Reshape(tuple(n * k for n, k in zip(x.shape, s.numbers(1), strict=True))))

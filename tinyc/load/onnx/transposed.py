@@ -42,7 +42,7 @@ def conv_transpose(s: Step) -> None:
         )
     b = _bias(s, w.shape[0]) if s.has(2) else None
     attrs = TransposeConv2D(_pair(stride, 1), _pair(pads, 0), _pair(size, 1))
-    s.emit_image("transpose_conv2d", [x, w, b], attrs, rank=rank)
+    s.emit_image([x, w, b], attrs, rank=rank)
 
 
 def _geometry(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, read_only
+from tinyc.ops import Kind, is_a, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,11 @@ class View:
     def is_output(self, name: str) -> bool:
         return name in self._outputs
 
-    def producer(self, name: str, *ops: str) -> Node | None:
-        """The node that makes the value, if there is one and it is one of the given operators (any, if none)."""
+    def producer(self, name: str, *kinds: Kind) -> Node | None:
+        """The node that makes the value, if there is one and it `is_a` of one of the kinds (of any, if none)."""
         key = self._producer.get(name)
         node = self._nodes[key] if key is not None else None
-        return node if node is not None and (not ops or node.op in ops) else None
+        return node if node is not None and (not kinds or is_a(node, *kinds)) else None
 
     def consumers(self, name: str) -> tuple[Node, ...]:
         return tuple(self._nodes[key] for key in self._readers.get(name, ()))
@@ -184,16 +185,16 @@ class Draft:
         """A value of the draft, or of the graph."""
         return next((value for value in self._values if value.name == name), None) or self.view.value(name)
 
-    def add(self, op: str, inputs: Sequence[str], attrs: Any, like: Value, shape: tuple[int, ...], suffix: str) -> str:
+    def add(self, inputs: Sequence[str], attrs: Any, like: Value, shape: tuple[int, ...], suffix: str) -> str:
         """A new node; its output has dtype, quantization and place of `like` and the given shape."""
         name = self.view.unique(f"{like.name}:{suffix}")
         self._values.append(replace(like, name=name, shape=shape))
-        self._nodes.append(Node(name, op, tuple(inputs), (name,), attrs, self.node.origin))
+        self._nodes.append(node_of(attrs, inputs, (name,), self.node.origin))
         return name
 
-    def finish(self, op: str, inputs: Sequence[str], attrs: Any, origin: tuple[Loc, ...] | None = None) -> Rewrite:
+    def finish(self, inputs: Sequence[str], attrs: Any, origin: tuple[Loc, ...] | None = None) -> Rewrite:
         """The rewrite whose last node computes the old node's output."""
-        last = replace(self.node, op=op, inputs=tuple(inputs), attrs=attrs, origin=origin or self.node.origin)
+        last = node_of(attrs, inputs, self.node.outputs, origin or self.node.origin, self.node.name)
         return Rewrite((*self._nodes, last), tuple(self._values), self._consts)
 
     def becomes(self, name: str) -> Rewrite:
@@ -203,14 +204,14 @@ class Draft:
 
 
 Rule = Callable[[View, Node], Rewrite | None]
-_OPS: dict[Rule, frozenset[str]] = {}
+_KINDS: dict[Rule, tuple[Kind, ...]] = {}
 
 
-def rule(*ops: str) -> Callable[[Rule], Rule]:
-    """Mark a function as a rule for nodes of these operators (of any operator, if none is given)."""
+def rule(*kinds: Kind) -> Callable[[Rule], Rule]:
+    """Mark a function as a rule for nodes of these kinds (for any node, if none is given)."""
 
     def mark(function: Rule) -> Rule:
-        _OPS[function] = frozenset(ops)
+        _KINDS[function] = kinds
         return function
 
     return mark
@@ -248,8 +249,8 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> Graph:
 
 def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
     for candidate in rules:
-        ops = _OPS[candidate]
-        if (not ops or node.op in ops) and (found := candidate(view, node)) is not None:
+        kinds = _KINDS[candidate]
+        if (not kinds or is_a(node, *kinds)) and (found := candidate(view, node)) is not None:
             return found
     return None
 

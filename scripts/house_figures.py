@@ -1,0 +1,131 @@
+"""Figures about the code itself: how long, how repetitive, how far an operator's name spreads.
+
+    python scripts/house_figures.py          # one line a figure, and what stands behind those that should be small
+    python scripts/house_figures.py --all    # every name, class and function behind them
+
+Counted by reading the sources with `ast`; only the operators' names come from the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tinyc.ops import all_ops  # noqa: E402  of this checkout, wherever the installed one is
+
+PACKAGE, RUNTIME = ROOT / "tinyc", ROOT / "runtime_c"
+MOST_PARAMETERS = 6
+# Here the words are instructions and fields of parameter structs: "add", "sub", "pad".
+NOT_OPERATORS = ("kernels", "machine")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Trees = Mapping[str, ast.Module]
+
+
+def trees() -> Trees:
+    """Every module of the package by its path below it."""
+    return {str(f.relative_to(PACKAGE)): ast.parse(f.read_text("utf-8")) for f in sorted(PACKAGE.rglob("*.py"))}
+
+
+def functions(found: Trees) -> Iterator[tuple[str, Function]]:
+    for file, tree in found.items():
+        for node in ast.walk(tree):
+            if isinstance(node, Function):
+                yield file, node
+
+
+def parameters(function: Function) -> int:
+    """All but self and cls."""
+    given = function.args
+    names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls")])
+
+
+def lines_of(function: Function) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def percentile(numbers: list[int], share: float) -> int:
+    return sorted(numbers)[min(int(share * len(numbers)), len(numbers) - 1)]
+
+
+def duplicate_classes(found: Trees) -> dict[str, list[str]]:
+    """Where each class name that is no file's own business (`_Name`) is defined, if in more than one place."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for file, tree in found.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(file)
+    return {name: files for name, files in sorted(places.items()) if len(files) > 1}
+
+
+def homes() -> dict[str, str]:
+    """The file of every operator."""
+    return {name: f"ops/{op.prepare.__module__.rpartition('.')[2]}.py" for name, op in all_ops().items()} | {
+        name: f"ops/{op.attrs.__module__.rpartition('.')[2]}.py" for name, op in all_ops().items()
+    }
+
+
+def spelled(found: Trees) -> dict[str, set[str]]:
+    """By operator, the other files in which its name is a string."""
+    places: dict[str, set[str]] = {name: set() for name in all_ops()}
+    for file, tree in found.items():
+        if file.startswith(NOT_OPERATORS):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in places:
+                places[node.value].add(file)
+    return {name: files - {homes()[name]} for name, files in places.items()}
+
+
+def imported(found: Trees) -> dict[str, set[str]]:
+    """By operator, the other files that import its attributes: to make such a node, or to ask for one."""
+    by_class = {(op.attrs.__module__, op.attrs.__name__): name for name, op in all_ops().items()}
+    places: dict[str, set[str]] = {name: set() for name in all_ops()}
+    for file, tree in found.items():
+        for node in ast.walk(tree):
+            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+                name = by_class.get((getattr(node, "module", ""), alias.name))
+                if name is not None and homes()[name] != file:
+                    places[name].add(file)
+    return places
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="what stands behind every figure")
+    every = parser.parse_args().all
+    found = trees()
+    python = sum(len(f.read_text("utf-8").splitlines()) for f in PACKAGE.rglob("*.py"))
+    c = sum(len(f.read_text("utf-8").splitlines()) for f in RUNTIME.rglob("*.[ch]"))
+    long = [lines_of(f) for _, f in functions(found)]
+    wide = [(file, f) for file, f in functions(found) if parameters(f) > MOST_PARAMETERS]
+    twice = duplicate_classes(found)
+    print(f"lines: {python} in tinyc/, {c} in runtime_c/, {python + c} together")
+    print(f"functions: {len(long)}; lines p50 {percentile(long, 0.5)}, p90 {percentile(long, 0.9)}, most {max(long)}")
+    rooms = Counter(file.split("/")[0] for file, _ in wide)
+    print(f"functions of more than {MOST_PARAMETERS} parameters: {len(wide)} {dict(rooms)}")
+    print(f"class names with more than one definition: {len(twice)}, {sum(map(len, twice.values()))} definitions")
+    strings, classes = spelled(found), imported(found)
+    both = {name: strings[name] | classes[name] for name in strings}
+    for what, places in (("spelled", strings), ("imported", classes), ("named in either way", both)):
+        average = sum(map(len, places.values())) / len(places)
+        print(f"other files in which an operator is {what}: {average:.1f} on average of {len(places)} operators")
+        for name, files in sorted(places.items()) if every else ():
+            print(f"  {name}: {' '.join(sorted(files))}")
+    if every:
+        for file, function in wide:
+            print(f"  {file}:{function.lineno} {function.name}: {parameters(function)} parameters")
+        for name, files in twice.items():
+            print(f"  class {name}: {' '.join(files)}")
+
+
+if __name__ == "__main__":
+    main()
