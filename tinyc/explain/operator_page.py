@@ -2,7 +2,7 @@
 """docs/operators.md from the code: what each operator is, its kernels, and which foreign operators become it.
 
 Nothing here is a list to keep up to date: operators and kernels describe themselves, and the loaders'
-importers are read as syntax trees to find which operators they emit.
+importers are read as syntax trees to find which attributes they make, hence which operators.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from tinyc.kernel.kernel import Condition, Kernel
 from tinyc.load.onnx.folding import FOLDABLE
@@ -22,8 +22,6 @@ from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.load.tflite_folding import FOLDS
 from tinyc.ops import all_ops
 from tinyc.ops.op import Op
-
-_EMITTERS = frozenset({"emit", "insert", "emit_image", "make"})  # methods of the importers that add a node
 
 _IMPORTERS = "tinyc.load."  # where functions are that importers share
 
@@ -77,9 +75,9 @@ def _emitted(function: Callable[..., Any], foreign: str, seen: frozenset[str]) -
     scope = vars(sys.modules[function.__module__])
     tree = _Known(foreign).visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    yield from _listed(tree, scope, foreign)
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _EMITTERS:
-            yield from _named(call.args[0], tree, scope, foreign)
+        yield from _made(call, scope)
         given = [arg for arg in call.args if isinstance(arg, ast.Name) and arg.id.startswith("_")]
         for name in (call.func, *given):  # called here, or by what is called
             called = scope.get(name.id) if isinstance(name, ast.Name) and name.id not in seen else None
@@ -112,18 +110,20 @@ class _Known(ast.NodeTransformer):
         return equal if isinstance(test.ops[0], ast.NotEq) else isinstance(test.ops[0], ast.Eq) and not equal
 
 
-def _named(arg: ast.expr, tree: ast.AST, scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
-    """The operator that an argument names: a literal, or a variable looked up by the foreign name in a table."""
-    if isinstance(arg, ast.Constant):
-        yield str(arg.value)
-        return
+def _made(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
+    """The operators whose attributes a call makes: of the class itself, or of a function that says it returns them."""
+    called = scope.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    returned = get_type_hints(called).get("return") if inspect.isfunction(called) else called
+    classes = get_args(returned) or (returned,)
+    yield from (op.name for kind in classes for op in all_ops().values() if op.attrs is kind)
+
+
+def _listed(tree: ast.AST, scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
+    """The operators whose attributes a table has under the foreign name."""
     tables = [scope.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
     found = [table[foreign] for table in tables if isinstance(table, Mapping) and foreign in table]
     entries = [part for entry in found for part in (entry if isinstance(entry, tuple) else (entry,))]
-    names = [part for part in entries if isinstance(part, str) and part in all_ops()]
-    if not names:
-        raise LookupError(f"cannot tell which operator {foreign} becomes: {ast.unparse(arg)}")
-    yield from names
+    yield from (op.name for part in entries for op in all_ops().values() if op.attrs is type(part))
 
 
 def _imports(importers: Mapping[str, Callable[..., Any]]) -> str:

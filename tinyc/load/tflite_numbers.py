@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.kernel.site import Act
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add
@@ -53,7 +54,7 @@ def divide(s: Step) -> None:
 @imports("L2_NORMALIZATION")
 def l2_normalize(s: Step) -> None:
     """Over the last axis."""
-    if fused(s.options("L2NormOptions")) != Mul().act:
+    if fused(s.options("L2NormOptions")) != Act():
         raise TinycError("L2_NORMALIZATION with a fused activation", s.where, "put the activation behind it")
     s.emit((s.value(0),), L2Normalize())
 
