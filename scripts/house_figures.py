@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures about the code itself: how long, how repetitive, how far an operator's name spreads.
 
     python scripts/house_figures.py          # one line a figure, and what stands behind those that should be small

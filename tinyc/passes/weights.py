@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers per channel as they broadcast against a layer's weights."""
 
 from __future__ import annotations
