@@ -28,7 +28,7 @@ from tinyc.ir.graph import Array
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
 from tinyc.run.native import Library, load_library
-from tinyc.verify.report import Report
+from tinyc.verify.report import Report, Written
 
 File = str | PathLike[str]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
@@ -43,7 +43,7 @@ class TinycWarning(UserWarning):
 class Built:
     """A library that was built and proved: its report, and the folder that it lies in."""
 
-    report: Report
+    report: Report | Written
     folder: Path
 
     def load(self) -> Library:
@@ -72,13 +72,15 @@ def build(
     toolchain: str | None = None,
     emulator: str | None = None,
     recipe: Recipe | None = None,
+    proof: bool = True,
 ) -> Built:
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
     file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how
-    a float model is quantized; default: automatically. Raises TinycError; also, with exit_code 1, when the model
-    does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
+    a float model is quantized; default: automatically. proof: False writes the library without running it, which needs
+    neither compiler nor emulator; `report` is a `Written` then. Raises TinycError; also, with exit_code 1, when the
+    model does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
     becomes a TinycWarning.
     """
     with _as_files(calibration=calibration, inputs=inputs) as files:
@@ -100,6 +102,7 @@ def build(
             stream_unpadded=stream_unpadded,
             samples=samples,
             recipe=recipe,
+            proof=proof,
         )
         report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
     return Built(report, folder)

@@ -16,6 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
 
 
@@ -103,6 +104,44 @@ def test_build_writes_a_proved_library(tinyc, model: Path, tmp_path: Path) -> No
     assert {"tiny.h", "tiny.c", "tiny_weights.h", "report.json", "firmware"} <= set(os.listdir(tmp_path / "out"))
     assert "load" in ran.err
     assert "compile" in ran.err
+
+
+def test_a_library_without_a_proof_needs_no_tool_and_says_so(
+    tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proved, plain = tmp_path / "proved", tmp_path / "plain"
+    assert tinyc("build", model, "--board", "host", "-o", proved).code == 0
+    with_proof = json.loads((proved / "report.json").read_text())
+    with monkeypatch.context() as nothing_installed:
+        for place in ("building", "proving"):
+            nothing_installed.setattr(f"tinyc.pipeline.{place}.find_toolchain", _no_tool)
+            nothing_installed.setattr(f"tinyc.pipeline.{place}.find_target", _no_tool)
+        ran = tinyc("build", model, "--board", "host", "-o", plain, "--no-proof", "--json")
+    assert ran.code == 0
+    assert "not proved" in ran.err
+    report = json.loads((plain / "report.json").read_text())
+    assert list(report) == list(with_proof)
+    unknown = {key for key in report if report[key] is None and with_proof[key] is not None}
+    assert unknown == {"machine", "toolchain", "flash", "verify", "accuracy"}  # on the host no stack is measured
+    assert {key: report[key] for key in ("arena_bytes", "macs", "calibration")} == {
+        key: with_proof[key] for key in ("arena_bytes", "macs", "calibration")
+    }
+    header = (plain / "tiny.h").read_text()
+    assert header.startswith("/* NOT PROVED")
+    assert header.partition("\n")[2] == (proved / "tiny.h").read_text()
+    assert (plain / "tiny.c").read_text() == (proved / "tiny.c").read_text()
+    assert not (plain / "firmware").exists()
+
+
+def test_a_library_without_a_proof_has_a_size_where_a_compiler_is(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--no-proof")
+    assert ran.code == 0
+    assert "NOT PROVED" in ran.out
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["flash"]["code_bytes"] > 0
+
+
+def _no_tool(*_: object) -> None:
+    raise TinycError("there is none")
 
 
 def test_the_same_input_gives_the_same_library(tinyc, model: Path, tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
 from tinyc.pipeline import BuildProof
-from tinyc.verify.report import Accuracy, Report
+from tinyc.verify.report import Accuracy, Report, Written
 
 
-def show_report(out: Output, report: Report, folder: Path) -> None:
+def show_report(out: Output, report: Report | Written, folder: Path) -> None:
     """Per layer, totals, the verdict, and where the library is."""
     out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}\n")
     out.result(_layers(report), "", _totals(report), "")
-    show_verdict(out, report)
+    if isinstance(report, Report):
+        show_verdict(out, report)
+    else:
+        out.result(Text.assemble(("NOT PROVED: ", "bold red"), "nothing was run (--no-proof)"))
     out.result(f"library: {folder}/{report.name}.h, {report.name}.c (report.json beside them)")
 
 
@@ -33,7 +36,8 @@ def show_verdict(out: Output, report: Report | BuildProof) -> None:
         out.result(f"  first difference: {verify.first_difference}")
 
 
-def _layers(report: Report) -> Table:
+def _layers(report: Report | Written) -> Table:
+    timed = isinstance(report, Report) and report.cycles is not None
     rows = table(
         "",
         *(
@@ -47,7 +51,7 @@ def _layers(report: Report) -> Table:
             "arena",
             "instructions",
             "per MAC",
-            *(["cycles"] if report.cycles is not None else []),
+            *(["cycles"] if timed else []),
         ),
         right=("step", "MACs", "constants", "instructions", "per MAC", "cycles"),
     )
@@ -68,24 +72,43 @@ def _layers(report: Report) -> Table:
     return rows
 
 
-def _totals(report: Report) -> Table:
+def _totals(report: Report | Written) -> Table:
     rows = Table.grid(padding=(0, 2))
     rows.add_column()
     rows.add_column()
     flash = report.flash
-    total = flash.code_bytes + flash.const_bytes
-    rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
+    if flash is not None:
+        total = flash.code_bytes + flash.const_bytes
+        rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
     rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
     if report.state_bytes:
         rows.add_row("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
     if report.calls > 1:
         each = f"{report.macs // report.calls:,} MACs each"
-        if report.instructions is not None:
+        if isinstance(report, Report) and report.instructions is not None:
             each = f"{report.instructions // report.calls:,} instructions and {each}"
         rows.add_row("incremental", f"{report.calls} calls for a window, {each}")
     if report.groups:
         parts = [f"{g.first} to {g.last}" if g.first < g.last else f"{g.first}" for g in report.groups]
         rows.add_row("row by row", f"{'the input and ' if report.input_rows else ''}steps {', '.join(parts)}")
+    if isinstance(report, Report):
+        _add_measured(rows, report)
+    rows.add_row("MACs", f"{report.macs:,}")
+    if report.toolchain is not None:
+        rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
+    if report.calibration is not None:
+        found = report.calibration
+        rows.add_row("calibration", f"{found.source}, {plural(found.samples, 'sample')}")
+    if isinstance(report, Report) and report.accuracy is not None:
+        rows.add_row("accuracy", _accuracy(report.accuracy))
+    elif report.calibration is not None:
+        no_inputs = "there are no inputs of yours (--calibration, --inputs)"
+        why = "nothing was run" if isinstance(report, Written) else no_inputs
+        rows.add_row("accuracy", f"not measured: {why}")
+    return rows
+
+
+def _add_measured(rows: Table, report: Report) -> None:
     if report.stack_bytes is not None:
         rows.add_row("stack", f"{report.stack_bytes:,} bytes, measured")
     if report.instructions is not None:
@@ -93,16 +116,6 @@ def _totals(report: Report) -> Table:
         rows.add_row("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
     if report.cycles is not None:
         rows.add_row("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
-    rows.add_row("MACs", f"{report.macs:,}")
-    rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
-    if report.calibration is not None:
-        found = report.calibration
-        rows.add_row("calibration", f"{found.source}, {plural(found.samples, 'sample')}")
-    if report.accuracy is not None:
-        rows.add_row("accuracy", _accuracy(report.accuracy))
-    elif report.calibration is not None:
-        rows.add_row("accuracy", "not measured: there are no inputs of yours (--calibration, --inputs)")
-    return rows
 
 
 def _accuracy(found: Accuracy) -> str:

@@ -38,6 +38,7 @@ _NUMPY_CTYPE = {
     "float32": "float",
 }
 _LINE = 110
+_UNPROVED = "/* NOT PROVED: written by `tinyc build --no-proof` and never run; `tinyc verify` proves it. */\n"
 _DIGEST = "@digest@"  # where in the template the digest of the text goes
 
 
@@ -120,6 +121,13 @@ def emit_library(program: Program, info: Info) -> dict[str, str]:
     before, _, after = files[source].rpartition(_DIGEST)
     files[source] = f"{before}{digest_of(files):08x}{after}"
     return files | _kernel_files(program)
+
+
+def marked_unproved(files: Mapping[str, str], name: str) -> dict[str, str]:
+    """The files of a library that nobody has run, with a header that begins by saying so. What `digest_of` saw stays:
+    a proof made later is of the same library."""
+    header = f"{name}.h"
+    return {**files, header: _UNPROVED + files[header]}
 
 
 def digest_of(files: Mapping[str, str]) -> int:

@@ -12,14 +12,14 @@ from importlib import metadata
 from typing import Any
 
 from tinyc import __version__
-from tinyc.verify.report import Report
+from tinyc.verify.report import Report, Written
 
 SBOM_FILE = "sbom.cdx.json"
 LICENCE = "0BSD"  # of what tinyc writes and copies: docs/licence.md
 _SPACE = uuid.UUID("6b1f8c58-0f0e-5c0a-9a3e-3f2f6d2b7c11")  # of our serial numbers, which are digests of the content
 
 
-def bill_of_materials(report: Report, files: Mapping[str, str]) -> dict[str, Any]:
+def bill_of_materials(report: Report | Written, files: Mapping[str, str]) -> dict[str, Any]:
     """The library with its model, its files (name -> text) and the tools that made and proved it.
 
     The same build gives the same object: no time, and a serial number that is a digest of the rest.
@@ -48,7 +48,7 @@ def bill_of_materials(report: Report, files: Mapping[str, str]) -> dict[str, Any
     return {"serialNumber": uuid.uuid5(_SPACE, json.dumps(bill, sort_keys=True)).urn, **bill}
 
 
-def _model(report: Report) -> dict[str, Any]:
+def _model(report: Report | Written) -> dict[str, Any]:
     return {
         "type": "machine-learning-model",
         "bom-ref": f"model:{report.model_sha256[:12]}",
@@ -68,10 +68,14 @@ def _file(name: str, text: str) -> dict[str, Any]:
     }
 
 
-def _tools(report: Report) -> list[dict[str, Any]]:
+def _tools(report: Report | Written) -> list[dict[str, Any]]:
     """tinyc, the packages of Python under it, and the compiler and machine of the proof."""
-    compiler, _, version = report.toolchain.partition(" ")
-    tools = [_tool("tinyc", __version__), _tool(compiler, version), _tool(*_machine(report.machine))]
+    tools = [_tool("tinyc", __version__)]
+    if report.toolchain is not None:
+        compiler, _, version = report.toolchain.partition(" ")
+        tools.append(_tool(compiler, version))
+    if isinstance(report, Report):
+        tools.append(_tool(*_machine(report.machine)))
     return tools + [_tool(name, version, f"pkg:pypi/{name}@{version}") for name, version in sorted(_packages().items())]
 
 

@@ -8,29 +8,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tinyc.base.errors import TinycError
 from tinyc.base.names import identifier
 from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
-from tinyc.build.toolchain import find_toolchain
+from tinyc.build.toolchain import Toolchain, find_toolchain
+from tinyc.emit.library import marked_unproved
 from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
-from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in
+from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_unproved
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
-from tinyc.verify.report import Report
+from tinyc.verify.report import Report, Written
+
+UNPROVED_HINT = "nobody has run this library; `tinyc verify` proves it where an emulator for the board is installed"
 
 
 @one_thread
-def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report, Path]:
+def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report | Written, Path]:
     """The report of a model that was compiled, run on the board's machine and verified; and its folder.
 
     The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
     complete or not at all. With it come `device/`, firmware for the board itself where that has a UART, and
     `renode/` when that is the emulator: `run_renode` runs what was written; the proof is another emulator's where
-    Renode is not installed. Raises TinycError, with exit code 1 when the model does not fit the board.
+    Renode is not installed. Without a proof (`options.proof`) neither compiler nor emulator is needed, and the folder
+    holds the library, its report and its bill of materials only. Raises TinycError, with exit code 1 when the model
+    does not fit the board.
     """
     board = load_board(options.board)
     check_request(board, options.harness, options.task, options.baud, options.emulator)
@@ -38,12 +44,20 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     proof = replace(options, emulator=None) if without else options
     target_folder = out or Path("build") / identifier(options.name or path.stem)
     check_replaceable(target_folder)
-    _check_tools(board, proof)
+    if options.proof:
+        _check_tools(board, proof)
     compiled = compile_model(path, board, options, progress)
+    if not options.proof:
+        compiled = replace(compiled, files=marked_unproved(compiled.files, compiled.program.name))
+    report: Report | Written
     with replacing(target_folder) as folder:
-        report = prove_in(folder, compiled, board, proof, progress)
-        with progress.stage("device"):
-            _add_for_board(folder, compiled, board, options, report, progress)
+        if options.proof:
+            report = prove_in(folder, compiled, board, proof, progress)
+            with progress.stage("device"):
+                _add_for_board(folder, compiled, board, options, report, progress)
+        else:
+            report = write_unproved(folder, compiled, board, options, _toolchain(board, options), progress)
+            progress.on_warning(f"not proved, as asked: {UNPROVED_HINT}")
         _write_json(folder / REPORT_FILE, report.to_json())
         _write_json(folder / SBOM_FILE, bill_of_materials(report, compiled.files))
     return report, target_folder
@@ -51,6 +65,16 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
 
 def _write_json(file: Path, value: Any) -> None:
     file.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _toolchain(board: Board, options: Options) -> Toolchain | None:
+    """Where nothing is proved a compiler tells sizes; one that the user names has to be there."""
+    if options.toolchain is not None:
+        return find_toolchain(board, options.toolchain)
+    try:
+        return find_toolchain(board, None)
+    except TinycError:
+        return None
 
 
 def _check_tools(board: Board, options: Options) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tinyc import __version__
 from tinyc.base.errors import TinycError
@@ -24,7 +25,7 @@ from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, q
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, firmware_board
 from tinyc.verify.accuracy import measure
 from tinyc.verify.compare import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
-from tinyc.verify.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify
+from tinyc.verify.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify, Written
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
 _BESIDE_WINDOW = 4096  # bytes of variables of the test
@@ -70,6 +71,29 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         )
         modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
         return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+
+
+def write_unproved(
+    folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain | None, progress: Progress
+) -> Written:
+    """Writes the library into the folder, and what can be said without running it. It is compiled where there is a
+    compiler, to tell its size. Raises TinycError, with exit code 1, where it does not fit the board."""
+    check_ram_budget(compiled, options)
+    check_program_fits(board, compiled, None)
+    size: LibrarySize | None = None
+    with progress.stage("compile"):
+        write_library(folder, compiled)
+        if toolchain is not None:
+            with tempfile.TemporaryDirectory(prefix="tinyc-") as work:
+                made = compile_library(Path(work), compiled, board, options, toolchain)
+                size = library_size(made.library_object, toolchain, board, Path(work) / "firmware")
+            check_program_fits(board, compiled, size)
+    return Written(
+        **_planned(compiled, board, options),
+        layers=tuple(_layer(step, None, None) for step in compiled.program.steps),
+        toolchain=None if toolchain is None else str(toolchain),
+        flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
+    )
 
 
 def with_window(board: Board, compiled: Compiled, options: Options) -> Board:
@@ -130,10 +154,14 @@ def input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
     return [[sample[name].tobytes() for name in graph.inputs] for sample in rows]
 
 
-def compile_library(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:
-    """Writes the library into the folder, and builds the firmware in `firmware/` there."""
+def write_library(folder: Path, compiled: Compiled) -> None:
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def compile_library(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:
+    """Writes the library into the folder, and builds the firmware in `firmware/` there."""
+    write_library(folder, compiled)
     made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
     return replace(made, sequence=options.sequence)
 
@@ -237,41 +265,47 @@ def _report(
     originals: Samples,
     outputs: Outputs,
 ) -> Report:
-    program = compiled.program
     counted = ran.counts[0] if ran.counts else None
     core = modelled.core if modelled else None
-    data = compiled.calibration
     return Report(
-        schema=SCHEMA,
-        tinyc=__version__,
-        model=compiled.path.name,
-        model_sha256=compiled.sha256,
-        name=program.name,
-        board=board.name,
+        **_planned(compiled, board, options),
         machine=ran.machine,
         toolchain=str(toolchain),
-        optimize=options.optimize,
-        numerics=program.numerics.value,
-        macs=sum(step.macs for step in program.steps),
-        arena_bytes=program.arena_bytes,
-        arena_lower_bound_bytes=program.arena_lower_bound_bytes,
         stack_bytes=ran.stack_bytes,
         flash=Flash(size.code_bytes, size.const_bytes),
         instructions=counted.total if counted else None,
         overhead_instructions=counted.overhead if counted else None,
-        layers=tuple(_layer(step, counted, modelled) for step in program.steps),
+        layers=tuple(_layer(step, counted, modelled) for step in compiled.program.steps),
         verify=verdict,
-        calibration=Calibration(data.source, data.samples, data.proven) if data else None,
         accuracy=measure(compiled.float_graph, compiled.graph, originals, outputs)
         if compiled.float_graph is not None
         else None,
         cycles=modelled.total if modelled and core else None,
         cycle_model=f"{core.name}, zero wait states; error: {core.error}" if core else None,
-        groups=tuple(Group(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
-        calls=program.incremental.calls if program.incremental else 1,
-        input_rows=program.row_input is not None,
-        state_bytes=program.arena_bytes - program.state_offset,
     )
+
+
+def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, Any]:
+    """The fields of a report that are known before anything runs."""
+    program, data = compiled.program, compiled.calibration
+    return {
+        "schema": SCHEMA,
+        "tinyc": __version__,
+        "model": compiled.path.name,
+        "model_sha256": compiled.sha256,
+        "name": program.name,
+        "board": board.name,
+        "optimize": options.optimize,
+        "numerics": program.numerics.value,
+        "macs": sum(step.macs for step in program.steps),
+        "arena_bytes": program.arena_bytes,
+        "arena_lower_bound_bytes": program.arena_lower_bound_bytes,
+        "calibration": Calibration(data.source, data.samples, data.proven) if data else None,
+        "groups": tuple(Group(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
+        "calls": program.incremental.calls if program.incremental else 1,
+        "input_rows": program.row_input is not None,
+        "state_bytes": program.arena_bytes - program.state_offset,
+    }
 
 
 def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> Layer:

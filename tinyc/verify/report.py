@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 SCHEMA = 1
@@ -123,6 +123,42 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `tinyc build --no-proof` states: the library as it was planned and written; nothing ran. Fields as in
+    Report; toolchain and flash are None where no compiler is installed. In JSON, what a run would tell is null."""
+
+    schema: int
+    tinyc: str
+    model: str
+    model_sha256: str
+    name: str
+    board: str
+    optimize: str
+    numerics: str
+    macs: int
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    layers: tuple[Layer, ...]
+    toolchain: str | None
+    flash: Flash | None
+    calibration: Calibration | None = None
+    groups: tuple[Group, ...] = ()
+    input_rows: bool = False
+    state_bytes: int = 0
+    calls: int = 1
+
+    @property
+    def passed(self) -> bool:
+        """Not proved."""
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of Report, in their order."""
+        own = asdict(self)
+        return {each.name: own.get(each.name) for each in fields(Report)}
 
 
 def timings_text(seconds: Mapping[str, float]) -> str:
