@@ -91,7 +91,7 @@ def _opposite(s: Step) -> Value:
     """The opposite of a computed condition, which must be a comparison."""
     condition = s.value(0)
     for node in reversed(s.builder.nodes):
-        if condition.name in node.outputs and node.op == "compare":
+        if condition.name in node.outputs and isinstance(node.attrs, Compare):
             inputs = [s.builder.values[name] for name in node.inputs]
             return s.insert(inputs, Compare(_OPPOSITE[node.attrs.kind]), "not")
     raise TinycError(
