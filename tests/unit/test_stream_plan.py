@@ -57,7 +57,7 @@ def check_pieces(plan: StreamPlan) -> None:
         for row, offset in enumerate(offsets):
             assert taken.get((name, row), offset) == offset
     assert max(p.offset + p.size for p in plan.pieces) <= plan.arena_bytes
-    assert all(0 <= p.born <= p.dies < len(plan.turns) for p in plan.pieces)
+    assert all(0 <= p.born < p.dies <= len(plan.turns) for p in plan.pieces)
 
 
 def moved(plan: StreamPlan, name: str, row: int, at: int) -> StreamPlan:
@@ -70,7 +70,7 @@ def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
     rows = [p for p in plan.pieces if p.what in plan.row_offsets and not plan.is_contiguous(p.what)]
     for piece in rows[:: max(1, len(rows) // 12)]:
         yield moved(plan, piece.what, piece.row, plan.arena_bytes)
-        alive = [p for p in plan.pieces if p.born < piece.born < p.dies and p.offset % plan.problem.unit == 0]
+        alive = [p for p in plan.pieces if p.born < piece.born < p.dies - 1 and p.offset % plan.problem.unit == 0]
         yield from (moved(plan, piece.what, piece.row, p.offset) for p in alive[:2])
     for index, group in enumerate(plan.groups):
         if not group.is_whole and len(group.turns) > 1:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -22,12 +23,13 @@ from tinyc.plan.rows import validate
 from tinyc.plan.rows.choose import plan_problem
 from tinyc.plan.rows.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.forms import problem_of
-from tinyc.plan.rows.live import loads_of, uses_of
+from tinyc.plan.rows.live import loads_of
 from tinyc.plan.rows.pool import plan_of
 from tinyc.plan.rows.problem import Form, Group, Problem, StreamPlan, Walk
-from tinyc.plan.rows.schedule import group_turns
+from tinyc.plan.rows.schedule import group_slots
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.slots import place_in_slots
+from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.rows.wider import with_wider
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 
@@ -92,7 +94,8 @@ def test_plans_of_two_rows_per_call_run(phases: tuple[int, int], held: bool) -> 
     for number, i in enumerate(wide):
         layers[i] = layers[i].with_walk(2, phases[number % 2])
     stop = next(i for i, layer in enumerate(layers) if layer.walk is None or layer.walk.turns == 1)
-    groups = [Group(0, stop, group_turns(layers, 0, stop, "lazy"))]
+    uses = uses_of(replace(whole, layers=tuple(layers)))
+    groups = [Group(0, stop, group_slots(uses, 0, stop, "lazy").turns)]
     groups += [Group(i, i + 1, ((i, -1),)) for i in range(stop, len(layers))]
     forms: list[Form] = []
     for i, layer in enumerate(layers):
@@ -110,8 +113,8 @@ def test_less_scratch_in_tight_turns() -> None:
     """A layer runs as two forms: in the fullest turns as the one with less scratch."""
     whole = problem()
     uses = uses_of(whole)
-    turns = group_turns(whole.layers, 0, 2, "eager")
-    load = loads_of(whole, turns, 0, 2, uses)[1]
+    slots = group_slots(uses, 0, 2, "eager")
+    load = loads_of(whole, slots, 0, 2, uses)[1]
     fast, *others = [form for form in whole.layers[1].row_forms if not form.inplace and form.scratch_bytes]
     spare = min(others, key=lambda form: form.scratch_bytes)
     limit = max(load.turns) + fast.scratch_bytes - 1
@@ -126,7 +129,7 @@ def test_less_scratch_in_tight_turns() -> None:
         form.scratch_bytes for form in (fast, spare, fast, spare)
     ]
     assert fast.time < mixed.time < spare.time
-    groups = (Group(0, 2, turns), *(Group(i, i + 1, ((i, -1),)) for i in range(2, len(whole.layers))))
+    groups = (Group(0, 2, slots.turns), *(Group(i, i + 1, ((i, -1),)) for i in range(2, len(whole.layers))))
     rest = tuple(layer.whole_forms[0] for layer in whole.layers[2:])
     check(plan_of(whole, Cut(groups, (whole.layers[0].row_forms[0], mixed, *rest), 0)))
 

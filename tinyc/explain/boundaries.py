@@ -16,11 +16,11 @@ from tinyc.ops.op import Trait
 from tinyc.ops.transpose import Transpose
 from tinyc.plan import Plan
 from tinyc.plan.layout import STREAMED_UP_TO
-from tinyc.plan.rows.cuts import measure_group
+from tinyc.plan.rows.cuts import measure_rows
 from tinyc.plan.rows.forms import problem_of
-from tinyc.plan.rows.live import round_up, uses_of
-from tinyc.plan.rows.problem import Group, Layer, Problem, StreamPlan
-from tinyc.plan.rows.schedule import ORDERS, group_turns
+from tinyc.plan.rows.live import round_up
+from tinyc.plan.rows.problem import Layer, Problem, StreamPlan
+from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.shrink import Memory
 
 
@@ -92,9 +92,7 @@ def _end(graph: Graph, plan: StreamPlan, number: int) -> str:
         return f"up to {title}, which needs all rows"
     uses = uses_of(problem)
     needs = []
-    for order in ORDERS:
-        turns = group_turns(problem.layers, group.start, following.stop, order)
-        measured = measure_group(problem, Group(group.start, following.stop, turns), uses)
+    for measured in measure_rows(problem, group.start, following.stop, uses):
         least = (
             min(load.need(form) for form in one.row_forms)
             for one, load in zip(measured.layers, measured.loads, strict=True)

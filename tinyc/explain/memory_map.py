@@ -113,7 +113,7 @@ def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
             kind = "input" if piece.what in inputs else "output" if piece.what in outputs else "tensor"
         born = -1 if kind == "input" and not plan.problem.by_rows else piece.born
         row = piece.row if tensor else None
-        tenants.append(Tenant(piece.what, kind, piece.offset, piece.size, born, piece.dies + 1, row))
+        tenants.append(Tenant(piece.what, kind, piece.offset, piece.size, born, piece.dies, row))
     ops = {node.name: node.op for node in graph.nodes}
     nodes = [plan.problem.layers[layer].node for layer, _ in plan.turns]
     steps = [(node, ops[node], None if row == WHOLE else row) for node, (_, row) in zip(nodes, plan.turns, strict=True)]

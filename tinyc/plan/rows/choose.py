@@ -12,10 +12,11 @@ from tinyc.ir.graph import Graph
 from tinyc.plan.rows.cuts import Candidate, Cut, Weigh, cheapest, measure, measure_group, smallest, weigh_all
 from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
-from tinyc.plan.rows.live import round_up, uses_of
+from tinyc.plan.rows.live import round_up
 from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
 from tinyc.plan.rows.problem import Problem, StreamPlan
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
+from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.rows.validate import validate
 from tinyc.plan.rows.wider import with_wider
 

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.kernel.kernel import Cost
-from tinyc.plan.rows.live import Load, Uses, loads_of, uses_of
+from tinyc.plan.rows.live import Load, Names, loads_of
 from tinyc.plan.rows.problem import Form, Group, Layer, Problem
-from tinyc.plan.rows.schedule import ORDERS, group_turns, whole_turn
+from tinyc.plan.rows.schedule import ORDERS, Slots, orders, slots_of, whole_turn
+from tinyc.plan.rows.uses import Uses, uses_of
 
 WORK = 400_000  # turns of all groups that are tried: some seconds
+_NEVER = 2**60  # bytes
+_ROUNDED = 8  # more than rounding takes from the weight of a form that is two
 
 Weigh = Callable[[Form], int]  # what is minimized
 
@@ -42,21 +45,24 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A group that may be chosen: its options by layer, least weight first, and the loads of its layers."""
+    """A group that may be chosen: its options by layer, least weight first, and the loads of its layers. need: bytes
+    without which no forms fit. weight: no forms weigh less."""
 
     group: Group
     options: tuple[tuple[Option, ...], ...]
     loads: tuple[Load, ...]
     weigh: Weigh
+    need: int
+    weight: int
 
     def choose(self, limit: int) -> tuple[int, tuple[Form, ...]] | None:
         """(weight, forms) of the cheapest forms within the limit of bytes; None if there are none."""
+        if limit < self.need:
+            return None
         forms, weight = [], 0
         for options, load in zip(self.options, self.loads, strict=True):
-            rank = next((rank for rank, option in enumerate(options) if option.need <= limit), None)
-            if rank is None:
-                return None
-            mixed = [] if self.group.is_whole else self._mixtures(options, rank, load, limit)
+            rank = next(rank for rank, option in enumerate(options) if option.need <= limit)
+            mixed = self._mixtures(options, rank, load, limit) if rank and not self.group.is_whole else ()
             found = min((options[rank], *mixed), key=lambda option: option.weight)
             forms.append(found.form)
             weight += found.weight
@@ -99,15 +105,26 @@ def measure(problem: Problem) -> tuple[Measured, ...]:
     places = _places(problem, uses)
     found = []
     for stop in range(1, len(problem.layers) + 1):
-        groups = [Group(stop - 1, stop, whole_turn(stop - 1)), *_ending(problem, stop, places)]
-        found += [measure_group(problem, group, uses) for group in groups]
+        found.append(measure_group(problem, Group(stop - 1, stop, whole_turn(stop - 1)), uses))
+        for start, _ in _starts(problem, stop):
+            if start == stop - 1 or (start in places and stop in places):
+                found += measure_rows(problem, start, stop, uses)
     return tuple(found)
 
 
 def measure_group(problem: Problem, group: Group, uses: Uses) -> Measured:
     """The group with the walks that its layers have in the problem."""
+    return _measured(problem, group, slots_of(group.turns), uses)
+
+
+def measure_rows(problem: Problem, start: int, stop: int, uses: Uses) -> list[Measured]:
+    """The groups of layers [start, stop) by rows, one for each order of their turns."""
+    return [_measured(problem, Group(start, stop, slots.turns), slots, uses) for slots in orders(uses, start, stop)]
+
+
+def _measured(problem: Problem, group: Group, slots: Slots, uses: Uses) -> Measured:
     layers = problem.layers[group.start : group.stop]
-    return Measured(group, layers, loads_of(problem, group.turns, group.start, group.stop, uses))
+    return Measured(group, layers, loads_of(problem, slots, group.start, group.stop, uses))
 
 
 def _places(problem: Problem, uses: Uses) -> frozenset[int]:
@@ -147,13 +164,6 @@ def _starts(problem: Problem, stop: int) -> Iterator[tuple[int, int]]:
         yield start, turns
 
 
-def _ending(problem: Problem, stop: int, places: frozenset[int]) -> Iterator[Group]:
-    for start, _ in _starts(problem, stop):
-        if start == stop - 1 or (start in places and stop in places):
-            for turns in dict.fromkeys(group_turns(problem.layers, start, stop, order) for order in ORDERS):
-                yield Group(start, stop, turns)
-
-
 def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form | None:
     """The fast form, but in some of the turns the other; None if they cannot share a step's function."""
     if fast.row is None or spare.row is None or fast.inplace != spare.inplace:
@@ -176,32 +186,63 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
     return replace(fast, cost=cost, spare=spare.row, tight=tight)
 
 
+# Forms of a layer that may be the best somewhere: (weight, scratch bytes, form), least weight first.
+Ranking = tuple[tuple[int, int, Form], ...]
+
+
+class Weighing:
+    """Candidates of measured groups by one weight; how it ranks the forms of layers, which many groups share, is
+    remembered."""
+
+    def __init__(self, weigh: Weigh) -> None:
+        self.weigh = weigh
+        self._rankings: dict[int, tuple[tuple[Form, ...], Ranking]] = {}  # by id of the forms, which it keeps alive
+
+    def candidate(self, measured: Measured) -> Candidate:
+        """The group with its options in order of weight."""
+        whole = measured.group.is_whole
+        options = tuple(
+            _options(self._ranking(layer.whole_forms if whole else layer.row_forms), load)
+            for layer, load in zip(measured.layers, measured.loads, strict=True)
+        )
+        need = max(own[-1].need if own else _NEVER for own in options)
+        weight = sum(own[0].weight - _ROUNDED for own in options if own)
+        return Candidate(measured.group, options, measured.loads, self.weigh, need, weight)
+
+    def _ranking(self, forms: tuple[Form, ...]) -> Ranking:
+        known = self._rankings.get(id(forms))
+        if known is None:
+            known = self._rankings[id(forms)] = forms, _ranked(forms, self.weigh)
+        return known[1]
+
+
 def weigh_all(found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
-    """The candidates with their options in order of weight; groups with a layer that cannot run so are left out."""
-    candidates = []
-    weights: dict[int, list[int]] = {}  # of a layer's forms, which many groups share
-    for measured in found:
-        group = measured.group
-        options = []
-        for index, load in zip(range(group.start, group.stop), measured.loads, strict=True):
-            layer = measured.layers[index - group.start]
-            forms = layer.whole_forms if group.is_whole else layer.row_forms
-            if id(forms) not in weights:
-                weights[id(forms)] = [weigh(form) for form in forms]
-            peaks = {inplace: load.peak(inplace) for inplace in {form.inplace for form in forms}}
-            needs = [peaks[form.inplace] + form.scratch_bytes for form in forms]
-            ranked = sorted(zip(weights[id(forms)], needs, range(len(forms)), strict=True))
-            options.append(_undominated([Option(need, weight, forms[i]) for weight, need, i in ranked]))
-        candidates.append(Candidate(group, tuple(options), measured.loads, weigh))
-    return tuple(candidates)
+    """The candidates of all groups."""
+    weighing = Weighing(weigh)
+    return tuple(weighing.candidate(measured) for measured in found)
 
 
-def _undominated(options: Sequence[Option]) -> tuple[Option, ...]:
-    """Without those that need more bytes than a cheaper one."""
+def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
+    """Without those that take no less scratch than a cheaper one in place of the same tensors."""
+    least: dict[Names, int] = {}
+    kept = []
+    for weight, scratch, rank in sorted((weigh(form), form.scratch_bytes, i) for i, form in enumerate(forms)):
+        if scratch < least.get(forms[rank].inplace, _NEVER):
+            least[forms[rank].inplace] = scratch
+            kept.append((weight, rank, scratch))
+    return tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept))
+
+
+def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
+    """Without forms that need more bytes than a cheaper one."""
     kept: list[Option] = []
-    for option in options:
-        if not kept or option.need < kept[-1].need:
-            kept.append(option)
+    for weight, scratch, form in ranking:
+        need = load.peak(form.inplace) + scratch
+        if kept and need >= kept[-1].need:
+            continue
+        if kept and weight == kept[-1].weight:
+            kept.pop()
+        kept.append(Option(need, weight, form))
     return tuple(kept)
 
 
@@ -211,12 +252,12 @@ def cheapest(found: Sequence[Candidate], limit: int) -> Cut | None:
     best: list[int | None] = [0] + [None] * count
     last: list[tuple[Candidate, tuple[Form, ...]] | None] = [None] * (count + 1)
     for candidate in found:
-        before = best[candidate.group.start]
-        chosen = candidate.choose(limit) if before is not None else None
-        if before is None or chosen is None:
+        before, known = best[candidate.group.start], best[candidate.group.stop]
+        if before is None or (known is not None and known <= before + candidate.weight):
             continue
-        total, known = before + chosen[0], best[candidate.group.stop]
-        if known is None or total < known:
+        chosen = candidate.choose(limit)
+        total = before + chosen[0] if chosen else 0
+        if chosen and (known is None or total < known):
             best[candidate.group.stop] = total
             last[candidate.group.stop] = (candidate, chosen[1])
     weight = best[count]

@@ -17,9 +17,11 @@ from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.rows.compact import Kinds, Places, place_with_moves
 from tinyc.plan.rows.cuts import Cut
 from tinyc.plan.rows.ends import place_from_ends
-from tinyc.plan.rows.live import dying_rows, is_inside, lifetimes, round_up, uses_of
+from tinyc.plan.rows.live import Lives, dying_rows, lifetimes, round_up
 from tinyc.plan.rows.problem import WHOLE, Form, Group, Move, Piece, Problem, StreamPlan, Turn
+from tinyc.plan.rows.schedule import slots_of
 from tinyc.plan.rows.slots import place_in_slots
+from tinyc.plan.rows.uses import Uses, uses_of
 
 WORK = 150_000  # of `place`, where several plans are compared
 FULL_WORK = 2_000_000  # for the one that is taken
@@ -38,7 +40,7 @@ class _Pool:
     tall: set[int] = field(default_factory=set)  # blocks whose rows lie one after another
 
     def add(self, key: Key, size: int, born: int, dies: int, align: int) -> None:
-        """A block of its own, alive in turns born .. dies."""
+        """A block of its own, alive in turns [born, dies)."""
         self.members.append([])
         self.aligns.append(align)
         self.put(key, len(self.members) - 1, 0, size, born, dies)
@@ -46,8 +48,8 @@ class _Pool:
     def put(self, key: Key, block: int, at: int, size: int, born: int, dies: int) -> None:
         """Bytes [at, at + size) of a block. Those of a row that is never alive are not kept."""
         self.where[key] = (block, at)
-        if born <= dies:
-            self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies + 1))
+        if born < dies:
+            self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies))
 
 
 def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0, moves: bool = True) -> StreamPlan:
@@ -56,10 +58,9 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0, moves: 
     problem = problem.for_forms(cut.forms)
     turns = tuple(turn for group in cut.groups for turn in group.turns)
     uses = uses_of(problem)
-    lives = lifetimes(problem, turns, 0, len(problem.layers), uses)
-    hosts = dict(in_place_rows(problem, cut, lives))
+    lives = lifetimes(problem, slots_of(turns), 0, len(problem.layers), uses)
     pool = _Pool()
-    _add_tensors(pool, problem, cut, lives, hosts)
+    _add_tensors(pool, problem, cut, lives, uses)
     _add_scratch(pool, problem, cut.forms, turns)
     used = [i for i, members in enumerate(pool.members) if members]
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i]) for i in used)
@@ -80,8 +81,8 @@ def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0, moves: 
         groups=cut.groups,
         forms=cut.forms,
         row_offsets={
-            name: tuple(at.of((name, row), lives[name][row][0]) for row in range(tensor.rows))
-            for name, tensor in problem.tensors.items()
+            name: tuple(at.of((name, row), int(born)) for row, born in enumerate(lives[name][0]))
+            for name in problem.tensors
         },
         scratch_offsets=_scratch_offsets(problem, cut.forms, turns, at),
         accumulator_offsets={
@@ -114,15 +115,15 @@ class _At:
     def stays(self, key: Key, born: int, dies: int) -> list[tuple[int, int]]:
         """(turn, offset) where the bytes begin to be in a place."""
         own = self.blocks.get(self.where[key][0], ())
-        return [(born, self.of(key, born)), *((t, self.of(key, t)) for t, _ in own if born < t <= dies)]
+        return [(born, self.of(key, born)), *((t, self.of(key, t)) for t, _ in own if born < t < dies)]
 
 
-def _moves(problem: Problem, lives: Mapping[str, Sequence[tuple[int, int]]], at: _At) -> list[Move]:
+def _moves(problem: Problem, lives: Lives, at: _At) -> list[Move]:
     """In the order in which they are made: larger rows before others."""
     found = []
     for name, tensor in problem.tensors.items():
-        for row, (born, dies) in enumerate(lives[name]):
-            stays = at.stays((name, row), born, dies) if born <= dies else []
+        for row, born, dies in _rows_of(lives, name):
+            stays = at.stays((name, row), born, dies)
             for (_, source), (turn, target) in pairwise(stays):
                 found.append(Move(turn, name, row, source, target, tensor.row_bytes))
     return sorted(found, key=lambda move: (move.turn, -move.size))
@@ -160,11 +161,8 @@ def is_contiguous(problem: Problem, groups: Sequence[Group], name: str) -> bool:
     )
 
 
-def in_place_rows(
-    problem: Problem, cut: Cut, lives: Mapping[str, Sequence[tuple[int, int]]]
-) -> Iterator[tuple[Key, Key]]:
+def in_place_rows(problem: Problem, cut: Cut, lives: Lives, uses: Uses) -> Iterator[tuple[Key, Key]]:
     """(row, the row or tensor in whose place it is made); whole tensors by their row 0."""
-    uses = uses_of(problem)
     number = 0
     for group in cut.groups:
         for turn in group.turns:
@@ -174,7 +172,7 @@ def in_place_rows(
                     if uses.last[name] == turn[0]:
                         yield (layer.writes[0], 0), (name, 0)
                         break
-                elif all(is_inside(tensor, group.start, group.stop, uses) for tensor in (name, layer.writes[0])):
+                elif all(uses.is_inside(tensor, group.start, group.stop) for tensor in (name, layer.writes[0])):
                     dying = dying_rows(problem, turn, name, lives, number)
                     if dying:
                         assert layer.walk is not None
@@ -184,34 +182,31 @@ def in_place_rows(
             number += 1
 
 
-def _add_tensors(
-    pool: _Pool,
-    problem: Problem,
-    cut: Cut,
-    lives: Mapping[str, Sequence[tuple[int, int]]],
-    hosts: Mapping[Key, Key],
-) -> None:
+def _rows_of(lives: Lives, name: str) -> list[tuple[int, int, int]]:
+    """(row, born, dies) of the tensor's rows that are ever there."""
+    born, dies = (own.tolist() for own in lives[name])
+    return [(row, *life) for row, life in enumerate(zip(born, dies, strict=True)) if life[0] < life[1]]
+
+
+def _add_tensors(pool: _Pool, problem: Problem, cut: Cut, lives: Lives, uses: Uses) -> None:
     """Makers before readers, so that the host of a row is there before the row."""
-    maker = uses_of(problem).maker
-    pending: list[tuple[int, str, int]] = []
-    for name in sorted(problem.tensors, key=lambda tensor: maker[tensor]):
+    hosts = dict(in_place_rows(problem, cut, lives, uses))
+    pending: list[tuple[int, int, str, int]] = []
+    for name in sorted(problem.tensors, key=lambda tensor: uses.maker[tensor]):
         if is_contiguous(problem, cut.groups, name):
             _add_contiguous(pool, problem, name, lives, hosts.get((name, 0)))
         else:
-            pending += [(lives[name][row][0], name, row) for row in range(problem.tensors[name].rows)]
-    for _, name, row in sorted(pending, key=lambda one: one[0]):
+            pending += [(born, dies, name, row) for row, born, dies in _rows_of(lives, name)]
+    for born, dies, name, row in sorted(pending, key=lambda one: one[0]):
         host = hosts.get((name, row))
         size = problem.tensors[name].row_bytes
         if host is not None:
-            block, at = pool.where[host]
-            pool.put((name, row), block, at, size, *lives[name][row])
+            pool.put((name, row), *pool.where[host], size, born, dies)
         else:
-            pool.add((name, row), size, *lives[name][row], problem.unit)
+            pool.add((name, row), size, born, dies, problem.unit)
 
 
-def _add_contiguous(
-    pool: _Pool, problem: Problem, name: str, lives: Mapping[str, Sequence[tuple[int, int]]], host: Key | None
-) -> None:
+def _add_contiguous(pool: _Pool, problem: Problem, name: str, lives: Lives, host: Key | None) -> None:
     tensor = problem.tensors[name]
     if host is None:
         pool.members.append([])
@@ -219,8 +214,9 @@ def _add_contiguous(
     block, at = pool.where[host] if host else (len(pool.members) - 1, 0)
     if tensor.rows > 1:
         pool.tall.add(block)
+    born, dies = (own.tolist() for own in lives[name])
     for row in range(tensor.rows):
-        pool.put((name, row), block, at + row * tensor.row_bytes, tensor.row_bytes, *lives[name][row])
+        pool.put((name, row), block, at + row * tensor.row_bytes, tensor.row_bytes, born[row], dies[row])
 
 
 def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Sequence[Turn]) -> None:
@@ -228,7 +224,7 @@ def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Se
     for number, (index, row) in enumerate(turns):
         if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            pool.add(key, size, number, number, problem.scratch_unit)
+            pool.add(key, size, number, number + 1, problem.scratch_unit)
             pool.scratch.add(len(pool.members) - 1)
         if row != WHOLE:
             spans.setdefault(index, []).append(number)
@@ -236,7 +232,7 @@ def _add_scratch(pool: _Pool, problem: Problem, forms: Sequence[Form], turns: Se
         walk = problem.layers[index].walk
         if walk is not None and walk.accumulates:
             key = _accumulator(problem, (index, 0))
-            pool.add(key, walk.accumulator_bytes, numbers[0], numbers[-1], problem.unit)
+            pool.add(key, walk.accumulator_bytes, numbers[0], numbers[-1] + 1, problem.unit)
 
 
 def _scratch_offsets(
@@ -279,15 +275,13 @@ def _pieces(
     problem: Problem,
     forms: Sequence[Form],
     turns: Sequence[Turn],
-    lives: Mapping[str, Sequence[tuple[int, int]]],
+    lives: Lives,
     at: _At,
 ) -> Iterator[Piece]:
     for name, tensor in problem.tensors.items():
-        for row, (born, dies) in enumerate(lives[name]):
-            if born > dies:  # a row that is never there
-                continue
+        for row, born, dies in _rows_of(lives, name):
             stays = at.stays((name, row), born, dies)
-            ends = [since - 1 for since, _ in stays[1:]] + [dies]
+            ends = [*(since for since, _ in stays[1:]), dies]
             for (since, offset), end in zip(stays, ends, strict=True):
                 yield Piece(name, row, offset, tensor.row_bytes, since, end)
     spans: dict[Key, tuple[int, int, int]] = {}
@@ -295,10 +289,10 @@ def _pieces(
         index, row = turn
         if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            yield Piece(*key, at.of(key), size, number, number)
+            yield Piece(*key, at.of(key), size, number, number + 1)
         walk = problem.layers[index].walk
         key = _accumulator(problem, turn)
         if row != WHOLE and walk is not None and key in at:
-            spans[key] = (spans.get(key, (number,))[0], number, walk.accumulator_bytes)
+            spans[key] = (spans.get(key, (number,))[0], number + 1, walk.accumulator_bytes)
     for key, (born, dies, size) in spans.items():
         yield Piece(*key, at.of(key), size, born, dies)

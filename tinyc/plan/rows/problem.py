@@ -7,9 +7,9 @@
 * turn: one call: (layer, number of the call), or (layer, WHOLE). Turns have numbers from 0 in the order in which they
   run.
 * group: layers that follow each other in graph order and run by rows, their turns interleaved; or one layer, whole.
-* a row lives from the turn that makes it to the last turn that reads it, both included. Rows of the model's inputs
-  are there before turn 0, those of its outputs stay to the end. With `by_rows`, an input row arrives right before
-  the first turn that reads it or a later row.
+* a row lives in turns [born, dies), half-open: from the turn that makes it to the last turn that reads it. Rows of the
+  model's inputs are there before turn 0, those of its outputs stay to the end. With `by_rows`, an input row
+  arrives right before the first turn that reads it or a later row.
 * pooled: the rows of a tensor have an address each. contiguous: they lie one after another, because the caller or a
   whole call wants them so; a row that is dead leaves its bytes to others all the same.
 * in place: an output row takes exactly the bytes of an input row that dies in the same turn.
@@ -200,7 +200,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes [offset, offset + size) of the arena, taken in turns born .. dies, both included.
+    """Bytes [offset, offset + size) of the arena, taken in turns [born, dies).
 
     what: a tensor, `scratch of <node>` or `accumulator of <node>`. row: of the tensor, or the turn of the scratch.
     Pieces may share bytes in a turn only where `in place` says so. What `tinyc plan` draws.
@@ -264,7 +264,7 @@ class StreamPlan:
         live = [0] * (len(self.turns) + 1)
         for piece in self.pieces:
             live[piece.born] += piece.size
-            live[piece.dies + 1] -= piece.size
+            live[piece.dies] -= piece.size
         totals = list(accumulate(live))
         return totals.index(max(totals))
 

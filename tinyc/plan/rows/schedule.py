@@ -11,19 +11,60 @@ On chains both are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from tinyc.plan.rows.problem import WHOLE, Layer, Turn
+import numpy as np
+
+from tinyc.plan.rows.problem import WHOLE, Turn
+from tinyc.plan.rows.uses import Access, Ints, Uses
 
 Order = Literal["eager", "lazy"]
 ORDERS: tuple[Order, ...] = ("eager", "lazy")
 
 
-def group_turns(layers: Sequence[Layer], start: int, stop: int, order: Order) -> tuple[Turn, ...]:
-    """Turns that run layers [start, stop) by rows; all of them have a walk."""
-    members = range(start, stop)
-    demands = _demands(layers, members)
-    return _eager(members, demands) if order == "eager" else _lazy(layers, members, demands)
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """When turns run: `of` each layer, the numbers of its turns among all `count`, ascending. whole: layers that run in
+    one turn."""
+
+    count: int
+    of: Mapping[int, Ints]
+    whole: frozenset[int] = frozenset()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns, in order."""
+        layers, rows = np.empty(self.count, np.int64), np.empty(self.count, np.int64)
+        for index, numbers in self.of.items():
+            layers[numbers] = index
+            rows[numbers] = WHOLE if index in self.whole else np.arange(len(numbers))
+        return tuple(zip(layers.tolist(), rows.tolist(), strict=True))
+
+
+def slots_of(turns: Sequence[Turn]) -> Slots:
+    """When the turns of each layer run."""
+    numbers: dict[int, list[int]] = {}
+    for number, (index, _) in enumerate(turns):
+        numbers.setdefault(index, []).append(number)
+    whole = frozenset(index for index, row in turns if row == WHOLE)
+    return Slots(len(turns), {index: np.array(own) for index, own in numbers.items()}, whole)
+
+
+def orders(uses: Uses, start: int, stop: int) -> list[Slots]:
+    """The different orders of layers [start, stop) by rows."""
+    eager = group_slots(uses, start, stop, "eager")
+    if all(_inside(uses, index, start) == [index - 1] for index in range(start + 1, stop)):
+        return [eager]
+    lazy = group_slots(uses, start, stop, "lazy")
+    return [eager] if all(np.array_equal(eager.of[i], lazy.of[i]) for i in eager.of) else [eager, lazy]
+
+
+def group_slots(uses: Uses, start: int, stop: int, order: Order) -> Slots:
+    """When turns of layers [start, stop) run by rows; all of them have a walk."""
+    access = {index: own for index in range(start, stop) if (own := uses.access[index])}
+    demands = {index: _demands(uses, access, index, start) for index in access}
+    return _eager(access, demands) if order == "eager" else _lazy(access, demands)
 
 
 def whole_turn(layer: int) -> tuple[Turn, ...]:
@@ -31,60 +72,58 @@ def whole_turn(layer: int) -> tuple[Turn, ...]:
     return ((layer, WHOLE),)
 
 
-# Of each layer of a group, for each of its turns: how many turns of which layers must have run before it.
-Demands = Mapping[int, Sequence[Sequence[tuple[int, int]]]]
+def _inside(uses: Uses, index: int, start: int) -> list[int]:
+    """The layers from `start` on that make what a layer reads."""
+    return [source for source in uses.sources[index] if source >= start]
 
 
-def _demands(layers: Sequence[Layer], members: range) -> Demands:
-    makers = {name: index for index in members for name in layers[index].writes}
-    found = {}
-    for index in members:
-        layer = layers[index]
-        sources = [(makers[name], layers[makers[name]].walk) for name in layer.reads if name in makers]
-        assert layer.walk is not None
-        rows = [max(needs, default=-1) + 1 for needs in layer.walk.needs]
-        found[index] = [[(source, walk.turns_for(count)) for source, walk in sources if walk] for count in rows]
-    return found
+# Of a layer, by the layer that makes what it reads: how many turns of that one each of its turns waits for.
+Demands = Sequence[tuple[int, Ints]]
 
 
-def _eager(members: range, demands: Demands) -> tuple[Turn, ...]:
-    counts = dict.fromkeys(members, 0)  # turns that have run
-    found: list[Turn] = []
-    affected = {index: [index] for index in members}  # by a turn of the layer: itself, and those that read from it
-    for index in members:
-        for source, _ in demands[index][0] if demands[index] else ():
-            affected[source].append(index)
-
-    def is_ready(index: int) -> bool:
-        turn = counts[index]
-        return turn < len(demands[index]) and all(counts[s] >= turns for s, turns in demands[index][turn])
-
-    ready = {index for index in members if is_ready(index)}
-    while ready:
-        index = max(ready)
-        found.append((index, counts[index]))
-        counts[index] += 1
-        for other in affected[index]:
-            (ready.add if is_ready(other) else ready.discard)(other)
-    return tuple(found)
+def _demands(uses: Uses, access: Mapping[int, Access], index: int, start: int) -> Demands:
+    return [(source, access[source].needed[access[index].reach]) for source in _inside(uses, index, start)]
 
 
-def _lazy(layers: Sequence[Layer], members: range, demands: Demands) -> tuple[Turn, ...]:
-    counts = dict.fromkeys(members, 0)
-    found: list[Turn] = []
-    read = {name for index in members for name in layers[index].reads}
+def _eager(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:
+    """A layer more is the deepest of all so far: each of its turns comes right behind the one that it waits for, and
+    the others keep their order."""
+    numbers: dict[int, Ints] = {}
+    count = 0
+    for index, own in access.items():
+        gates = np.full(own.turns, -1)
+        for source, turns in demands[index]:
+            gates = np.maximum(gates, np.append(numbers[source], -1)[turns - 1])
+        gates = np.maximum.accumulate(gates)
+        numbers = {other: known + np.searchsorted(gates, known) for other, known in numbers.items()}
+        numbers[index] = gates + np.arange(1, own.turns + 1)
+        count += own.turns
+    return Slots(count, numbers)
 
-    def run(index: int) -> None:
+
+def _lazy(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:
+    waits = {index: [(source, turns.tolist()) for source, turns in own] for index, own in demands.items()}
+    numbers: dict[int, list[int]] = {index: [] for index in access}
+    count = 0
+
+    def run(last: int) -> None:
         """The next turn of a layer, and before it whatever it lacks."""
-        turn = counts[index]
-        for source, turns in demands[index][turn]:
-            while counts[source] < turns:
-                run(source)
-        found.append((index, turn))
-        counts[index] += 1
+        nonlocal count
+        pending = [last]
+        while pending:
+            index = pending[-1]
+            turn = len(numbers[index])
+            lacks = next((source for source, turns in waits[index] if len(numbers[source]) < turns[turn]), None)
+            if lacks is not None:
+                pending.append(lacks)
+                continue
+            numbers[index].append(count)
+            count += 1
+            pending.pop()
 
-    ends = [i for i in members if not read.intersection(layers[i].writes)]
-    for index in (*ends, *reversed(members)):  # then the rows that nobody reads
-        while counts[index] < len(demands[index]):
+    read = {source for own in demands.values() for source, _ in own}
+    ends = [index for index in access if index not in read]
+    for index in (*ends, *reversed(list(access))):  # then the rows that nobody reads
+        while len(numbers[index]) < access[index].turns:
             run(index)
-    return tuple(found)
+    return Slots(count, {index: np.array(own) for index, own in numbers.items()})

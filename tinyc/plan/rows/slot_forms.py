@@ -11,17 +11,17 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.plan.rows.cuts import Candidate, Cut, cheapest, mixture
-from tinyc.plan.rows.live import Load, is_inside, lifetimes, loads_of, round_up, uses_of
+from tinyc.plan.rows.live import Load, lifetimes, loads_of, round_up
 from tinyc.plan.rows.pool import in_place_rows, is_contiguous
 from tinyc.plan.rows.problem import WHOLE, Form, Group, Layer, Problem
+from tinyc.plan.rows.schedule import slots_of
+from tinyc.plan.rows.uses import Ints, uses_of
 
 _PASSES = 2
 _CANDIDATES = 16  # ways to run the group
 _THOROUGH = 3  # of them, the best
-Ints = npt.NDArray[np.int64]
 
 
 def cuts_in_slots(
@@ -96,21 +96,19 @@ class _Slots:
     def __init__(self, problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool]) -> None:
         self.problem, self.cut, self.fits_flash = problem, cut, fits_flash
         self.turns = tuple(turn for group in cut.groups for turn in group.turns)
-        uses = uses_of(problem)
-        self.lives = lifetimes(problem, self.turns, 0, len(problem.layers), uses)
-        self.numbers: dict[int, list[int]] = {}
-        for number, (index, _) in enumerate(self.turns):
-            self.numbers.setdefault(index, []).append(number)
+        uses, slots = uses_of(problem), slots_of(self.turns)
+        self.uses, self.numbers = uses, slots.of
+        self.lives = lifetimes(problem, slots, 0, len(problem.layers), uses)
         self.loads: dict[int, Load] = {}
         for group in cut.groups:
             if not group.is_whole:
-                found = loads_of(problem, group.turns, group.start, group.stop, uses)
+                found = loads_of(problem, slots_of(group.turns), group.start, group.stop, uses)
                 self.loads |= dict(zip(range(group.start, group.stop), found, strict=True))
         self.pooled = [
             name
             for name in problem.tensors
             if not is_contiguous(problem, cut.groups, name)
-            and any(is_inside(name, group.start, group.stop, uses) for group in cut.groups)
+            and any(uses.is_inside(name, group.start, group.stop) for group in cut.groups)
         ]
         sizes = {problem.tensors[name].row_bytes for name in self.pooled}
         self.unit = sizes.pop() if len(sizes) == 1 else 0
@@ -128,9 +126,8 @@ class _Slots:
             if name in self.pooled:
                 continue
             target = live if tensor.rows > 1 else small
-            for born, dies in self.lives[name]:
-                if born <= dies:
-                    target[born : dies + 1] += round_up(tensor.row_bytes, self.problem.unit)
+            for born, dies in zip(*self.lives[name], strict=True):
+                target[born:dies] += round_up(tensor.row_bytes, self.problem.unit)
         for index, numbers in self.numbers.items():
             walk = self.problem.layers[index].walk
             if walk is not None and walk.accumulates and self.turns[numbers[0]][1] != WHOLE:
@@ -194,19 +191,23 @@ class _Slots:
         """[born, dies) of every row in a slot; those made in place of each other are one."""
         key = tuple(form.inplace for form in forms)
         if key not in self._rows:
-            hosts = dict(in_place_rows(self.problem, Cut(self.cut.groups, tuple(forms), 0), self.lives))
+            cut = Cut(self.cut.groups, tuple(forms), 0)
+            hosts = dict(in_place_rows(self.problem, cut, self.lives, self.uses))
             found: dict[tuple[str, int], list[int]] = {}
-            rows = [(life[0], name, row) for name in self.pooled for row, life in enumerate(self.lives[name])]
-            for _, name, row in sorted(rows):
-                born, dies = self.lives[name][row]
+            rows = [
+                (born, name, row, dies)
+                for name in self.pooled
+                for row, (born, dies) in enumerate(zip(*(own.tolist() for own in self.lives[name]), strict=True))
+                if born < dies
+            ]
+            for born, name, row, dies in sorted(rows):
                 at = (name, row)
                 while at in hosts:
                     at = hosts[at]
-                if born <= dies:
-                    known = found.setdefault(at, [born, dies])
-                    known[1] = max(known[1], dies)
+                known = found.setdefault(at, [born, dies])
+                known[1] = max(known[1], dies)
             spans = np.array(list(found.values()), np.int64)
-            self._rows[key] = spans[:, 0], spans[:, 1] + 1
+            self._rows[key] = spans[:, 0], spans[:, 1]
         return self._rows[key]
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tinyc.plan.rows.cuts import Cut, Measured, cheapest, measure_group, smallest, weigh_all
-from tinyc.plan.rows.live import uses_of
-from tinyc.plan.rows.problem import Form, Group, Layer, Problem
-from tinyc.plan.rows.schedule import ORDERS, group_turns
+from tinyc.plan.rows.cuts import Cut, Measured, Weighing, cheapest, measure_rows, smallest
+from tinyc.plan.rows.problem import Layer, Problem
+from tinyc.plan.rows.uses import Access, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
 _ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do not reach the live bytes
@@ -32,7 +31,7 @@ def with_wider(
     if not any(layer.wider for layer in problem.layers):
         return measured
     search = _Search(problem)
-    plain = weigh_all(measured, _time)
+    plain = tuple(map(search.weighing.candidate, measured))
     least = smallest(plain, allowed)
     limit = least[0] if least else max(option.need for c in plain for options in c.options for option in options)
     if ram is not None and limit > ram:
@@ -45,15 +44,13 @@ def with_wider(
     return tuple(sorted((*measured, *search.found), key=lambda one: one.group.stop))
 
 
-def _time(form: Form) -> int:
-    return form.time
-
-
 class _Search:
     """What has been measured."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.uses = problem, uses_of(problem)
+        self.weighing = Weighing(lambda form: form.time)
+        self._wider = [_walks(problem, layer) for layer in problem.layers]
         self._known: dict[tuple[int, int, Choice], tuple[Measured, ...]] = {}
         self._turns = _TURNS
 
@@ -77,23 +74,30 @@ class _Search:
 
     def _rank(self, start: int, stop: int, choice: Choice, limit: int) -> tuple[int, int]:
         """(0, time within the limit), or (1, bytes) of what does not fit."""
-        found = weigh_all(self._measured(start, stop, choice), _time)
+        found = [self.weighing.candidate(measured) for measured in self._measured(start, stop, choice)]
         times = [chosen[0] for candidate in found if (chosen := candidate.choose(limit))]
         if times:
             return 0, min(times)
-        return 1, min((max(options[-1].need for options in candidate.options) for candidate in found), default=limit)
+        return 1, min((candidate.need for candidate in found), default=limit)
 
     def _measured(self, start: int, stop: int, choice: Choice) -> tuple[Measured, ...]:
         key = (start, stop, choice)
         if key not in self._known and self._turns > 0:
-            layers = list(self.problem.layers)
-            for i, (rows, phase) in enumerate(choice, start):
-                layers[i] = layers[i].with_walk(rows, phase)
-            problem = replace(self.problem, layers=tuple(layers))
-            orders = dict.fromkeys(group_turns(layers, start, stop, order) for order in ORDERS)
-            self._turns -= sum(map(len, orders))
-            self._known[key] = tuple(measure_group(problem, Group(start, stop, turns), self.uses) for turns in orders)
+            layers, access = list(self.problem.layers), list(self.uses.access)
+            for i, walk in enumerate(choice, start):
+                layers[i], access[i] = self._wider[i][walk]
+            problem, uses = replace(self.problem, layers=tuple(layers)), replace(self.uses, access=access)
+            self._known[key] = tuple(measure_rows(problem, start, stop, uses))
+            self._turns -= sum(len(measured.group.turns) for measured in self._known[key])
         return self._known.get(key, ())
+
+
+def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer, Access | None]]:
+    """The layer with each of its walks, by (rows, phase)."""
+    walks = [layer.walk, *(walk for walk, _ in layer.wider)] if layer.walk else []
+    layers = [layer.with_walk(walk.rows, walk.phase) for walk in walks if walk]
+    found = {(own.walk.rows, own.walk.phase): (own, access_of(own, problem.tensors)) for own in layers if own.walk}
+    return found or {(1, 0): (layer, None)}
 
 
 def _one_more(layers: Sequence[Layer], known: Choice) -> Iterator[Choice]:
