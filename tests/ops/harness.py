@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice, ask, select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import Program, lower
-from tinyc.ir.graph import Array, Graph, Node
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
@@ -132,13 +132,12 @@ def run_program(
 
 
 def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
-    dtypes = {"f32": np.float32, "s8": np.int8, "u8": np.uint8, "s16": np.int16, "s32": np.int32, "bool": np.bool_}
     values = [graph.values[name] for name in graph.outputs]
     found, at = [], 0
     for _ in range(count):
         sample = []
         for value in values:
-            part = np.frombuffer(blob, dtypes[value.dtype], value.elements, at)
+            part = np.frombuffer(blob, NUMPY_DTYPE[value.dtype], value.elements, at)
             sample.append(part.reshape(value.shape))
             at += value.size_bytes
         found.append(sample)

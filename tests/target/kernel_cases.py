@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from machines import target_for
 from product_cases import product_cases
+from signal_cases import signal_cases
 from state_cases import state_cases
 from wide_cases import copied_cases, other_cases, weighted_cases
 
@@ -123,6 +124,7 @@ def cases() -> list[Graph]:
     """One-node graphs."""
     many = (
         *(_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases),
+        signal_cases,
         copied_cases,
     )
     return [case for cases_of in many for case in cases_of()]
@@ -136,6 +138,8 @@ def samples_of(graph: Graph) -> Mapping[str, Array]:
         value = graph.values[name]
         if value.dtype == "f32":
             found[name] = rng.normal(0, 8, value.shape).astype(np.float32)
+        elif value.dtype == "u64":
+            found[name] = rng.integers(0, 2**64, value.shape, np.uint64)
         else:
             info = np.iinfo(NUMPY_DTYPE[value.dtype])
             found[name] = rng.integers(info.min, info.max + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])

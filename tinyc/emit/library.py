@@ -25,6 +25,8 @@ _CTYPE = {
     "u8": "uint8_t",
     "s16": "int16_t",
     "s32": "int32_t",
+    "u32": "uint32_t",
+    "u64": "uint32_t",  # two words, the low one first: the arena aligns to 4 bytes
     "bool": "uint8_t",
 }
 _NUMPY_CTYPE = {

@@ -10,6 +10,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 from tinyc.ir.graph import Array
 
@@ -21,6 +22,8 @@ TYPES = {
     "s16": tflite.TensorType.INT16,
     "s32": tflite.TensorType.INT32,
     "s64": tflite.TensorType.INT64,
+    "u32": tflite.TensorType.UINT32,
+    "u64": tflite.TensorType.UINT64,
     "bool": tflite.TensorType.BOOL,
     "f16": tflite.TensorType.FLOAT16,
     "string": tflite.TensorType.STRING,
@@ -48,10 +51,11 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A builtin operator, `code` as in the schema (`FULLY_CONNECTED`).
+    """A builtin operator, `code` as in the schema (`FULLY_CONNECTED`), or `CUSTOM Name`.
 
     `options` is the name of its table of options (`FullyConnectedOptions`), `fields` what it holds, in
-    the schema's CamelCase; a list becomes a vector of int32, a text a string.
+    the schema's CamelCase; a list becomes a vector of int32, a text a string. Of a custom operator they are a
+    FlexBuffer map of integers.
     """
 
     code: str
@@ -177,8 +181,12 @@ def _quant(b: flatbuffers.Builder, tensor: Tensor) -> int:
 
 
 def _code(b: flatbuffers.Builder, code: str, version: int) -> int:
-    number = getattr(tflite.BuiltinOperator, code)
+    kind, _, custom = code.partition(" ")
+    number = getattr(tflite.BuiltinOperator, kind)
+    name = b.CreateString(custom) if custom else None
     tflite.OperatorCodeStart(b)
+    if name is not None:
+        tflite.OperatorCodeAddCustomCode(b, name)
     tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
     tflite.OperatorCodeAddVersion(b, version)
     tflite.OperatorCodeAddBuiltinCode(b, number)
@@ -188,6 +196,7 @@ def _code(b: flatbuffers.Builder, code: str, version: int) -> int:
 def _operator(b: flatbuffers.Builder, op: Operator, code: int, index: Mapping[str, int]) -> int:
     inputs, outputs = (_ints(b, [index[name] for name in names]) for names in (op.inputs, op.outputs))
     options = _options(b, op) if op.options else None
+    custom = _custom(b, op) if op.code.startswith("CUSTOM ") else None
     tflite.OperatorStart(b)
     tflite.OperatorAddOpcodeIndex(b, code)
     tflite.OperatorAddInputs(b, inputs)
@@ -195,7 +204,18 @@ def _operator(b: flatbuffers.Builder, op: Operator, code: int, index: Mapping[st
     if options is not None:
         tflite.OperatorAddBuiltinOptionsType(b, getattr(tflite.BuiltinOptions, op.options))
         tflite.OperatorAddBuiltinOptions(b, options)
+    if custom is not None:
+        tflite.OperatorAddCustomOptions(b, custom)
     return int(tflite.OperatorEnd(b))
+
+
+def _custom(b: flatbuffers.Builder, op: Operator) -> int:
+    """The fields as a FlexBuffer map; keys are sorted by the writer."""
+    writer = flexbuffers.Builder()
+    with writer.Map():
+        for name, value in op.fields.items():
+            (writer.Bool if isinstance(value, bool) else writer.Int)(name, value)
+    return int(b.CreateByteVector(bytes(writer.Finish())))
 
 
 def _options(b: flatbuffers.Builder, op: Operator) -> int:

@@ -18,6 +18,7 @@ from tinyc.load import (
     tflite_numbers,
     tflite_products,
     tflite_recurrent,
+    tflite_signals,
 )
 from tinyc.load.looked import not_understood
 from tinyc.load.problems import combined, read_bytes
@@ -38,6 +39,7 @@ __all__ = [
     "tflite_numbers",
     "tflite_products",
     "tflite_recurrent",
+    "tflite_signals",
     "unsupported_tflite",
 ]
 
@@ -127,7 +129,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             ("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "TOPK_V2", "WHERE", "UNIQUE"), _SEARCH
         ),
-        **dict.fromkeys(("CUSTOM Signal", "RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
+        **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
         "CUSTOM Flex": _FLEX,
         "CUSTOM CIRCULAR_BUFFER": "give the model the whole window, and build it with --incremental: docs/memory.md",
         "CUSTOM": "an operator of your own: spell it in standard ones, or end the model before it",

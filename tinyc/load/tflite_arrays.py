@@ -9,6 +9,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import MAX_ELEMENTS, MAX_STORED, check_shape
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Quant, read_only
 from tinyc.load.tflite_file import Tensor
+from tinyc.ops.signals import COUNT
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
 
@@ -20,6 +21,8 @@ DTYPES: dict[str, DType] = {
     "INT16": "s16",
     "INT32": "s32",
     "INT64": "s64",
+    "UINT32": "u32",
+    "UINT64": "u64",
     "BOOL": "bool",
 }
 
@@ -29,7 +32,9 @@ def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
     if tensor.type == "FLOAT16" and tensor.data is not None:
         return "f32"
     if tensor.type not in DTYPES:
-        hint = "supported are float32, int4, int8, uint8, int16, int32, int64 and bool"
+        hint = (
+            "supported are float32, int4, int8, uint8, int16, int32, int64, bool, and uint32 between signal operators"
+        )
         raise TinycError(f"tensor '{tensor.name}' has type {tensor.type}", where, hint)
     return DTYPES[tensor.type]
 
@@ -39,13 +44,20 @@ def is_unsigned(tensor: Tensor) -> bool:
     return tensor.type == "UINT8"
 
 
+def is_unscaled(tensor: Tensor, dtype: DType) -> bool:
+    """Whether the tensor holds samples or tables of a signal: int16 that stand for themselves."""
+    return dtype == "s16" and len(tensor.scale) == 0
+
+
 def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | None:
     """The tensor's quantization, None if it has none. `axis`: where it is known better than in the file.
 
     Not yet checked against shape and range: `check_value` does that.
     """
     scale, zero = tensor.scale, tensor.zero
-    if len(scale) == 0 or dtype in ("f32", "bool", "s64"):
+    if is_unscaled(tensor, dtype):
+        return COUNT
+    if len(scale) == 0 or dtype in ("f32", "bool", "s64", "u32", "u64"):
         return None
     if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):
         raise TinycError(f"tensor '{tensor.name}' has {len(scale)} scales and {len(zero)} zero points")

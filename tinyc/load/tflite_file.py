@@ -74,6 +74,7 @@ class Operator:
     options_type: str
     options: Options
     where: Loc
+    custom: bytes = b""  # options of a custom operator, in a format of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,7 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
         inputs, outputs = _ints(o, "Inputs"), _ints(o, "Outputs")
         options_type = _OPTIONS.get(o.BuiltinOptionsType(), "?")
         table, newer = o.BuiltinOptions(), o.BuiltinOptions2Type() != 0
+        custom = _array(o, "CustomOptions", np.uint8).tobytes()
     here = Loc(where.file, index, "", code)
     _in_range(tuple(i for i in inputs if i != -1), tensors, "an input", here)
     _in_range(outputs, tensors, "an output", here)
@@ -227,7 +229,9 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
         raise TinycError("the operator has the same output twice", here, DAMAGED_HINT)
     if outputs:
         here = Loc(where.file, index, tensors[outputs[0]].name, code)
-    return Operator(index, code, inputs, outputs, options_type, options_of(options_type, table, newer, here), here)
+    return Operator(
+        index, code, inputs, outputs, options_type, options_of(options_type, table, newer, here), here, custom
+    )
 
 
 def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from tinyc.base.limits import Constants
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
 from tinyc.load.ports import with_unsigned_ports
-from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unsigned, quant_of
+from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unscaled, is_unsigned, quant_of
 from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
 from tinyc.load.tflite_options import Options
 from tinyc.ops import all_ops, is_a, node_of
@@ -55,6 +55,7 @@ class Builder:
         self.consts: dict[str, Array] = {}
         self.nodes: list[Node] = []
         self.made: dict[int, Value] = {}  # activations by tensor index
+        self.unscaled: set[str] = set()  # int16 values that the file gives no scale
         self.broken: set[int] = set()  # outputs of operators that failed
         self.deferred: dict[int, Deferred] = {}
         self.states: list[State] = []
@@ -97,6 +98,8 @@ class Builder:
         if value.quant is not None and value.quant.axis is not None:
             raise TinycError(f"tensor '{tensor.name}' has {len(tensor.scale)} scales; activations have one", where)
         check_value(value)
+        if is_unscaled(tensor, dtype):
+            self.unscaled.add(value.name)
         return value
 
     def define(self, index: int, value: Value) -> None:
@@ -373,6 +376,8 @@ class Step:
         for value in values:
             if value is None or value.name in self.builder.consts:
                 continue
+            if value.name in self.builder.unscaled:
+                raise TinycError(f"'{value.name}' is s16 but has no scale and zero point", self.where)
             if value.dtype not in ("f32", "s8", *(("s16",) if wide else ())):
                 raise TinycError(
                     f"{what} on {value.dtype} activations ('{value.name}')",

@@ -14,6 +14,7 @@ from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Pair
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
+from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, geometry_of_same, imports
 from tinyc.ops.absolute import Absolute
@@ -225,12 +226,14 @@ def transpose_conv(s: Step) -> None:
 
 @imports("MAXIMUM")
 def maximum(s: Step) -> None:
-    s.emit((s.value(0), s.value(1)), Extremum(largest=True))
+    if not on_counts(s, "max"):
+        s.emit((s.value(0), s.value(1)), Extremum(largest=True))
 
 
 @imports("MINIMUM")
 def minimum(s: Step) -> None:
-    s.emit((s.value(0), s.value(1)), Extremum(largest=False))
+    if not on_counts(s, "min"):
+        s.emit((s.value(0), s.value(1)), Extremum(largest=False))
 
 
 @imports("ABS")

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.kernel.site import Act
+from tinyc.load.tflite_counts import converted, on_counts
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add
@@ -43,7 +44,10 @@ def add_all(s: Step) -> None:
 @imports("DIV")
 def divide(s: Step) -> None:
     """Floats over a constant number are a product."""
-    x, act = s.value(0), fused(s.options("DivOptions"))
+    act = fused(s.options("DivOptions"))
+    if on_counts(s, "div", act):
+        return
+    x = s.value(0)
     divisor = s.constant(1) if x.dtype == "f32" else None
     if divisor is not None and divisor.size == 1 and divisor.all() and x.name not in s.builder.consts:
         s.emit((x, s.number(float(np.float32(1) / divisor.reshape(())), "inverse")), Mul(act))
@@ -75,10 +79,12 @@ def rounded(s: Step) -> None:
 
 @imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
 def cast(s: Step) -> None:
-    """Between floats, or between integers that count: nothing to do."""
+    """Between floats, or between integers that count, as far as these have the same width: nothing to do."""
     x, to = s.value(0), s.out_tensor().type
     kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}
     if x.quant is not None or to not in kinds.get(x.dtype, ()):
+        if converted(s):
+            return
         raise TinycError(
             f"CAST from {x.dtype} to {to} of computed values is not supported",
             s.where,

@@ -13,6 +13,7 @@ from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load.tflite_arrays import dtype_of, elements
+from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import Step
 from tinyc.load.tflite_options import Options
 from tinyc.load.tflite_phases import Phases
@@ -293,7 +294,9 @@ def shape_of(s: Step) -> None:
 
 @imports("ADD", ignores=("pot_scale_int16",))
 def add(s: Step) -> None:
-    s.emit((s.value(0), s.value(1)), Add(fused(s.options("AddOptions"))))
+    act = fused(s.options("AddOptions"))
+    if not on_counts(s, "add", act):
+        s.emit((s.value(0), s.value(1)), Add(act))
 
 
 @imports("SUB", ignores=("pot_scale_int16",))
@@ -303,7 +306,9 @@ def sub(s: Step) -> None:
 
 @imports("MUL")
 def mul(s: Step) -> None:
-    s.emit((s.value(0), s.value(1)), Mul(fused(s.options("MulOptions"))))
+    act = fused(s.options("MulOptions"))
+    if not on_counts(s, "mul", act):
+        s.emit((s.value(0), s.value(1)), Mul(act))
 
 
 @imports("HARD_SWISH")

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: 0BSD */
+/* tc_signal_window_s16 with two samples per word: n, first, begin and skip are even. Same results, y may be x likewise. */
+#ifndef TC_SIGNAL_WINDOW_S16_DSP_H
+#define TC_SIGNAL_WINDOW_S16_DSP_H
+
+#include "tc_signal_dsp.h"
+#include "tc_signal_window.h"
+
+static inline void tc_signal_window_pairs(const int16_t *x, const int16_t *w, int32_t n, int32_t shift, int32_t wraps, int16_t *y)
+{
+    for (int32_t i = 0; i < n; i += 2) {
+        const int32_t samples = (int32_t)tc_load_word(x + i), factors = (int32_t)tc_load_word(w + i);
+        int32_t low = tc_smulbb(samples, factors) >> shift, high = tc_smultt(samples, factors) >> shift;
+        if (!wraps) {
+            low = tc_ssat16(low);
+            high = tc_ssat16(high);
+        }
+        tc_store_word(y + i, (uint32_t)tc_pkhbt(low, high));
+    }
+}
+
+static void tc_signal_window_s16_dsp(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held, int16_t *y)
+{
+    const int16_t *from = x + p->skip, *old = p->first > 0 ? held + p->begin : x;
+
+    for (int32_t line = 0; line < p->lines; line++, y += p->n) {
+        tc_signal_window_pairs(old, p->window, p->first, p->shift, p->wraps, y);
+        tc_signal_window_pairs(from, p->window + p->first, p->n - p->first, p->shift, p->wraps, y + p->first);
+        from += p->n - p->first;
+    }
+}
+
+#endif

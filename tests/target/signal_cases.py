@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signal operators as one-node graphs, for kernel_cases.py: states are inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tests.ops.one_node import one_node
+from tinyc.ir.graph import Array, DType, Graph, Shape, Value
+from tinyc.ops import all_ops
+from tinyc.ops.integer_map import IntegerMap
+from tinyc.ops.signal_energy import SignalEnergy
+from tinyc.ops.signal_fft_auto_scale import SignalFftAutoScale
+from tinyc.ops.signal_filter_bank import SignalFilterBank
+from tinyc.ops.signal_framer import SignalFramer
+from tinyc.ops.signal_history import SignalHistory
+from tinyc.ops.signal_irfft import SignalIrfft
+from tinyc.ops.signal_log import SignalLog
+from tinyc.ops.signal_overlap_add import SignalOverlapAdd
+from tinyc.ops.signal_pcan import SignalPcan
+from tinyc.ops.signal_rfft import SignalRfft
+from tinyc.ops.signal_spectral_subtraction import SignalSpectralSubtraction
+from tinyc.ops.signal_square_root import SignalSquareRoot
+from tinyc.ops.signal_stacker import SignalStacker
+from tinyc.ops.signal_window import SignalWindow
+from tinyc.ops.signals import COUNT
+
+TO_INT8 = (("mul", 256), ("add", 333), ("div", 666), ("add", -128), ("min", 127), ("max", -128))
+
+
+def count(name: str, shape: Shape, dtype: DType = "s16") -> Value:
+    """A tensor whose integers stand for themselves."""
+    return Value(name, shape, dtype, COUNT if dtype in ("s8", "s16") else None)
+
+
+def node_of(op: str, attrs: Any, inputs: list[Value], consts: Mapping[str, Array] | None = None) -> Graph:
+    """The graph of one signal operator; its outputs are called y, y1, y2 ..."""
+    first, *others = all_ops()[op].infer(attrs, *inputs)
+    further = [count(f"y{k + 1}", kind.shape, kind.dtype) for k, kind in enumerate(others)]
+    return one_node(op, attrs, inputs, float(first.dtype in ("s8", "s16")), 0, consts, others=further)
+
+
+def bank(channels: int, bins: int, padding: int = 0, seed: int = 2) -> tuple[list[Value], dict[str, Array]]:
+    """Tables of a filter bank of random intervals, weights and zeros beside them."""
+    rng = np.random.default_rng(seed)
+    edges = np.sort(rng.choice(np.arange(2 + padding, bins - padding), channels + 2, replace=False))
+    firsts, starts, widths, w, u = [], [], [], [], []
+    for a, b in pairwise(edges.tolist()):
+        inner = rng.integers(0, 4097, b - a)
+        firsts.append(a - padding)
+        starts.append(len(w))
+        widths.append(b - a + 2 * padding)
+        w += [0] * padding + inner.tolist() + [0] * padding
+        u += [0] * padding + (4096 - inner).tolist() + [0] * padding
+    tables = {"w": w, "u": u, "firsts": firsts, "starts": starts, "widths": widths}
+    arrays = {name: np.array(table, np.int16) for name, table in tables.items()}
+    return [count(name, array.shape) for name, array in arrays.items()], arrays
+
+
+def gains() -> Array:
+    """A table for signal_pcan that falls from octave to octave."""
+    rng = np.random.default_rng(4)
+    table = np.zeros(125, np.int16)
+    table[:2] = 32767, 32000
+    for octave in range(2, 33):
+        top = 32000 >> (octave // 2)
+        table[4 * octave - 6 : 4 * octave - 3] = top, -top // 3, rng.integers(0, top // 8 + 1)
+    return table
+
+
+def subtraction(channels: int = 7, clamps: bool = False) -> Graph:
+    attrs = SignalSpectralSubtraction((409, 983), (15975, 15401), 819, 10, 14, clamps)
+    return node_of(
+        "signal_spectral_subtraction", attrs, [count("x", (channels,), "u32"), count("s", (channels,), "u32")]
+    )
+
+
+def filter_bank(channels: int, bins: int, padding: int) -> Graph:
+    tables, arrays = bank(channels, bins, padding)
+    return node_of("signal_filter_bank", SignalFilterBank(channels), [count("e", (bins,), "u32"), *tables], arrays)
+
+
+def window(shape: Shape, shift: int = 12, held: int = 0, begin: int = 0, wraps: bool = False) -> Graph:
+    rng = np.random.default_rng(shape[-1])
+    n = shape[-1] if not held else 48
+    table = rng.integers(-8192, 8193, n).astype(np.int16)
+    inputs = [count("x", shape), count("w", (n,)), *([count("held", (held,))] if held else [])]
+    return node_of("signal_window", SignalWindow(shift, begin, wraps), inputs, {"w": table})
+
+
+def framer(lines: int, steps: int, size: int, step: int, prefill: bool = False) -> Graph:
+    attrs = SignalFramer(size, step, prefill)
+    inputs = [count("x", (lines, steps * step)), count("held", (lines, attrs.held)), count("missing", (), "s32")]
+    return node_of("signal_framer", attrs, inputs)
+
+
+def stacker(channels: int, left: int, right: int, step: int) -> Graph:
+    inputs = [count("x", (channels,)), count("held", ((left + right) * channels,)), count("due", (), "s32")]
+    return node_of("signal_stacker", SignalStacker(left, right, step), inputs)
+
+
+def _of_lines() -> Iterator[Graph]:
+    yield window((2, 24))
+    yield window((1, 15))
+    yield window((32,), held=64, begin=32)
+    yield window((96,), held=32, begin=16, wraps=True)
+    yield window((96,), held=32, begin=40)
+    for n in (1, 16, 31):
+        yield node_of("signal_fft_auto_scale", SignalFftAutoScale(n == 31), [count("x", (n,))])
+    for dtype in ("s16", "s32"):
+        for length, n in ((4, 4), (8, 6), (16, 16), (32, 21), (64, 50), (128, 128)):
+            yield node_of("signal_rfft", SignalRfft(length), [count("x", (2, n), dtype)])
+            yield node_of("signal_irfft", SignalIrfft(length), [count("x", (length + 2,), dtype)])
+
+
+def signal_cases() -> Iterator[Graph]:
+    """Every signal operator."""
+    yield from _of_lines()
+    yield node_of("signal_energy", SignalEnergy(2, 7), [count("x", (18,))])
+    yield filter_bank(3, 20, 0)
+    yield filter_bank(5, 40, 2)
+    yield node_of("signal_square_root", SignalSquareRoot(), [count("x", (9,), "u64"), count("s", (), "s32")])
+    yield subtraction()
+    yield subtraction(4, clamps=True)
+    noisy = [count("x", (11,), "u32"), count("noise", (11,), "u32"), count("t", (125,))]
+    yield node_of("signal_pcan", SignalPcan(6), noisy, {"t": gains()})
+    yield node_of("signal_log", SignalLog(64, 3), [count("x", (13,), "u32")])
+    yield node_of("signal_log", SignalLog(1600, -4), [count("x", (13,), "u32")])
+    yield framer(2, 2, 12, 4, prefill=True)
+    yield framer(1, 3, 10, 4)
+    yield stacker(4, 3, 1, 2)
+    yield stacker(3, 0, 1, 1)
+    yield node_of("signal_overlap_add", SignalOverlapAdd(5), [count("x", (2, 3, 12)), count("held", (2, 12))])
+    yield node_of("signal_history", SignalHistory(), [count("x", (2, 6)), count("held", (2, 10))])
+    yield node_of("signal_history", SignalHistory(), [count("x", (1, 9)), count("held", (1, 4))])
+    yield node_of("integer_map", IntegerMap(TO_INT8, "s8"), [count("x", (21,))])
+    yield node_of("integer_map", IntegerMap((("shr", 3), ("mul", -77)), "s32"), [count("x", (21,), "u32")])

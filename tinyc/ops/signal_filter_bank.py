@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""signal_filter_bank: energies of frequency bins summed up to channels; each bin lies between two of them.
+
+e uint32 [m]; weights, unweights int16 [k]; where each interval begins in e, where in the weights, how wide it is: int16
+[C + 1] each -> uint64 [C]. Interval i adds weight * e to channel i - 1 and unweight * e to channel i. Sums are modulo
+2^64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signals import need, need_between, need_length, no_reals
+
+_INPUTS = ("weights", "unweights", "first bins", "first weights", "widths")
+
+
+@dataclass(frozen=True, slots=True)
+class SignalFilterBank:
+    channels: int
+
+
+def infer(a: SignalFilterBank, e: Value, *tables: Value) -> Sequence[Type]:
+    need(e, "the energies", "u32")
+    need_between("the number of channels", a.channels, 1, 4096)
+    if len(tables) != len(_INPUTS):
+        raise TinycError(f"a filter bank with {len(tables)} tables, not {len(_INPUTS)}")
+    for what, table in zip(_INPUTS, tables, strict=True):
+        need(table, f"the {what}", "s16")
+    need_length(tables[1], "the unweights", tables[0].elements)
+    for what, table in zip(_INPUTS[2:], tables[2:], strict=True):
+        need_length(table, f"the {what}", a.channels + 1)
+    return [Type((a.channels,), "u64")]
+
+
+@dataclass(frozen=True, slots=True)
+class BankParams:
+    """Interval i: the bins from firsts[i] on, as many as weights[i] has; none of the outermost weights is 0 in both."""
+
+    firsts: tuple[int, ...]
+    weights: tuple[tuple[int, ...], ...]
+    unweights: tuple[tuple[int, ...], ...]
+
+    @property
+    def products(self) -> int:
+        return sum(map(len, self.weights))
+
+
+def prepare(site: Site) -> BankParams:
+    """TinycError for tables that are computed, or that point beyond the energies or the weights."""
+    if not all(site.is_const(k) for k in range(1, 6)):
+        raise TinycError("the tables of a filter bank must be constants", site.node.where)
+    try:
+        return bank_of(site.x(0).elements, *(site.const(k).reshape(-1) for k in range(1, 6)))
+    except TinycError as e:
+        raise e.located(site.node.where) from e
+
+
+def bank_of(bins: int, weights: Array, unweights: Array, firsts: Array, starts: Array, widths: Array) -> BankParams:
+    """The intervals, cut to the bins that weigh something."""
+    found_firsts, found_weights, found_unweights = [], [], []
+    for channel, (first, start, width) in enumerate(np.stack([firsts, starts, widths], axis=1).tolist()):
+        if min(first, start, width) < 0 or first + width > bins or start + width > len(weights):
+            raise TinycError(
+                f"interval {channel} of the filter bank takes bins {first} to {first + width} of {bins}, and weights "
+                f"{start} to {start + width} of {len(weights)}"
+            )
+        w, u = weights[start : start + width], unweights[start : start + width]
+        used = np.flatnonzero(w | u)
+        begin, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+        found_firsts.append(first + begin)
+        found_weights.append(tuple(w[begin:end].tolist()))
+        found_unweights.append(tuple(u[begin:end].tolist()))
+    return BankParams(tuple(found_firsts), tuple(found_weights), tuple(found_unweights))
+
+
+def summed(p: BankParams, e: Array) -> Array:
+    """uint32 [.., m] -> uint64 [.., C]."""
+    wide = e.astype(np.uint64)
+    sums: list[Array] = []
+    carry: Array = np.zeros(e.shape[:-1], np.uint64)
+    for first, w, u in zip(p.firsts, p.weights, p.unweights, strict=True):
+        bins = wide[..., first : first + len(w)]
+        sums.append(carry + (bins * _modulo(w)).sum(axis=-1, dtype=np.uint64))
+        carry = (bins * _modulo(u)).sum(axis=-1, dtype=np.uint64)
+    return np.stack(sums[1:], axis=-1)
+
+
+def _modulo(weights: tuple[int, ...]) -> Array:
+    return np.array(weights, np.int64).view(np.uint64)
+
+
+def int_ref(p: BankParams, e: Array, *tables: Array) -> tuple[Array, ...]:
+    return (summed(p, e.reshape(-1)),)
+
+
+def lower(site: Site, p: BankParams) -> Call:
+    """tc_signal_filter_bank_u32: weight and unweight of a bin side by side."""
+    pairs = [pair for w, u in zip(p.weights, p.unweights, strict=True) for pair in zip(w, u, strict=True)]
+    bands = [pair for first, w in zip(p.firsts, p.weights, strict=True) for pair in ((first, len(w)))]
+    fields: dict[str, int | float | str | Const] = {
+        "weights": Const(np.array(pairs or [(0, 0)], np.int16), "[products][2]: weight, unweight", "weights"),
+        "bands": Const(np.array(bands, np.uint16), "[channels + 1][2]: first bin, how many", "bands"),
+        "channels": site.attrs.channels,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_signal_filter_bank_u32_t", fields))
+
+
+def macs(site: Site) -> int:
+    return 2 * prepare(site).products
+
+
+def cost(site: Site, p: BankParams) -> Cost:
+    return Cost(12 * p.products + 25 * len(p.firsts), 4 * p.products + 4 * len(p.firsts) + 150, 0)
+
+
+OP = Op(
+    name="signal_filter_bank",
+    attrs=SignalFilterBank,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_signal_filter_bank_u32", offered(lower, cost=cost)),),
+    macs=macs,
+    traits=frozenset({Trait.ANY_TYPE}),
+)

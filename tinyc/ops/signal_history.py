@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""signal_history: what a state remembers of the samples that came: the last of those before and of the new ones.
+
+x [lines, n] and state [lines, h], any type -> the next state [lines, h]: of each line the last h of state and x, one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.op import Kept, Op, SameAs, Trait
+from tinyc.ops.signals import no_reals
+
+
+@dataclass(frozen=True, slots=True)
+class SignalHistory:
+    """No attributes."""
+
+
+def infer(a: SignalHistory, x: Value, state: Value) -> Sequence[Type]:
+    if not x.shape or len(x.shape) != len(state.shape) or x.shape[:-1] != state.shape[:-1] or x.dtype != state.dtype:
+        raise TinycError(
+            f"a history {state.dtype} {list(state.shape)} of a tensor {x.dtype} {list(x.shape)}: they may differ in "
+            "the length of their lines alone"
+        )
+    return [Type(state.shape, state.dtype)]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParams:
+    """Nothing is prepared."""
+
+
+def prepare(site: Site) -> HistoryParams:
+    need_one_quant(site)
+    return HistoryParams()
+
+
+def int_ref(p: HistoryParams, x: Array, state: Array) -> tuple[Array, ...]:
+    return (np.ascontiguousarray(np.concatenate([state, x], axis=-1)[..., -state.shape[-1] :]),)
+
+
+def lower(site: Site, p: HistoryParams) -> Call:
+    """tc_signal_history, in bytes."""
+    x, y = site.x(0), site.y()
+    width = element_bytes(x)
+    return Call((In(0), In(1), y.elements // y.shape[-1], width * x.shape[-1], width * y.shape[-1], Out()))
+
+
+def cost(site: Site, p: HistoryParams) -> Cost:
+    y = site.y()
+    return copy_cost(2 * y.elements // y.shape[-1], y.size_bytes)
+
+
+OP = Op(
+    name="signal_history",
+    attrs=SignalHistory,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(SameAs(1),),
+    kernels=(Kernel("tc_signal_history", offered(lower, cost=cost)),),
+    updates=((0, 1),),
+    traits=frozenset({Trait.ANY_TYPE}),
+)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""signal_irfft: spectrum -> real samples, in fixed point as `fourier.py` defines it.
+
+x [.., length + 2] int16 or int32, real and imaginary parts of length / 2 + 1 bins in turn -> [.., length].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.fourier import Fourier, backward, check_length
+from tinyc.ops.movement import element_bytes
+from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signal_rfft import cost as cost_forward
+from tinyc.ops.signal_rfft import interleaved, is_long, is_short
+from tinyc.ops.signals import need, no_reals
+
+
+@dataclass(frozen=True, slots=True)
+class SignalIrfft:
+    length: int
+
+
+def infer(a: SignalIrfft, x: Value) -> Sequence[Type]:
+    need(x, "the spectrum", "s16", "s32")
+    check_length(a.length)
+    if not x.shape or x.shape[-1] != a.length + 2:
+        raise TinycError(f"a spectrum of {a.length} samples has {a.length + 2} numbers, not {list(x.shape)}")
+    return [Type((*x.shape[:-1], a.length), x.dtype)]
+
+
+def prepare(site: Site) -> Fourier:
+    return Fourier(site.attrs.length, site.x().dtype, inverse=True)
+
+
+def int_ref(p: Fourier, x: Array) -> tuple[Array, ...]:
+    return (backward(p, x),)
+
+
+def lower(site: Site, p: Fourier) -> Call:
+    """tc_signal_irfft_s16 or _s32."""
+    x = site.x(0)
+    fields: dict[str, int | float | str | Const] = {
+        "twiddles": interleaved(p.twiddles(), "half", "twiddles"),
+        "split": interleaved(p.split_twiddles(), "half / 2", "split"),
+        "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
+        "half": p.half,
+        "radix": p.radixes[0],
+        "samples": p.length,
+        "lines": x.elements // x.shape[-1],
+    }
+    return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_fourier_{x.dtype}_t", fields))
+
+
+def macs(site: Site) -> int:
+    """Of the complex steps and of the split."""
+    a = site.attrs
+    lines = site.y().elements // site.y().shape[-1]
+    return lines * (a.length // 2 * 5 * len(Fourier(a.length, "s16").radixes) + 2 * a.length)
+
+
+def scratch(site: Site, p: Fourier) -> int:
+    """The spectrum of the even and odd samples."""
+    return 2 * p.half * element_bytes(site.x(0))
+
+
+def cost(site: Site, p: Fourier) -> Cost:
+    found = cost_forward(site, p)
+    return Cost(found.instructions, found.flash_bytes, scratch(site, p))
+
+
+OP = Op(
+    name="signal_irfft",
+    attrs=SignalIrfft,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(
+        Kernel("tc_signal_irfft_s16", offered(lower, scratch=scratch, cost=cost), when=(is_short,)),
+        Kernel("tc_signal_irfft_s32", offered(lower, scratch=scratch, cost=cost), when=(is_long,)),
+    ),
+    macs=macs,
+    traits=frozenset({Trait.ANY_TYPE}),
+)

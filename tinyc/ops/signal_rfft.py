@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""signal_rfft: real samples -> spectrum, in fixed point as `fourier.py` defines it.
+
+x [.., n] int16 or int32, n <= length, zeros behind -> [.., length + 2]: real and imaginary parts of length / 2 + 1
+bins in turn, about 1/length of the transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.fourier import Fourier, check_length, forward
+from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signals import need, no_reals
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRfft:
+    length: int
+
+
+def infer(a: SignalRfft, x: Value) -> Sequence[Type]:
+    need(x, "the input", "s16", "s32")
+    check_length(a.length)
+    if not x.shape or x.shape[-1] > a.length:
+        raise TinycError(f"a transform of {a.length} samples takes no lines of {list(x.shape)}")
+    return [Type((*x.shape[:-1], a.length + 2), x.dtype)]
+
+
+def prepare(site: Site) -> Fourier:
+    return Fourier(site.attrs.length, site.x().dtype)
+
+
+def int_ref(p: Fourier, x: Array) -> tuple[Array, ...]:
+    return (forward(p, x),)
+
+
+def is_short(site: Site) -> bool:
+    """int16"""
+    return site.x(0).dtype == "s16"
+
+
+def is_long(site: Site) -> bool:
+    """int32"""
+    return site.x(0).dtype == "s32"
+
+
+def has_pairs(site: Site) -> bool:
+    """lines of even length, a transform of at least 16"""
+    return site.x(0).shape[-1] % 2 == 0 and site.attrs.length >= 16
+
+
+def interleaved(pair: tuple[Array, Array], what: str, role: str) -> Const:
+    """Cosines and sines in turn."""
+    return Const(np.stack(pair, axis=-1), f"[{what}][2]", role)
+
+
+def lower(site: Site, p: Fourier) -> Call:
+    """tc_signal_rfft_s16 or _s32: the tables as they are defined."""
+    x = site.x(0)
+    fields: dict[str, int | float | str | Const] = {
+        "twiddles": interleaved(p.twiddles(), "half", "twiddles"),
+        "split": interleaved(p.split_twiddles(), "half / 2", "split"),
+        "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
+        "half": p.half,
+        "radix": p.radixes[0],
+        "samples": x.shape[-1],
+        "lines": x.elements // x.shape[-1],
+    }
+    return Call((Params(), In(0), Out()), Struct(f"tc_fourier_{x.dtype}_t", fields))
+
+
+def macs(site: Site) -> int:
+    """Of the complex steps and of the split."""
+    a = site.attrs
+    lines = site.x(0).elements // site.x(0).shape[-1]
+    return lines * (a.length // 2 * 5 * len(Fourier(a.length, "s16").radixes) + 2 * a.length)
+
+
+def cost(site: Site, p: Fourier) -> Cost:
+    lines = site.x(0).elements // site.x(0).shape[-1]
+    width = 2 if p.dtype == "s16" else 4
+    return Cost(lines * p.half * (52 * len(p.radixes) + 40) * width // 2, 3 * p.half * width + 1200, 0)
+
+
+OP = Op(
+    name="signal_rfft",
+    attrs=SignalRfft,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(
+        Kernel("tc_signal_rfft_s16", offered(lower, cost=cost), when=(is_short,)),
+        Kernel("tc_signal_rfft_s32", offered(lower, cost=cost), when=(is_long,)),
+    ),
+    macs=macs,
+    traits=frozenset({Trait.ANY_TYPE}),
+)

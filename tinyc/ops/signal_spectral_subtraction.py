@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""signal_spectral_subtraction: each channel less the estimate of its noise, which is a running mean.
+
+x uint32 [C], state uint32 [C] -> y uint32 [C], the estimate after the update uint32 [C], which is the next state too:
+
+    up    = x * 2^smoothing_bits modulo 2^32
+    state = (up * smoothing + state * one_minus) >> bits
+    y     = max((up - min(state, up)) >> smoothing_bits, x * least >> bits)
+
+Even and odd channels have a smoothing each. With `clamps` an estimate above `up` is stored as `up`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signals import MOST_BITS, need, need_between, need_length, no_reals
+
+_MOST = (1 << 31) - 1  # a factor: the sum of two products of 32 bits and 31 fits 64
+
+
+@dataclass(frozen=True, slots=True)
+class SignalSpectralSubtraction:
+    """smoothing, one_minus: of even and of odd channels."""
+
+    smoothing: tuple[int, int]
+    one_minus: tuple[int, int]
+    least: int
+    smoothing_bits: int
+    bits: int
+    clamps: bool
+
+
+def infer(a: SignalSpectralSubtraction, x: Value, state: Value) -> Sequence[Type]:
+    need(x, "the input", "u32")
+    need(state, "the estimate", "u32")
+    need_length(state, "the estimate", x.elements)
+    for what, number in (("smoothing", a.smoothing), ("one minus smoothing", a.one_minus)):
+        for each in number:
+            need_between(what, each, 0, _MOST)
+    need_between("the least signal that remains", a.least, 0, _MOST)
+    need_between("the bits of smoothing", a.smoothing_bits, 0, MOST_BITS)
+    need_between("the bits of the subtraction", a.bits, 0, MOST_BITS)
+    return [Type(x.shape, "u32"), Type(x.shape, "u32")]
+
+
+def prepare(site: Site) -> SignalSpectralSubtraction:
+    a = site.attrs
+    return SignalSpectralSubtraction(a.smoothing, a.one_minus, a.least, a.smoothing_bits, a.bits, a.clamps)
+
+
+def _of_channels(pair: tuple[int, int], count: int) -> Array:
+    return np.resize(np.array(pair, np.uint64), count)
+
+
+def subtracted(p: SignalSpectralSubtraction, x: Array, state: Array) -> tuple[Array, Array]:
+    """uint64 arrays that hold uint32, [C]: (what is left of x, the new estimate)."""
+    low = np.uint64(0xFFFFFFFF)
+    count = x.shape[-1]
+    bits, smoothing_bits = np.uint64(p.bits), np.uint64(p.smoothing_bits)
+    up = (x << smoothing_bits) & low
+    mixed = up * _of_channels(p.smoothing, count) + state * _of_channels(p.one_minus, count)
+    after = (mixed >> bits) & low
+    taken = np.minimum(after, up)
+    left = (up - taken) >> smoothing_bits
+    floor = ((x * np.uint64(p.least)) >> bits) & low
+    return np.maximum(left, floor), taken if p.clamps else after
+
+
+def int_ref(p: SignalSpectralSubtraction, x: Array, state: Array) -> tuple[Array, ...]:
+    y, after = subtracted(p, x.astype(np.uint64), state.astype(np.uint64))
+    return y.astype(np.uint32), after.astype(np.uint32)
+
+
+def lower(site: Site, p: SignalSpectralSubtraction) -> Call:
+    fields: dict[str, int | float | str] = {
+        "even": p.smoothing[0],
+        "odd": p.smoothing[1],
+        "even_rest": p.one_minus[0],
+        "odd_rest": p.one_minus[1],
+        "least": p.least,
+        "smoothing_bits": p.smoothing_bits,
+        "bits": p.bits,
+        "clamps": int(p.clamps),
+        "channels": site.x(0).elements,
+    }
+    struct = Struct("tc_signal_subtraction_u32_t", fields)
+    return Call((Params(), In(0), In(1), Out(0), Out(1)), struct)
+
+
+def macs(site: Site) -> int:
+    return 3 * site.x(0).elements
+
+
+def cost(site: Site, p: SignalSpectralSubtraction) -> Cost:
+    return Cost(30 * site.x(0).elements + 40, 150, 0)
+
+
+OP = Op(
+    name="signal_spectral_subtraction",
+    attrs=SignalSpectralSubtraction,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_signal_subtraction_u32", offered(lower, cost=cost), inplace=(0,)),),
+    macs=macs,
+    updates=((1, 1),),
+    traits=frozenset({Trait.ANY_TYPE}),
+)
