@@ -13,6 +13,7 @@ from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board
+from tinyc.board.core import core_named
 from tinyc.board.parts import Uart
 from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro
 from tinyc.build.elf import read_elf, section_bytes
@@ -159,7 +160,7 @@ def _uart_harness(
         "TC_CORE_HZ": f"{board.clock_hz or 1_000_000}u",
         "TC_PERIPHERALS": "1",
         **({"TC_UART_LPUART": "1"} if uart.kind == "stm32-lpuart" else {}),
-        **({"TC_CACHES": "1"} if board.core == "cortex-m7" and boot2 is not None else {}),
+        **({"TC_CACHES": "1"} if core_named(board.core).cached and boot2 is not None else {}),
         **defines,
     }
     timer = f"timer_{board.startup.replace('-', '_')}.c"

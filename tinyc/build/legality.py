@@ -5,30 +5,14 @@ QEMU and unicorn carry out SMLAD on a Cortex-M3, CBZ and IT on a Cortex-M0."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
+from tinyc.board.core import core_named
 from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
 
-# What a core has beyond Armv7-M: Armv8-M instructions, the FPU's fifth version, Armv8.1-M. DSP, MVE and FPU are
-# options of a core, so they come from the board.
-_EXTRAS: Mapping[str, frozenset[str]] = {
-    "cortex-m0": frozenset(),
-    "cortex-m0plus": frozenset(),
-    "cortex-m1": frozenset(),
-    "cortex-m3": frozenset(),
-    "cortex-m4": frozenset(),
-    "cortex-m7": frozenset({"fpv5"}),
-    "cortex-m33": frozenset({"fpv5", "v8m"}),
-    "cortex-m35p": frozenset({"fpv5", "v8m"}),
-    "cortex-m52": frozenset({"fpv5", "v8m", "v8.1m"}),
-    "cortex-m55": frozenset({"fpv5", "v8m", "v8.1m"}),
-    "cortex-m85": frozenset({"fpv5", "v8m", "v8.1m"}),
-}
-_EVERY_EXTRA = frozenset({"fpv5", "v8m", "v8.1m"})  # for a core that is not in the table
 _NAMES = {
     "thumb2": "Thumb-2 of Armv7-M",
     "dsp": "the DSP extension",
@@ -53,9 +37,9 @@ def check_legal(elf: Elf, board: Board) -> None:
 
     Takes milliseconds. A board without a core of Arm's M profile is not looked at.
     """
-    if not board.core.startswith("cortex-m"):
+    if board.startup != "cortex-m":
         return
-    there = board.isa | _EXTRAS.get(board.core, _EVERY_EXTRA)
+    there = board.isa | core_named(board.core).extras
     for instruction in disassemble(elf).values():
         needed = needed_feature(instruction, there)
         if needed is not None:

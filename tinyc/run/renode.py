@@ -12,6 +12,7 @@ from pathlib import Path
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
+from tinyc.board.core import CORES, Core, core_named
 from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
 from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
@@ -26,31 +27,9 @@ _TOLERANCE = 200  # instructions
 _PAGE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
-    """Renode's name of a core, and (traced) the name to trace it under. Renode finds the instructions of a trace by a
-    disassembler that knows no `cortex-m0+`; its core of that name is the one it has for `cortex-m3`."""
-
-    name: str
-    traced: str = ""
-
-    def cpu(self, traced: bool) -> str:
-        return self.traced if traced and self.traced else self.name
-
-
-_CORES = {
-    "cortex-m0": Core("cortex-m0"),
-    "cortex-m0plus": Core("cortex-m0+", "cortex-m3"),
-    "cortex-m3": Core("cortex-m3"),
-    "cortex-m4": Core("cortex-m4"),
-    "cortex-m7": Core("cortex-m7"),
-    "cortex-m33": Core("cortex-m33"),
-    "riscv32imc": Core("rv32imc_zicsr_zifencei"),
-}
 # What else is in board.repl: name, first and last address.
 _TAKEN = (("consoles", CONSOLE, REPLIES + _PAGE - 1), ("requests", REQUESTS, REQUESTS + 0x0FFF_FFFF))
 _TAKEN_BY = {"cortex-m": ("system registers", 0xE000_0000, 0xE00F_FFFF), "riscv": ("timer", CLINT, CLINT + 0xFFFF)}
-_LACKING = {"cortex-m55": "Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +48,17 @@ class Expected:
 
 def check_renode_board(board: Board) -> tuple[Core, Memory]:
     """Renode's core for the board, and the board's memories. Raises TinycError when tinyc cannot describe it."""
-    if board.core in _LACKING:
+    core = core_named(board.core)
+    if core.not_in_renode:
         raise TinycError(
-            f"{board.name} does not run in Renode: {_LACKING[board.core]}",
+            f"{board.name} does not run in Renode: {core.not_in_renode}",
             hint="QEMU has them: --emulator qemu",
         )
-    core = _CORES.get(board.core)
-    if core is None or board.memory is None or board.startup not in ("cortex-m", "riscv"):
-        raise TinycError(f"tinyc writes no Renode files for {board.name}", hint=f"cores: {', '.join(_CORES)}")
+    if not core.renode or board.memory is None or board.startup not in ("cortex-m", "riscv"):
+        raise TinycError(
+            f"tinyc writes no Renode files for {board.name}",
+            hint=f"cores: {', '.join(name for name, known in CORES.items() if known.renode)}",
+        )
     for kind, start, size in _places(board.memory):
         for device, origin, last in (*_TAKEN, _TAKEN_BY[board.startup]):
             if start <= last and origin < start + size:
@@ -130,8 +112,8 @@ def platform(board: Board, requests_bytes: int = 0, traced: bool = False) -> str
     values = {
         "board": board,
         "places": _places(memory),
-        "priority_mask": 0xC0 if board.core in ("cortex-m0", "cortex-m0plus") else 0xF0,
-        "cpu": core.cpu(traced),
+        "priority_mask": core.priority_mask,
+        "cpu": core.traced if traced and core.traced else core.renode,
         "hz": MIPS * 1_000_000,
         "clint": CLINT,
         "console": CONSOLE,

@@ -56,7 +56,7 @@ class RenodeTarget:
 
     @property
     def machine(self) -> str:
-        return f"Renode {self.version} {check_renode_board(self.board)[0].name}".replace("  ", " ")
+        return f"Renode {self.version} {check_renode_board(self.board)[0].renode}".replace("  ", " ")
 
     def run(
         self,

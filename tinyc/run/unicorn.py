@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, Memory
+from tinyc.board.core import CORES
 from tinyc.build.compile import Firmware
 from tinyc.build.elf import Elf
 from tinyc.run import protocol
@@ -46,13 +47,7 @@ from tinyc.run.trace import (
 )
 
 # Not UC_MODE_MCLASS: it makes every core a Cortex-M33. The model goes to the constructor: later is too late.
-CPUS = {
-    "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
-    "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
-    "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
-    "cortex-m7": "UC_CPU_ARM_CORTEX_M7",
-    "cortex-m33": "UC_CPU_ARM_CORTEX_M33",
-}
+CPUS = {name: core.unicorn for name, core in CORES.items() if core.unicorn}
 SYSTEM_SPACE = 0xE000_E000  # SCB, MPU: plain memory here, so the MPU says that it has no regions
 PAGE = 0x1000
 _IT_BITS = 0x0600_FC00  # of xPSR

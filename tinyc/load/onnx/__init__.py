@@ -1,32 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float ONNX file -> Graph. Importers register themselves; the modules below are imported for that."""
+"""A float ONNX file -> Graph. Importers register themselves: every module of this folder is imported for that."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from dataclasses import replace
 from pathlib import Path
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load.onnx import (
-    choices,
-    convolution,
-    dense,
-    einsum,
-    elementwise,
-    functions,
-    mirroring,
-    moves,
-    normalization,
-    pooling,
-    products,
-    quantization,
-    recurrent,
-    reductions,
-    shaping,
-    transposed,
-)
 from tinyc.load.onnx.file import read_onnx
 from tinyc.load.onnx.importing import Builder, FollowUpError
 from tinyc.load.onnx.qoperator import spelled_out
@@ -35,26 +19,10 @@ from tinyc.load.problems import combined, read_bytes
 from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import integers_only
 
-__all__ = [
-    "choices",
-    "convolution",
-    "dense",
-    "einsum",
-    "elementwise",
-    "functions",
-    "load_onnx",
-    "mirroring",
-    "moves",
-    "normalization",
-    "pooling",
-    "products",
-    "quantization",
-    "recurrent",
-    "reductions",
-    "shaping",
-    "transposed",
-    "unsupported_onnx",
-]
+__all__ = ["load_onnx", "unsupported_onnx"]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 
 def load_onnx(path: Path) -> Graph:
