@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/extend.md does what it says: its blocks go into a copy of tinyc, nothing else does, and emulators prove it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.load.onnx_models import build, op
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "extend.md"
+COPIED = ("tinyc", "runtime_c", "templates", "boards", "tests")
+BLOCK = re.compile(r"^( *)```\w+\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(r"(?:# |/\* )(\S+): (new file|above|below|instead of)(.*?)(?: \*/)?")
+
+
+class House:
+    """A copy of tinyc in a folder, to be changed as a section of the page says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COPIED:
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "golden"))
+        shutil.copyfile(ROOT / "pyproject.toml", folder / "pyproject.toml")
+
+    def follow(self, section: str) -> None:
+        """Put every block of the section where its first line says."""
+        text = PAGE.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+        blocks = [_as_it_stands(*found.groups()) for found in BLOCK.finditer(text)]
+        assert blocks, section
+        for block in blocks:
+            first, _, rest = block.partition("\n")
+            place = PLACE.fullmatch(first.strip())
+            assert place is not None, first
+            self._put(self.folder / place[1], place[2], re.findall(r"`([^`]+)`", place[3]), rest)
+
+    def _put(self, file: Path, where: str, lines: list[str], text: str) -> None:
+        if where == "new file":
+            assert not file.exists(), file
+            file.write_text(text, encoding="utf-8")
+            return
+        old, marked = file.read_text(encoding="utf-8"), "\n".join(lines)
+        at = [found.start() for found in re.finditer(rf"^{re.escape(marked)}", old, re.MULTILINE)]
+        assert len(at) == 1, f"{marked!r} stands {len(at)} times in {file}"
+        end = old.index("\n", at[0] + len(marked)) + 1
+        before, after = {"above": (at[0], at[0]), "below": (end, end), "instead of": (at[0], end)}[where]
+        gap = "\n\n" if where == "above" and text.startswith("def ") else ""
+        file.write_text(old[:before] + text + gap + old[after:], encoding="utf-8")
+
+    def python(self, *arguments: str) -> str:
+        """What a Python of the copy prints; its exit code must be 0."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def tinyc(self, *arguments: str) -> str:
+        return self.python("-m", "tinyc.cli.main", *arguments)
+
+    def network(self) -> None:
+        """`net.onnx`, a convolution and a Shrink, and inputs to quantize it with."""
+        rng = np.random.default_rng(0)
+        weights = rng.normal(size=(6, 3, 3, 3)).astype(np.float32)
+        nodes = [op("Conv", "x w", "c", pads=[1, 1, 1, 1]), op("Shrink", "c", "y", lambd=1.5)]
+        model = build(nodes, {"x": [1, 3, 8, 8]}, ["y"], {"w": weights})
+        onnx.save(model, str(self.folder / "net.onnx"))
+        np.savez(self.folder / "inputs.npz", x=rng.normal(size=(16, 3, 8, 8)).astype(np.float32))
+
+    def built(self, board: str) -> dict[str, str]:
+        """Kernel by operator, of `net.onnx` built for the board and proved on its emulators."""
+        report = json.loads(self.tinyc("build", "net.onnx", "--board", board, "--calibration", "inputs.npz", "--json"))
+        assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
+        return {layer["op"]: layer["kernel"] for layer in report["layers"]}
+
+    def machines(self, board: str) -> set[str]:
+        """On what a small model was built for the board and proved."""
+        checks = json.loads(self.tinyc("boards", board, "--check", "--json"))["checks"]
+        assert all(check["problem"] is None and check["instructions"] > 0 for check in checks), checks
+        return {check["machine"].split()[0] for check in checks}
+
+
+def _as_it_stands(indent: str, text: str) -> str:
+    """A block within a list, without the list's indentation; the text's own stays."""
+    return re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) if indent else text
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "house")
+
+
+def test_an_operator_and_its_kernel(house: House) -> None:
+    house.follow("An operator")
+    house.network()
+    house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
+    assert house.built("cortex-m4")["shrink"] == "tc_lut_s8"
+    house.follow("A kernel")
+    house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
+    assert house.built("cortex-m4")["shrink"] == "tc_shrink_s8"
+
+
+def test_a_board(house: House) -> None:
+    house.follow("A board")
+    assert house.machines("./small-m4.toml") == {"QEMU", "unicorn"}
+
+
+def test_a_core(house: House) -> None:
+    house.follow("A core")
+    assert house.machines("./sc300.toml") == {"QEMU", "unicorn"}
