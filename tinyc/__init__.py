@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinyc.api import Built, TinycWarning, bench, build, inspect, load, verify
+    from tinyc.api import Built, TinycWarning, bench, build, estimate, inspect, load, verify
     from tinyc.base.errors import TinycError
     from tinyc.bench import BenchReport
+    from tinyc.explain.estimate import Estimate
     from tinyc.quantize import Recipe
     from tinyc.run.native import Library, Port
 
 __all__ = [
     "BenchReport",
     "Built",
+    "Estimate",
     "Library",
     "Port",
     "Recipe",
@@ -38,6 +40,7 @@ __all__ = [
     "__version__",
     "bench",
     "build",
+    "estimate",
     "inspect",
     "load",
     "verify",
@@ -45,6 +48,7 @@ __all__ = [
 
 _HOME = {
     "BenchReport": "tinyc.bench",
+    "Estimate": "tinyc.explain.estimate",
     "Library": "tinyc.run.native",
     "Port": "tinyc.run.native",
     "Recipe": "tinyc.quantize",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tempfile
 import warnings
@@ -23,6 +24,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
 from tinyc.build.toolchain import Optimize
+from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.ir.graph import Array
 from tinyc.plan.shrink import Memory
@@ -31,6 +33,7 @@ from tinyc.run.native import Library, load_library
 from tinyc.verify.report import Report, Written
 
 File = str | PathLike[str]
+Model = Any  # an onnx.ModelProto or a torch.nn.Module: a package that may not be there
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
@@ -198,6 +201,50 @@ def bench(
         return run_bench([Path(model) for model in paths], options, _progress())
 
 
+def estimate(
+    model: File | Model,
+    board: str = "cortex-m4",
+    *,
+    example: Any = None,
+    calibration: Data | None = None,
+    name: str | None = None,
+    numerics: NumericsName | None = None,
+    optimize: Optimize = "speed",
+    memory: Memory = "balanced",
+    input_rows: bool = False,
+    incremental: int | None = None,
+    hop: int = 1,
+    stream_unpadded: bool = False,
+    flash_budget: int | None = None,
+    ram_budget: int | None = None,
+    recipe: Recipe | None = None,
+) -> Estimate:
+    """What a model will cost on a board: arena and constants exactly, instructions, cycles and code estimated.
+
+    Needs no compiler, no emulator and no calibration data, and takes a fraction of a second: for searches over
+    networks and options. model: a file, an `onnx.ModelProto`, or a `torch.nn.Module` with an `example` of its input (a
+    tensor, or a tuple of them), which PyTorch's own exporter turns into ONNX. The other arguments are those of `build`.
+    Raises TinycError for a model that cannot be compiled; one that does not fit has `fits` false.
+    """
+    with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
+        options = pipeline.Options(
+            board=board,
+            name=name,
+            numerics=_numerics(numerics),
+            optimize=optimize,
+            calibration=files.get("calibration"),
+            flash_budget=flash_budget,
+            ram_budget=ram_budget,
+            memory=memory,
+            input_rows=input_rows,
+            incremental=incremental,
+            hop=hop,
+            stream_unpadded=stream_unpadded,
+            recipe=recipe,
+        )
+        return pipeline.estimate_model(path, options, _progress())
+
+
 def inspect(model: File) -> Inspection:
     """Operators, shapes, quantization and MACs of a model file, or the reasons why it cannot be compiled."""
     return inspect_model(Path(model))
@@ -246,6 +293,39 @@ def _as_files(**data: Data | None) -> Iterator[dict[str, Path]]:
                 files[role] = Path(folder) / f"{role}.npz"
                 _write_npz(files[role], _arrays(given))
         yield files
+
+
+@contextmanager
+def _as_model_file(model: File | Model, example: Any) -> Iterator[Path]:
+    """The path of a model file that lasts as long as the context; a model in memory is written as ONNX."""
+    if isinstance(model, str | PathLike):
+        yield Path(model)
+        return
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        path = Path(folder) / "model.onnx"
+        if hasattr(model, "SerializeToString"):
+            path.write_bytes(model.SerializeToString())
+        elif hasattr(model, "state_dict"):
+            _export(model, example, path)
+        else:
+            hint = "give a file, an onnx.ModelProto or a torch.nn.Module"
+            raise TinycError(f"a {type(model).__name__} is no model that tinyc reads", hint=hint)
+        yield path
+
+
+def _export(module: Any, example: Any, path: Path) -> None:
+    """A torch.nn.Module by `torch.onnx.export`, as it is for inference. Raises TinycError with what PyTorch says."""
+    if example is None:
+        raise TinycError("a torch.nn.Module says no shapes", hint="give example=, a tensor like its input")
+    torch = importlib.import_module("torch")
+    was_training = module.training
+    try:
+        module.eval()
+        torch.onnx.export(module, example if isinstance(example, tuple) else (example,), str(path))
+    except Exception as error:
+        raise TinycError(f"PyTorch cannot export the module: {error}", hint="torch.onnx.export has to work") from error
+    finally:
+        module.train(was_training)
 
 
 def _write_npz(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -24,7 +24,7 @@ from tinyc.quantize import Calibration, Recipe, quantize
 from tinyc.quantize.activations import Option, Set, extra_cost, first_good, options
 from tinyc.quantize.assign import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.quantize.widths import every_value, layer_name, pattern_of, runs_wide, values_of_layers
+from tinyc.quantize.widths import every_value, pattern_of, runs_wide, values_of_layers
 from tinyc.verify.accuracy import integers_of
 
 SEEDS = range(8)
@@ -72,7 +72,7 @@ def test_at_a_layer(tmp_path: Path, seed: int) -> None:
     """Border nodes on both sides; a sigmoid beside stays int8."""
     graph, calibration = calibrated(random_network(seed), tmp_path)
     layer = next(node for node in graph.nodes if node.op == "conv2d")
-    made = quantize(graph, calibration, fixed(int16_layers=(layer_name(layer),)))
+    made = quantize(graph, calibration, fixed(int16_layers=(layer.layer,)))
     integer = made.graph
     check(integer, "quantize", all_ops())
     assert all(candidates(normalize(integer), frozenset({"dsp"}), Numerics.OURS).values())
@@ -91,14 +91,14 @@ def test_at_a_layer(tmp_path: Path, seed: int) -> None:
 def test_names_of_layers(tmp_path: Path) -> None:
     graph, _ = calibrated(random_network(1), tmp_path)
     layer = next(node for node in graph.nodes if node.op == "conv2d")
-    assert set(layer.outputs) <= values_of_layers(graph, [layer_name(layer)])
-    assert values_of_layers(graph, [f"{layer_name(layer)[:-1]}?"]) >= values_of_layers(graph, [layer.name])
+    assert set(layer.outputs) <= values_of_layers(graph, [layer.layer])
+    assert values_of_layers(graph, [f"{layer.layer[:-1]}?"]) >= values_of_layers(graph, [layer.name])
     with pytest.raises(TinycError, match="sigmoid has no int16 form"):
         values_of_layers(graph, ["*"])
     with pytest.raises(TinycError, match="no layer is called 'cnv'") as caught:
         values_of_layers(graph, ["cnv"])
     assert "prints their names" in (caught.value.hint or "")
-    assert layer_name(layer).endswith(pattern_of(graph, layer_name(layer)).lstrip("*"))
+    assert layer.layer.endswith(pattern_of(graph, layer.layer).lstrip("*"))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -110,7 +110,7 @@ def _end(graph: Graph, plan: StreamPlan, number: int) -> str:
 
 def _title(graph: Graph, layer: Layer) -> str:
     node = next(node for node in graph.nodes if node.name == layer.node)
-    return f"{node.op} '{node.origin[0].name if node.origin else node.name}'"
+    return f"{node.op} '{node.layer}'"
 
 
 def _layer_by_layer(

@@ -108,6 +108,11 @@ class Node:
     def where(self) -> Loc | None:
         return self.origin[0] if self.origin else None
 
+    @property
+    def layer(self) -> str:
+        """The user's own name of the layer."""
+        return self.origin[0].name if self.origin and self.origin[0].name else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class State:

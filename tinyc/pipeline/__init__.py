@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tinyc.pipeline.building import build, verify_model
 from tinyc.pipeline.compiling import Compiled, compile_model, is_float, quantize_float
+from tinyc.pipeline.estimating import estimate_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.proving import proof_samples, prove
@@ -20,6 +21,7 @@ __all__ = [
     "Progress",
     "build",
     "compile_model",
+    "estimate_model",
     "is_float",
     "profile_model",
     "proof_samples",

@@ -22,7 +22,6 @@ from tinyc.pipeline.proving import (
     chosen_samples,
     compile_library,
     input_bytes,
-    layer_name,
     run_samples,
     with_window,
 )
@@ -81,7 +80,7 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
     if modelled is None:
         raise TinycError(f"{ran.machine} does not count instructions", hint="`pip install unicorn`, or a C compiler")
     steps = compiled.program.steps
-    facts = [LayerFacts(s.index, layer_name(s), s.title, s.choice.kernel.name, s.macs) for s in steps]
+    facts = [LayerFacts(s.index, s.node.layer, s.title, s.choice.kernel.name, s.macs) for s in steps]
     instructions = sum(line.executions for line in modelled.lines) // modelled.inferences
     return Profile(
         name=compiled.program.name,

@@ -223,7 +223,7 @@ def check_ram_budget(compiled: Compiled, options: Options) -> None:
     else:
         layer, moment = max(steps, key=lambda step: step.live_bytes), ""
     inputs = sum(compiled.graph.values[name].size_bytes for name in compiled.graph.inputs)
-    helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer_name(layer)}'{moment}".rstrip(",")]
+    helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer.node.layer}'{moment}".rstrip(",")]
     if plan.lower_bound_bytes > budget:
         helps.append(f"no placement of these layers takes less than {plan.lower_bound_bytes:,}")
     if not options.input_rows and len(compiled.graph.inputs) == 1:
@@ -312,7 +312,7 @@ def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles 
     output = step.outputs[0]
     return Layer(
         step=step.index,
-        name=layer_name(step),
+        name=step.node.layer,
         op=step.title,
         kernel=step.choice.kernel.name,
         input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
@@ -324,8 +324,3 @@ def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles 
         instructions=counted.steps.get(step.index, 0) if counted else None,
         cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
     )
-
-
-def layer_name(step: Step) -> str:
-    """The user's own name of the layer."""
-    return step.node.origin[0].name if step.node.origin else step.node.name

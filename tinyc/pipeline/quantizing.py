@@ -29,7 +29,6 @@ from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.quantize import Quantized, weight_bytes
 from tinyc.quantize.sources import load_source
-from tinyc.quantize.widths import layer_name
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
 
@@ -130,7 +129,7 @@ def int16_layers(graph: Graph) -> tuple[str, ...]:
     """Names of the layers that run on int16, in run order; none where all do. What only moves values is no layer."""
     computing = [node for node in graph.nodes if not is_a(node, Trait.MOVES, Requantize)]
     wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
-    return () if len(wide) == len(computing) else tuple(dict.fromkeys(map(layer_name, wide)))
+    return () if len(wide) == len(computing) else tuple(dict.fromkeys(node.layer for node in wide))
 
 
 def _by_layer(made: Quantized) -> dict[str, int]:

@@ -41,18 +41,13 @@ def every_value(graph: Graph) -> frozenset[str]:
     without = [node for node in graph.nodes if not is_a(node, Trait.INT16) and is_activation(graph, node.outputs[0])]
     if without:
         kinds = ", ".join(sorted({node.op for node in without}))
-        layers = ", ".join(f"'{layer_name(node)}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
+        layers = ", ".join(f"'{node.layer}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
         raise TinycError(
             f"there is no int16 form here of {kinds}: {layers}",
             without[0].where,
             "--activations auto, or --int16-layers with the layers that matter: these stay int8 then",
         )
     return frozenset(name for name in graph.values if is_activation(graph, name))
-
-
-def layer_name(node: Node) -> str:
-    """The user's own name of the layer."""
-    return node.where.name if node.where is not None and node.where.name else node.name
 
 
 def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
@@ -64,7 +59,7 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
     for pattern in patterns:
         nodes = [n for n in graph.nodes if _matches(n, pattern) and is_activation(graph, n.outputs[0])]
         if not nodes:
-            near = difflib.get_close_matches(pattern, [layer_name(node) for node in graph.nodes], 3, 0.3)
+            near = difflib.get_close_matches(pattern, [node.layer for node in graph.nodes], 3, 0.3)
             hint = "`tinyc quantize` prints their names" + (f"; near: {', '.join(near)}" if near else "")
             raise TinycError(f"--int16-layers: no layer is called '{pattern}'", hint=hint)
         narrow = [node for node in nodes if not is_a(node, Trait.INT16)]
@@ -77,14 +72,14 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
 
 
 def _matches(node: Node, pattern: str) -> bool:
-    return any(name == pattern or fnmatchcase(name, pattern) for name in (layer_name(node), node.name))
+    return any(name == pattern or fnmatchcase(name, pattern) for name in (node.layer, node.name))
 
 
 def pattern_of(graph: Graph, layer: str) -> str:
     """The shortest pattern `*end of the name` for a layer that no other layer matches, else its name."""
     ends = [at + 1 for at, letter in enumerate(layer) if letter in "/;"]
     for at in reversed(ends):
-        found = {layer_name(node) for node in graph.nodes if _matches(node, f"*{layer[at:]}")}
+        found = {node.layer for node in graph.nodes if _matches(node, f"*{layer[at:]}")}
         if found == {layer}:
             return f"*{layer[at:]}"
     return layer

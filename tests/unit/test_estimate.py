@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates beside proofs: arena and constants equal, instructions near, and what does not fit is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tinyc
+from tinyc.base.errors import TinycError
+from tinyc.board import load_board
+from tinyc.explain.estimate import Measured, estimate
+from tinyc.pipeline import Options, Progress, compile_model, prove
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
+
+
+def network(width: int, size: int = 12) -> onnx.ModelProto:
+    rng = np.random.default_rng(width)
+    arrays = {
+        "a": rng.standard_normal((width, 3, 3, 3)),
+        "b": rng.standard_normal((width, 1, 3, 3)),
+        "c": rng.standard_normal((2 * width, width, 1, 1)),
+        "d": rng.standard_normal((2 * width, 5)),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["1"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Relu", ["1"], ["2"]),
+        helper.make_node("Conv", ["2", "b"], ["3"], pads=[1, 1, 1, 1], group=width),
+        helper.make_node("Conv", ["3", "c"], ["4"]),
+        helper.make_node("GlobalAveragePool", ["4"], ["5"]),
+        helper.make_node("Flatten", ["5"], ["6"]),
+        helper.make_node("MatMul", ["6", "d"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
+        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("memory", ["speed", "min"])
+@pytest.mark.parametrize("width", [8, 16])
+def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, memory: str) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(width, 24), path)
+    board, options = load_board("cortex-m4"), Options("cortex-m4", samples=1, memory=memory)  # type: ignore[arg-type]
+    compiled = compile_model(path, board, options, Progress())
+    report = prove(compiled, board, options, Progress())
+    said = tinyc.estimate(path, "cortex-m4", memory=memory)  # type: ignore[arg-type]
+    assert said.arena_bytes == report.arena_bytes
+    assert abs(said.const_bytes - report.flash.const_bytes) < 200
+    assert report.instructions is not None
+    assert abs(said.instructions / report.instructions - 1) < 0.08
+    assert abs(said.code_bytes / report.flash.code_bytes - 1) < 0.35
+    assert sum(layer.instructions for layer in said.layers) == said.instructions
+    assert said.fits
+
+
+def test_what_was_measured_is_applied(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(8), path)
+    board = load_board("cortex-m3")
+    program = compile_model(path, board, Options("cortex-m3"), Progress()).program
+    plain = estimate("m", program, board, Measured({}, {}, {}, {}))
+    kernel = plain.layers[0].kernel
+    known = Measured({"cortex-m3": {kernel: 2.0, "": 1.0}}, {"cortex-m3": {"": 100}}, {"cortex-m3": 7}, {})
+    found = estimate("m", program, board, known)
+    assert found.layers[0].instructions > 1.9 * plain.layers[0].instructions
+    assert found.code_bytes - plain.code_bytes == 100 * len(program.steps) + 7
+    assert found.cycles is None  # no kernel knows the cycles of this core
+    assert found.milliseconds is None
+
+
+def test_what_does_not_fit_is_no_error_but_said() -> None:
+    found = tinyc.estimate(network(64, 200), "cortex-m0plus", memory="speed")
+    assert not found.fits
+    assert re.search(r"the arena takes [\d,]+ bytes, cortex-m0plus has [\d,]+ of RAM", found.problem or "")
+
+
+def test_models_in_memory(tmp_path: Path) -> None:
+    model = network(8)
+    onnx.save(model, tmp_path / "m.onnx")
+    of_file, in_memory = tinyc.estimate(tmp_path / "m.onnx"), tinyc.estimate(model)
+    assert of_file.layers == in_memory.layers
+    with pytest.raises(TinycError, match="a list is no model that tinyc reads"):
+        tinyc.estimate([1])
+
+
+def test_a_torch_module() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    module = torch.nn.Sequential(
+        torch.nn.Conv1d(4, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14, 3)
+    )
+    found = tinyc.estimate(module, example=torch.randn(1, 4, 16))
+    assert found.macs == 14 * 8 * 4 * 3 + 8 * 14 * 3
+    assert module.training
+    with pytest.raises(TinycError, match="says no shapes"):
+        tinyc.estimate(module)
+
+
+def test_the_search_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(code.splitlines()) <= 45
+    exec(code, {})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert all(0 < float(row[2]) < 40 for row in rows)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyc estimate`: what a model will cost on boards, without compiling or running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tinyc.board import list_boards
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.running import run_stages
+from tinyc.cli.show import short
+from tinyc.explain.estimate import Estimate
+from tinyc.pipeline import Options, Progress, estimate_model
+
+ALL = "all"
+
+Layers = Annotated[bool, typer.Option("--layers", help="A line for each layer too.")]
+
+
+@with_model_options(without=("inputs", "samples", "sequence", "toolchain", "emulator"))
+def command(
+    model: Model,
+    options: Options,
+    layers: Layers = False,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Say in a moment what MODEL will cost on a board; compiles and runs nothing.
+
+    --board takes several names with commas between them, or `all`.
+    """
+    with guarded(color, json, verbose) as out:
+        names = _boards(options.board)
+
+        def work(progress: Progress) -> list[Estimate]:
+            return [estimate_model(model, replace(options, board=name), progress) for name in names]
+
+        found = run_stages(out, work)
+        out.json({"estimates": [each.to_json() for each in found]})
+        _show(out, found, layers)
+        if not any(each.fits for each in found):
+            raise typer.Exit(1)
+
+
+def _boards(words: str) -> list[str]:
+    if words == ALL:
+        return [board.name for board in list_boards() if not board.is_host]
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
+    rows = table(
+        "",
+        *("board", "instructions", "error", "cycles", "ms", "arena", "constants", "code", "fits"),
+        right=("instructions", "cycles", "ms", "arena", "constants", "code"),
+    )
+    for each in found:
+        rows.add_row(
+            Text(each.board),
+            f"{each.instructions:,}",
+            each.error,
+            "-" if each.cycles is None else f"{each.cycles:,}",
+            "-" if each.milliseconds is None else f"{each.milliseconds:,.2f}",
+            f"{each.arena_bytes:,}",
+            f"{each.const_bytes:,}",
+            f"{each.code_bytes:,}",
+            "yes" if each.problem is None else Text(each.problem),
+        )
+    first = found[0]
+    out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated\n")
+    out.result(rows)
+    for each in found if layers else ():
+        out.result("", _layers(each))
+
+
+def _layers(found: Estimate) -> object:
+    rows = table(
+        f"on {found.board}",
+        *("step", "layer", "operator", "kernel", "MACs", "constants", "instructions", "cycles"),
+        right=("step", "MACs", "constants", "instructions", "cycles"),
+    )
+    for layer in found.layers:
+        rows.add_row(
+            str(layer.step),
+            Text(short(layer.name)),
+            layer.op,
+            layer.kernel,
+            f"{layer.macs:,}" if layer.macs else "-",
+            f"{layer.const_bytes:,}" if layer.const_bytes else "-",
+            f"{layer.instructions:,}",
+            "-" if layer.cycles is None else f"{layer.cycles:,}",
+        )
+    return rows

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compiled model will cost, said from its kernels' own costs: no compiler, no emulator, no run.
+
+Arena and constants are those of the library, exactly. Instructions are sums of what the kernels say (`Cost`), which
+assembly knows to the instruction and compiled C does not: measured_costs.json holds, by core and kernel, what a proof
+counted over what the kernel said (`bench/estimates.py` measures it). docs/estimate.md has the errors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tinyc.board import Board
+from tinyc.emit.lower import Program, RowStep, Step
+from tinyc.explain.cycles import core_of
+from tinyc.kernel.kernel import Cost
+
+_MEASURED = Path(__file__).with_name("measured_costs.json")
+_CALL = 12  # instructions around each call of a step's function, its arguments included
+_INSTRUCTION_BYTES = 4  # of assembly, nearly always
+_INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
+_COSTED_CORE = "cortex-m4"  # whose cycles kernels know
+
+
+@dataclass(frozen=True, slots=True)
+class LayerEstimate:
+    """One step. instructions, cycles: of an inference; cycles None where no kernel cost has them for the core."""
+
+    step: int
+    name: str
+    op: str
+    kernel: str
+    macs: int
+    const_bytes: int
+    instructions: int
+    cycles: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """arena_bytes, state_bytes (of the arena), const_bytes: exact. code_bytes, instructions, cycles, milliseconds:
+    estimated, `error` says how well. cycles and milliseconds are None where the core's are not known. problem: why it
+    does not fit the board, None if it does."""
+
+    model: str
+    board: str
+    arena_bytes: int
+    state_bytes: int
+    const_bytes: int
+    code_bytes: int
+    instructions: int
+    cycles: int | None
+    milliseconds: float | None
+    macs: int
+    error: str
+    problem: str | None
+    layers: tuple[LayerEstimate, ...]
+
+    @property
+    def flash_bytes(self) -> int:
+        """Constants and code."""
+        return self.const_bytes + self.code_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether arena and flash are within the board's, without anything else of the application."""
+        return self.problem is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with `flash_bytes` and `fits`."""
+        return asdict(self) | {"flash_bytes": self.flash_bytes, "fits": self.fits}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """measured_costs.json, each by core. kernels: by kernel, counted instructions per estimated one. code: by kernel,
+    bytes of a step's function that calls it, or that it is part of. base: bytes of the rest of a library's code.
+    errors: in words. The kernel `""` stands for one that was never measured on the core."""
+
+    kernels: Mapping[str, Mapping[str, float]]
+    code: Mapping[str, Mapping[str, int]]
+    base: Mapping[str, int]
+    errors: Mapping[str, str]
+
+    def ratio(self, core: str, kernel: str) -> float:
+        of_core = self.kernels.get(core, {})
+        return of_core.get(kernel, of_core.get("", 1.0))
+
+    def code_of(self, core: str, kernel: str) -> int:
+        of_core = self.code.get(core, {})
+        return of_core.get(kernel, of_core.get("", 0))
+
+
+class _File:
+    @cached_property
+    def measured(self) -> Measured:
+        return Measured(**json.loads(_MEASURED.read_text(encoding="utf-8")))
+
+
+_file = _File()
+
+
+def estimate(model: str, program: Program, board: Board, measured: Measured | None = None) -> Estimate:
+    """The costs of a program that `compile_model` has made for the board."""
+    known = measured or _file.measured
+    timed = core_of(board.core) is not None and board.core == _COSTED_CORE
+    layers = tuple(_layer(step, board.core, known, timed) for step in program.steps)
+    consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
+    steps = sum(known.code_of(board.core, step.choice.kernel.name) for step in program.steps)
+    code = assembly_bytes(program) + steps + known.base.get(board.core, 0)
+    cycles = sum(layer.cycles or 0 for layer in layers) if timed else None
+    return Estimate(
+        model=model,
+        board=board.name,
+        arena_bytes=program.arena_bytes,
+        state_bytes=program.arena_bytes - program.state_offset,
+        const_bytes=consts,
+        code_bytes=code,
+        instructions=sum(layer.instructions for layer in layers),
+        cycles=cycles,
+        milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
+        macs=sum(step.macs for step in program.steps),
+        error=known.errors.get(board.core, "not measured on this core"),
+        problem=_problem(board, program.arena_bytes, consts + code),
+        layers=layers,
+    )
+
+
+def _layer(step: Step, core: str, measured: Measured, timed: bool) -> LayerEstimate:
+    instructions, cycles = step_cost(step)
+    return LayerEstimate(
+        step=step.index,
+        name=step.node.layer,
+        op=step.title,
+        kernel=step.choice.kernel.name,
+        macs=step.macs,
+        const_bytes=step.const_bytes,
+        instructions=round(instructions * measured.ratio(core, step.choice.kernel.name)) + _CALL,
+        cycles=round(cycles) if timed else None,
+    )
+
+
+def step_cost(step: Step) -> tuple[float, float]:
+    """Instructions and cycles of an inference, as the step's kernel says them."""
+    if step.row_step is None:
+        return step.choice.cost.instructions, step.choice.cost.cycles
+    return _row_cost(step.row_step, step.call.rows.calls if step.call.rows else 1)
+
+
+def _row_cost(row: RowStep, calls: int) -> tuple[float, float]:
+    """Of two forms, each by its share of the calls."""
+    share = len(row.tight) / calls if row.spare else 0.0
+    spare: Cost = row.spare.cost if row.spare else row.form.cost
+    own = row.form.cost
+    return (
+        own.instructions * (1 - share) + spare.instructions * share,
+        own.cycles * (1 - share) + spare.cycles * share,
+    )
+
+
+def assembly_bytes(program: Program) -> int:
+    """Bytes of the functions that were written for single layers."""
+    return sum(_INSTRUCTION_BYTES * len(_INSTRUCTION.findall(special.text)) for special in program.specials)
+
+
+def _problem(board: Board, arena: int, flash: int) -> str | None:
+    if board.ram_bytes is not None and arena > board.ram_bytes:
+        return f"the arena takes {arena:,} bytes, {board.name} has {board.ram_bytes:,} of RAM"
+    if board.flash_bytes is not None and flash > board.flash_bytes:
+        return f"the library takes about {flash:,} bytes of flash, {board.name} has {board.flash_bytes:,}"
+    return None
