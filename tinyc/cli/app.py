@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect": "Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing.",
     "plan": "Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below.",
     "estimate": "Say in a moment what MODEL will cost on a board; compiles and runs nothing.",
+    "explore": "Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.",
     "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
     "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",

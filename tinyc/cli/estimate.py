@@ -76,6 +76,8 @@ def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
     first = found[0]
     out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated\n")
     out.result(rows)
+    for words in dict.fromkeys(f"cycles: {each.cycle_error}" for each in found if each.cycle_error):
+        out.result(Text(words))
     for each in found if layers else ():
         out.result("", _layers(each))
 

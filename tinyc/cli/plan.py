@@ -16,8 +16,9 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.running import run_stages
 from tinyc.explain.boundaries import Boundary, boundaries
+from tinyc.explain.drawing import check_format
 from tinyc.explain.memory_map import MemoryMap, map_of, map_text
-from tinyc.explain.memory_plot import check_format, plot_map
+from tinyc.explain.memory_plot import plot_map
 from tinyc.pipeline import Options, compile_model
 
 MOST_PEAKS = 5  # named in the last line

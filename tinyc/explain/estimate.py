@@ -20,6 +20,7 @@ from tinyc.board import Board
 from tinyc.emit.lower import Program, RowStep, Step
 from tinyc.explain.cycles import core_of
 from tinyc.kernel.kernel import Cost
+from tinyc.machine.cores import Core
 
 _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
@@ -45,8 +46,8 @@ class LayerEstimate:
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """arena_bytes, state_bytes (of the arena), const_bytes: exact. code_bytes, instructions, cycles, milliseconds:
-    estimated, `error` says how well. cycles and milliseconds are None where the core's are not known. problem: why it
-    does not fit the board, None if it does."""
+    estimated; `error` says how well the instructions, `cycle_error` how well the cycles. cycles and milliseconds are
+    None where the core's are not known. problem: why it does not fit the board, None if it does."""
 
     model: str
     board: str
@@ -59,6 +60,7 @@ class Estimate:
     milliseconds: float | None
     macs: int
     error: str
+    cycle_error: str | None
     problem: str | None
     layers: tuple[LayerEstimate, ...]
 
@@ -109,7 +111,8 @@ _file = _File()
 def estimate(model: str, program: Program, board: Board, measured: Measured | None = None) -> Estimate:
     """The costs of a program that `compile_model` has made for the board."""
     known = measured or _file.measured
-    timed = core_of(board.core) is not None and board.core == _COSTED_CORE
+    core = core_of(board.core) if board.core == _COSTED_CORE else None
+    timed = core is not None
     layers = tuple(_layer(step, board.core, known, timed) for step in program.steps)
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
     steps = sum(known.code_of(board.core, step.choice.kernel.name) for step in program.steps)
@@ -127,6 +130,7 @@ def estimate(model: str, program: Program, board: Board, measured: Measured | No
         milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
         macs=sum(step.macs for step in program.steps),
         error=known.errors.get(board.core, "not measured on this core"),
+        cycle_error=_cycle_error(core, board) if core is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
     )
@@ -167,6 +171,11 @@ def _row_cost(row: RowStep, calls: int) -> tuple[float, float]:
 def assembly_bytes(program: Program) -> int:
     """Bytes of the functions that were written for single layers."""
     return sum(_INSTRUCTION_BYTES * len(_INSTRUCTION.findall(special.text)) for special in program.specials)
+
+
+def _cycle_error(core: Core, board: Board) -> str:
+    memory = "zero wait states" if board.flash_timing is None else "its flash's waits estimated"
+    return f"{core.name}, {memory}; {core.error}"
 
 
 def _problem(board: Board, arena: int, flash: int) -> str | None:

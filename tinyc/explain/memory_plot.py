@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
-from tinyc.base.files import write_file
+from tinyc.explain.drawing import drawing
 from tinyc.explain.memory_map import MemoryMap, Tenant
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ NAMED_STEPS = 60  # with more, steps are numbered
 LABEL_SHARE = 0.05  # of the picture's height: lower rectangles get no text
 LETTERS_ACROSS = 130  # a line of text as wide as the axes
 MIN_LETTERS = 7
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def plot_map(found: MemoryMap, path: Path, title: str) -> None:
@@ -31,14 +28,8 @@ def plot_map(found: MemoryMap, path: Path, title: str) -> None:
 
     Raises TinycError if Matplotlib is missing, the format is unknown or the file cannot be written.
     """
-    check_format(path)
-    try:
-        import matplotlib  # noqa: PLC0415 (slow to import, and optional)
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise TinycError("drawing needs the package matplotlib", hint="pip install 'tinyc[plot]'") from error
-    with matplotlib.rc_context({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(min(16.0, 4 + 0.45 * min(len(found.moments), 40)), 5.5), layout="constrained")
+    across = min(16.0, 4 + 0.45 * min(len(found.moments), 40))
+    with drawing(path, (across, 5.5)) as figure:
         axes = figure.subplots()
         ordered = sorted(found.tenants, key=lambda t: (t.born, t.at))
         names = list(dict.fromkeys(tenant.name for tenant in ordered))
@@ -47,20 +38,6 @@ def plot_map(found: MemoryMap, path: Path, title: str) -> None:
             _draw(axes, found, tenant, color)
         _hatch_handovers(axes, ordered)
         _frame(axes, found, title)
-        try:
-            metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-            drawn = io.BytesIO()
-            figure.savefig(drawn, dpi=150, metadata=metadata, format=path.suffix.lower()[1:])
-            write_file(path, drawn.getvalue())
-        except OSError as error:
-            message = f"the map cannot be written: {error.strerror}"
-            raise TinycError(message, Loc(str(path)), "choose another file with --plot") from error
-
-
-def check_format(path: Path) -> None:
-    """Raise TinycError unless `plot_map` can draw into a file of this name."""
-    if path.suffix.lower() not in FORMATS:
-        raise TinycError(f"{path}: no format for '{path.suffix}'", hint=f"name it {', '.join(FORMATS)}")
 
 
 def _draw(axes: Axes, found: MemoryMap, tenant: Tenant, color: str) -> None:

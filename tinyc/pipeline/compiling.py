@@ -48,24 +48,43 @@ class Compiled:
     found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's."""
+
+    path: Path
+    sha256: str
+    graph: Graph
+    float_graph: Graph | None
+    calibration: CalibrationInputs | None
+    perms: Mapping[str, Perm]
+    numerics: Numerics
+
+
 @one_thread
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
     """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
+    return compile_integers(make_integers(path, board, options, progress), board, options, progress)
+
+
+@one_thread
+def make_integers(path: Path, board: Board, options: Options, progress: Progress) -> Integers:
+    """The integer graph of a model file; a float model is quantized. The board matters where weights of mixed width
+    have to fit its flash."""
     with progress.stage("load"):
         loaded = load_model(path)
         check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     with progress.stage("normalize"):
-        normal = normalize(loaded)  # checks the graph after each pass
+        graph = normalize(loaded)  # checks the graph after each pass
     float_graph: Graph | None = None
     calibration: CalibrationInputs | None = None
-    graph = normal
     perms: Mapping[str, Perm] = {}
-    if is_float(normal):
+    if is_float(graph):
         with progress.stage("quantize"):
-            float_graph = normal
-            quantized_model, calibration = quantize_float(path, normal, board, options, progress)
-            relaid = take_inputs_as_computed(normalize(quantized_model.graph))
+            float_graph = graph
+            made, calibration = quantize_float(path, graph, board, options, progress)
+            relaid = take_inputs_as_computed(normalize(made.graph))
             graph, perms = relaid.graph, relaid.perms
             check(graph, "quantize", all_ops())
     elif options.calibration is not None:
@@ -81,6 +100,13 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("reduce"):
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
+    return Integers(path, sha256, graph, float_graph, calibration, perms, numerics)
+
+
+@one_thread
+def compile_integers(made: Integers, board: Board, options: Options, progress: Progress) -> Compiled:
+    """From the integer graph to the C text of the library for a board."""
+    graph, numerics = made.graph, made.numerics
     with progress.stage("select"):
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         choices = _choose(found, board, options)
@@ -92,13 +118,13 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
         else:
             choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
     with progress.stage("emit"):
-        name = options.name or path.stem
+        name = options.name or made.path.stem
         if isinstance(plan, StreamPlan):
-            program = lower_streamed(graph, plan, numerics, name, perms)
+            program = lower_streamed(graph, plan, numerics, name, made.perms)
         else:
-            program = lower(graph, choices, plan, numerics, name, perms)
-        files = emit_library(program, Info(path.name, sha256, board.name))
-    return Compiled(path, sha256, float_graph, graph, program, files, calibration, plan, found)
+            program = lower(graph, choices, plan, numerics, name, made.perms)
+        files = emit_library(program, Info(made.path.name, made.sha256, board.name))
+    return Compiled(made.path, made.sha256, made.float_graph, graph, program, files, made.calibration, plan, found)
 
 
 @one_thread

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exploring: no best point is beaten, failed ones have reasons, proofs replace estimates, limits pick."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from test_estimate import network
+
+from tinyc.base.errors import TinycError
+from tinyc.cli.main import main
+from tinyc.pipeline import Options, Progress
+from tinyc.pipeline.exploring import Point, Space, explore_model, pick
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(8, 32), path)
+    return path
+
+
+def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
+    space = Space(("cortex-m4",), optimize=("speed", "size"), flash_budgets=(None, 100))
+    found = explore_model(model, space, Options("cortex-m4"), Progress())
+    assert len(found) == 3 * 2 * 2
+    failed = [point for point in found if point.problem]
+    assert all(point.flash_budget == 100 and not point.best for point in failed)
+    assert failed
+    there = [point for point in found if not point.problem]
+    best = [point for point in there if point.best]
+    for point in there:
+        beats = [o for o in best if all(a <= b for a, b in zip(o.key, point.key, strict=True)) and o is not point]
+        assert point.best != bool(beats)
+    assert len({point.key for point in best}) == len(best) > 1
+
+
+def test_proved_points_have_measured_figures(model: Path) -> None:
+    space = Space(("cortex-m4",), memory=("speed",), optimize=("speed",))
+    (said,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress())
+    (point,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress(), proof=True)
+    assert point.proved
+    assert not said.proved
+    assert point.ram_bytes == said.ram_bytes
+    assert abs(point.instructions / said.instructions - 1) < 0.08
+    assert point.options() == "--board cortex-m4 --memory speed --optimize speed"
+
+
+POINTS = [
+    Point("a", "speed", "speed", "", None, False, None, 1000, 2.0, 20000, 50000),
+    Point("a", "min", "speed", "", None, False, None, 1500, 3.0, 10000, 50000),
+    Point("a", "min", "size", "", None, False, None, 9000, 9.0, 9000, 20000, agreement=0.95),
+    Point("b", "min", "size", "", None, True, "too large"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("", 0),
+        ("ram<=16K", 1),
+        ("ram<10000", 2),
+        ("flash < 30K, time<=0.01s", 2),
+        ("agreement >= 95 %", 2),
+        ("ram<1K", None),
+        ("sqnr>10", None),
+    ],
+)
+def test_limits_pick_the_fastest(words: str, number: int | None) -> None:
+    assert pick(POINTS, words) is (None if number is None else POINTS[number])
+
+
+@pytest.mark.parametrize("words", ["ram", "ram<=16X", "speed<3", "ram<=", "ram<=1K time<3"])
+def test_words_that_are_no_limit(words: str) -> None:
+    with pytest.raises(TinycError, match="is no condition"):
+        pick(POINTS, words)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["tinyc", *map(str, words)])
+    with pytest.raises(SystemExit) as leave:
+        main()
+    return int(leave.value.code or 0)
+
+
+def test_the_command(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "front.svg"
+    words = ("explore", model, "--boards", "cortex-m4", "--memory", "min", "--optimize", "speed,size")
+    assert run(monkeypatch, *words, "--plot", picture, "--pick", "ram<=64K") == 0
+    out = capsys.readouterr().out
+    assert f"tinyc build {model} --board cortex-m4 --memory min --optimize" in out
+    assert "<svg" in picture.read_text()
+    assert run(monkeypatch, *words, "--json", "--pick", "ram<=64K") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["points"]) == 2
+    assert found["pick"]["options"].startswith("--board cortex-m4")
+    assert run(monkeypatch, *words, "--pick", "ram<=1") == 1
+    assert run(monkeypatch, *words, "--memory", "least") == 2
+    assert run(monkeypatch, *words, "--pick", "speed") == 2

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyc explore`: what boards and options trade, and the best of them for given limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+import typer
+from rich.text import Text
+
+from tinyc.base.errors import TinycError, check_word
+from tinyc.board import list_boards
+from tinyc.choose.select import Optimize
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.running import run_stages
+from tinyc.explain.drawing import check_format
+from tinyc.explain.front_plot import Dot, plot_front
+from tinyc.pipeline import Options
+from tinyc.pipeline.exploring import Point, Space, explore_model, pick
+from tinyc.plan.shrink import Memory
+
+ALL = "all"
+WEIGHTS = ("int8", "int4")
+
+Boards = Annotated[str, typer.Option("--boards", "-b", help="Boards with commas between them, or `all`.")]
+Memories = Annotated[str, typer.Option("--memory", help="Of speed, balanced, min: those to try.")]
+Optimizes = Annotated[str, typer.Option("--optimize", help="Of speed, balanced, size: those to try.")]
+Weights = Annotated[
+    str | None, typer.Option("--weights", help="Of int8, int4: those to try, of a float model.", show_default="int8")
+]
+FlashBudgets = Annotated[
+    str | None,
+    typer.Option("--flash-budgets", help="Bytes with commas between them, like 64K,128K.", show_default="the board's"),
+]
+Rows = Annotated[bool, typer.Option("--input-rows", help="Try libraries that take their input by rows, too.")]
+Pick = Annotated[
+    str | None,
+    typer.Option("--pick", help="Print the command for the fastest with `ram<=16K, time<=50ms`.", show_default=False),
+]
+Prove = Annotated[bool, typer.Option("--prove", help="Prove and measure the points that no other beats.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", help="Draw them into this .svg, .png or .pdf.", show_default=False)
+]
+
+_VARIED = ("board", "memory", "optimize", "weights", "flash_budget", "input_rows", "name")
+Word = TypeVar("Word", bound=str)
+
+
+@with_model_options(without=(*_VARIED, "incremental", "hop", "stream_unpadded"))
+def command(
+    model: Model,
+    options: Options,
+    boards: Boards = "cortex-m4",
+    memories: Memories = "speed,balanced,min",
+    optimizes: Optimizes = "speed,balanced,size",
+    widths: Weights = None,
+    flash_budgets: FlashBudgets = None,
+    rows: Rows = False,
+    pick_words: Pick = None,
+    prove: Prove = False,
+    plot: Plot = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.
+
+    Every combination is estimated; with --prove the best ones are built, run and measured.
+    """
+    with guarded(color, json, verbose) as out:
+        if plot is not None:
+            check_format(plot)
+        pick((), pick_words or "")
+        space = Space(
+            boards=_boards(boards),
+            memory=_words("way to plan memory", memories, get_args(Memory)),
+            optimize=_words("way to optimize", optimizes, get_args(Optimize)),
+            weights=_words("width of weights", widths, WEIGHTS) if widths else (),
+            flash_budgets=tuple(_bytes(word) for word in _split(flash_budgets)) if flash_budgets else (None,),
+            input_rows=(False, True) if rows else (False,),
+        )
+        asked = replace(options, flash_budget=None)
+        found = run_stages(out, lambda progress: explore_model(model, space, asked, progress, prove))
+        chosen = pick(found, pick_words) if pick_words is not None else None
+        picked = {"pick": chosen.to_json() if chosen else None} if pick_words is not None else {}
+        out.json({"model": model.name, "points": [point.to_json() for point in found], **picked})
+        _show(out, found, verbose)
+        if plot is not None:
+            _draw(found, plot, model.name)
+            out.result(f"drawn in {plot}")
+        if pick_words is not None:
+            if chosen is None:
+                raise TinycError(f"no point has {pick_words}", hint="loosen a limit, or try more boards", exit_code=1)
+            out.result("", f"tinyc build {model} {chosen.options()}")
+        if all(point.problem for point in found):
+            raise typer.Exit(1)
+
+
+def _draw(found: Sequence[Point], plot: Path, title: str) -> None:
+    """In milliseconds where every board's are known, else in instructions."""
+    there = [point for point in found if point.problem is None]
+    timed = all(point.milliseconds is not None for point in there)
+    dots = [
+        Dot(
+            f"{point.board} {point.weights}".strip(),
+            point.milliseconds or 0.0 if timed else point.instructions,
+            point.ram_bytes,
+            point.flash_bytes,
+            point.best,
+        )
+        for point in there
+    ]
+    plot_front(dots, plot, title, "milliseconds" if timed else "instructions")
+
+
+def _split(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def _words(what: str, words: str, allowed: Sequence[Any]) -> tuple[Any, ...]:
+    found = _split(words)
+    for word in found:
+        check_word(what, word, allowed)
+    return tuple(dict.fromkeys(found))
+
+
+def _bytes(word: str) -> int:
+    units = {"K": 1024, "M": 1024**2}
+    number, unit = (word[:-1], units[word[-1]]) if word[-1:] in units else (word, 1)
+    if not number.isdigit():
+        raise TinycError(f"'{word}' is no number of bytes", hint="like 65536, 64K or 1M")
+    return int(number) * unit
+
+
+def _boards(words: str) -> tuple[str, ...]:
+    if words == ALL:
+        return tuple(board.name for board in list_boards() if not board.is_host)
+    found = _split(words)
+    if not found:
+        raise TinycError("no board is named", hint="--boards cortex-m4,cortex-m55, or --boards all")
+    return tuple(dict.fromkeys(found))
+
+
+def _show(out: Output, found: Sequence[Point], everything: bool) -> None:
+    """The best points, the failed ones, and how many others there are (with -v those too)."""
+    weighted = any(point.weights for point in found)
+    proved = any(point.sqnr_db is not None for point in found)
+    heads = [
+        *("board", "memory", "optimize"),
+        *(["weights"] if weighted else []),
+        *("flash budget", "by rows", "ms", "instructions", "RAM", "flash"),
+        *(["SQNR"] if proved else []),
+        "",
+    ]
+    rows = table("", *heads, right=("ms", "instructions", "RAM", "flash", "SQNR"))
+    shown = [point for point in found if point.best or point.problem or everything]
+    for point in shown:
+        cells = [point.board, point.memory, point.optimize, *([point.weights] if weighted else [])]
+        cells.append("" if point.flash_budget is None else f"{point.flash_budget:,}")
+        cells.append("yes" if point.input_rows else "")
+        if point.problem is None or point.instructions:
+            time = "-" if point.milliseconds is None else f"{point.milliseconds:,.2f}"
+            cells += [time, f"{point.instructions:,}", f"{point.ram_bytes:,}", f"{point.flash_bytes:,}"]
+        else:
+            cells += [""] * 4
+        cells += ["" if point.sqnr_db is None else f"{point.sqnr_db:.1f} dB"] if proved else []
+        mark = point.problem or ("proved" if point.proved else "best" if point.best else "")
+        rows.add_row(*map(Text, [*cells, mark]))
+    out.result(rows)
+    beaten = len(found) - len(shown)
+    if beaten:
+        out.result(
+            "", f"{plural(beaten, 'other point')} of {len(found)}: as good or worse in everything (-v shows them)"
+        )

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and boards beside each other: every point is estimated, those that no other beats are proved if asked."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tinyc.base.errors import TinycError
+from tinyc.base.one_thread import one_thread
+from tinyc.board import load_board
+from tinyc.choose.select import Optimize
+from tinyc.explain.estimate import estimate
+from tinyc.pipeline.compiling import Integers, compile_integers, make_integers
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.proving import prove
+from tinyc.plan.shrink import Memory
+from tinyc.quantize import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is tried: every combination. weights: `int8`, `int4`, of float models; () for one that came quantized."""
+
+    boards: tuple[str, ...]
+    memory: tuple[Memory, ...] = ("speed", "balanced", "min")
+    optimize: tuple[Optimize, ...] = ("speed", "balanced", "size")
+    weights: tuple[str, ...] = ()
+    flash_budgets: tuple[int | None, ...] = (None,)
+    input_rows: tuple[bool, ...] = (False,)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A combination and what it costs; of one that failed only `problem`. Figures are estimates, or, where `proved`,
+    measured. milliseconds: None where the board's cycles are not known. sqnr_db: of a proved float model."""
+
+    board: str
+    memory: str
+    optimize: str
+    weights: str
+    flash_budget: int | None
+    input_rows: bool
+    problem: str | None = None
+    instructions: int = 0
+    milliseconds: float | None = None
+    ram_bytes: int = 0
+    flash_bytes: int = 0
+    sqnr_db: float | None = None
+    agreement: float | None = None
+    proved: bool = False
+    best: bool = False
+
+    @property
+    def key(self) -> tuple[float, ...]:
+        """Time, RAM and flash: less is better. Time of points without milliseconds is their instructions."""
+        return (self.instructions if self.milliseconds is None else self.milliseconds, self.ram_bytes, self.flash_bytes)
+
+    def options(self) -> str:
+        """The words of `tinyc build` for this point."""
+        words = [f"--board {self.board}", f"--memory {self.memory}", f"--optimize {self.optimize}"]
+        words += [f"--weights {self.weights}"] if self.weights else []
+        words += [f"--flash-budget {self.flash_budget}"] if self.flash_budget is not None else []
+        return " ".join([*words, *(["--input-rows"] if self.input_rows else [])])
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"options": self.options()}
+
+
+@one_thread
+def explore_model(path: Path, space: Space, options: Options, progress: Progress, proof: bool = False) -> list[Point]:
+    """A Point for every combination of the space, in its order; `best` says that no other of its board is as good in
+    time, RAM and flash and better in one. proof: these are proved, and have measured figures.
+
+    options: everything that the space does not vary. What cannot be built is a point with its reason. Raises TinycError
+    where the model itself cannot be read.
+    """
+    found: list[Point] = []
+    every = list(_combinations(space, options))
+    for weights, group in itertools.groupby(every, key=lambda one: one[1]):
+        asked = _with_weights(options, weights)
+        made = make_integers(path, load_board(space.boards[0]), replace(asked, input_rows=False), progress)
+        for chosen, _ in group:
+            progress.on_share("estimate", len(found) / len(every))
+            found.append(_estimated(made, weights, chosen, progress))
+    marked = [replace(point, best=True) if _is_best(point, found) else point for point in found]
+    if not proof:
+        return marked
+    best = [point for point in marked if point.best]
+    proved = {point: _proved(path, point, options, progress, i / len(best)) for i, point in enumerate(best)}
+    return [proved.get(point, point) for point in marked]
+
+
+def _combinations(space: Space, options: Options) -> Iterable[tuple[Options, str]]:
+    for weights in space.weights or ("",):
+        parts = (space.boards, space.memory, space.optimize, space.flash_budgets, space.input_rows)
+        for board, memory, optimize, budget, rows in itertools.product(*parts):
+            asked = _with_weights(options, weights)
+            yield (
+                replace(asked, board=board, memory=memory, optimize=optimize, flash_budget=budget, input_rows=rows),
+                weights,
+            )
+
+
+def _with_weights(options: Options, weights: str) -> Options:
+    if not weights or (weights == "int8" and options.recipe is None):
+        return options
+    return replace(options, recipe=replace(options.recipe or Recipe(), weights=weights))  # type: ignore[arg-type]
+
+
+def _estimated(made: Integers, weights: str, asked: Options, progress: Progress) -> Point:
+    point = Point(asked.board, asked.memory, asked.optimize, weights, asked.flash_budget, input_rows=asked.input_rows)
+    board = load_board(asked.board)
+    try:
+        found = estimate(made.path.name, compile_integers(made, board, asked, progress).program, board)
+    except TinycError as error:
+        return replace(point, problem=error.message)
+    return replace(
+        point,
+        problem=found.problem,
+        instructions=found.instructions,
+        milliseconds=found.milliseconds,
+        ram_bytes=found.arena_bytes,
+        flash_bytes=found.flash_bytes,
+    )
+
+
+def _is_best(point: Point, found: Sequence[Point]) -> bool:
+    """Whether it works and no other point of its board and weights dominates it; of equal ones the first counts."""
+    if point.problem is not None:
+        return False
+    rivals = [o for o in found if o.problem is None and (o.board, o.weights) == (point.board, point.weights)]
+    for other in rivals:
+        if other.key == point.key:
+            return other is point
+        if all(theirs <= own for theirs, own in zip(other.key, point.key, strict=True)) and other.key != point.key:
+            return False
+    return True
+
+
+def _proved(path: Path, point: Point, options: Options, progress: Progress, share: float) -> Point:
+    """The point with the figures of a proof; one whose bytes differ, or that does not fit after all, with a problem."""
+    progress.on_share("prove", share)
+    asked = replace(
+        _with_weights(options, point.weights),
+        board=point.board,
+        memory=point.memory,  # type: ignore[arg-type]
+        optimize=point.optimize,  # type: ignore[arg-type]
+        flash_budget=point.flash_budget,
+        input_rows=point.input_rows,
+    )
+    board = load_board(point.board)
+    try:
+        made = make_integers(path, board, asked, progress)
+        report = prove(compile_integers(made, board, asked, progress), board, asked, progress)
+    except TinycError as error:
+        return replace(point, problem=error.message, best=False)
+    timed = report.cycles is not None and board.clock_hz and board.flash_timing is None
+    return replace(
+        point,
+        problem=None if report.passed else f"bytes differ: {report.verify.first_difference}",
+        instructions=report.instructions or point.instructions,
+        milliseconds=round(1000 * (report.cycles or 0) / board.clock_hz, 3) if timed else point.milliseconds,
+        ram_bytes=report.arena_bytes,
+        flash_bytes=report.flash.code_bytes + report.flash.const_bytes,
+        sqnr_db=report.accuracy.sqnr_db if report.accuracy else None,
+        agreement=report.accuracy.agreement if report.accuracy else None,
+        proved=report.passed,
+    )
+
+
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+}
+_FIGURES: Mapping[str, Callable[[Point], float | None]] = {
+    "time": lambda point: point.milliseconds,
+    "instructions": lambda point: point.instructions,
+    "ram": lambda point: point.ram_bytes,
+    "flash": lambda point: point.flash_bytes,
+    "sqnr": lambda point: point.sqnr_db,
+    "agreement": lambda point: point.agreement,
+}
+_UNITS = {"": 1.0, "K": 1024.0, "KiB": 1024.0, "M": 1024.0**2, "MiB": 1024.0**2, "ms": 1.0, "s": 1000.0, "%": 0.01}
+_CONDITION = re.compile(r"(\w+)\s*(<=|>=|<|>|=)\s*([0-9_.]+)\s*(\w+|%)?")
+
+
+def pick(points: Iterable[Point], words: str) -> Point | None:
+    """The fastest point (then the one with the least RAM and flash) for which all conditions hold, as
+    `ram<=16K, time<=50ms`; None if there is none. A figure that a point does not have fulfils nothing.
+
+    Raises TinycError for words that are no condition.
+    """
+    tests = [_condition(part.strip()) for part in words.split(",") if part.strip()]
+    fitting = [point for point in points if point.problem is None and all(test(point) for test in tests)]
+    return min(fitting, key=lambda point: point.key, default=None)
+
+
+def _condition(words: str) -> Callable[[Point], bool]:
+    found = _CONDITION.fullmatch(words)
+    if found is None or found[1] not in _FIGURES or (found[4] or "") not in _UNITS:
+        names, units = ", ".join(_FIGURES), ", ".join(unit for unit in _UNITS if unit)
+        raise TinycError(
+            f"'{words}' is no condition", hint=f"like ram<=16K or time<50ms; figures: {names}; units: {units}"
+        )
+    figure, compare, limit = _FIGURES[found[1]], _COMPARE[found[2]], round(float(found[3]) * _UNITS[found[4] or ""], 9)
+
+    def holds(point: Point) -> bool:
+        value = figure(point)
+        return value is not None and compare(value, limit)
+
+    return holds
