@@ -44,8 +44,16 @@ need cmake cmake
 need ld.lld lld
 need tcc tcc
 need stm32flash stm32flash
+need arduino-builder arduino-builder arduino-ctags libstdc++-arm-none-eabi-newlib
+need cargo cargo
+[ -e /usr/share/cargo/registry ] || missing="$missing librust-cc-dev" # the crate cc
 for package in $missing; do
     apt_install "$package" || echo "not installed: $package; the tests that need it skip" >&2
 done
+# Build systems written in Python ask for other versions of what we use: they have an environment of their own.
+[ -x "$bin/../tools/bin/pio" ] || {
+    "$bin/python" -m venv "$bin/../tools" &&
+        "$bin/../tools/bin/python" -m pip install --quiet platformio scons idf-component-manager
+} || echo "not installed: platformio, idf-component-manager; the tests that need them skip" >&2
 package=$(clang_runtime)
 [ -z "$package" ] || apt_install "$package" || echo "not installed: $package; tests with clang's sanitizers fail" >&2

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
 import jinja2
+import numpy as np
 import pytest
 
 from tests.hostile_names import HOSTILE, INJECTED
@@ -16,6 +20,8 @@ from tinyc.base import escape, paths, templates
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
+
+SHORT = tuple(name for name in HOSTILE if len(name) < 100)  # a line of CMake and of Rust each
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +179,71 @@ def test_comments_in_templates_leave_room() -> None:
             assert match[2] in " ',.;:{\n", (file.name, match[0])
     assert found > 10
     assert INJECTED.isidentifier()
+
+
+def test_cmake_reads_every_name(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("cmake is not installed")
+    comment, string = escape.FILTERS[escape.CMake]["comment"], escape.FILTERS[escape.CMake]["string"]
+    rows = "".join(f'# {comment(name)}\nfile(APPEND said "{string(name)}\\n")\n' for name in SHORT)
+    (tmp_path / "x.cmake").write_text(rows, encoding="utf-8")
+    subprocess.run([cmake, "-P", "x.cmake"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "said").read_text(encoding="utf-8").split("\n")[:-1] == list(map(escape.visible, SHORT))
+
+
+def test_formats_of_manifests_read_every_name() -> None:
+    yaml = pytest.importorskip("yaml")
+    for name in HOSTILE:
+        shown = escape.visible(name)
+        filters = {kind: escape.FILTERS[kind]["string"](name) for kind in (escape.Toml, escape.Json, escape.Yaml)}
+        assert tomllib.loads(f'x = "{filters[escape.Toml]}"')["x"] == shown
+        assert json.loads(f'"{filters[escape.Json]}"') == shown
+        assert yaml.safe_load(f'x: "{filters[escape.Yaml]}"')["x"] == shown
+        lines = f"# {escape.FILTERS[escape.Toml]['comment'](name)}\nx = 1\n"
+        assert tomllib.loads(lines) == {"x": 1}
+        assert yaml.safe_load(lines.replace(" = ", ": ").replace("Toml", "Yaml")) == {"x": 1}
+        assert "\n" not in escape.FILTERS[escape.Properties]["string"](name)
+
+
+def test_kconfig_reads_every_name(tmp_path: Path) -> None:
+    kconfiglib = pytest.importorskip("kconfiglib")
+    texts = [escape.kconfig_text(name) for name in HOSTILE]
+    rows = [f'# {text}\nconfig N{number}\n\tstring\n\tdefault "{text}"\n' for number, text in enumerate(texts)]
+    (tmp_path / "Kconfig").write_text("".join(rows), encoding="utf-8")
+    config = kconfiglib.Kconfig(str(tmp_path / "Kconfig"), warn_to_stderr=False)
+    assert [config.syms[f"N{number}"].str_value for number in range(len(HOSTILE))] == texts
+    assert escape.kconfig_text('$(shell,x)"\\') == "<24>(shell,x)<22><5c>"
+
+
+def test_rust_reads_every_name(tmp_path: Path) -> None:
+    rustc = shutil.which("rustc")
+    if rustc is None:
+        pytest.skip("rustc is not installed")
+    comment, string = escape.FILTERS[escape.Rust]["comment"], escape.FILTERS[escape.Rust]["string"]
+    rows = "".join(f'    // {comment(name)}\n    println!("{{}}", "{string(name)}");\n' for name in SHORT)
+    (tmp_path / "x.rs").write_text(f"fn main() {{\n{rows}}}\n", encoding="utf-8")
+    subprocess.run([rustc, "-D", "warnings", "x.rs", "-o", "x"], cwd=tmp_path, check=True, capture_output=True)
+    said = subprocess.run([tmp_path / "x"], capture_output=True, check=True).stdout.decode()
+    assert said.split("\n")[:-1] == list(map(escape.visible, SHORT))
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-30, 3.0, -128.0, 16777216.0, 1 / 3])
+def test_floats_are_the_nearest_float32(value: float) -> None:
+    text = escape.float_literal(value)
+    assert np.float32(text) == np.float32(value)
+    assert "." in text or "e" in text
+
+
+def test_markdown_has_no_markup_of_a_name() -> None:
+    for name in HOSTILE:
+        left = re.sub(r"&#\d+;", "", escape.FILTERS[escape.Markdown]["string"](name))
+        assert all(not letter.isascii() or letter.isalnum() or letter == " " for letter in left)
+
+
+def test_versions() -> None:
+    version = escape.version_of(escape.Toml)
+    assert version("1.20.3") == "1.20.3"
+    for bad in ("1.0-a", '1"', "", "1."):
+        with pytest.raises(ValueError, match="no version"):
+            version(bad)

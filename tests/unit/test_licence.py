@@ -29,14 +29,14 @@ def test_every_source_says_its_licence() -> None:
 
 
 def test_all_that_a_user_gets_says_so_itself() -> None:
-    """Kernels and templates are copied and printed with their first line; a few formats have no comments."""
+    """Kernels and templates are copied with their first line; a few formats have no comments."""
     bare = {
         str(file.relative_to(folder))
         for folder in (paths.runtime_dir(), paths.templates_dir())
         for file in folder.rglob("*")
         if file.is_file() and f"{spdx.TAG}: 0BSD" not in file.read_text(encoding="utf-8")
     }
-    assert {Path(file.removesuffix(".j2")).suffix for file in bare} <= {".json", ".md", ".resc"}, bare
+    assert {Path(file.removesuffix(".j2")).suffix for file in bare} <= {"", ".json", ".md", ".resc"}, bare
 
 
 def test_the_pages_list_every_dependency() -> None:

@@ -8,8 +8,11 @@ through no filter, or through another language's, cannot be printed.
 
 from __future__ import annotations
 
+import json
 import re
+import struct
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 MOST_LETTERS = 1000  # of a name in a comment: C99 promises lines of 4,095
 _WORD = re.compile(r"[A-Za-z0-9_]*")
@@ -34,6 +37,45 @@ class Monitor(Text):
 
 class Platform(Text):
     """A platform description of Renode (.repl)."""
+
+
+class CMake(Text):
+    """CMake's language."""
+
+
+class Kconfig(Text):
+    """The configuration language of Linux, Zephyr and ESP-IDF."""
+
+
+class Toml(Text):
+    """TOML."""
+
+
+class Json(Text):
+    """JSON, which has no comments."""
+
+
+class Yaml(Text):
+    """YAML, for which a JSON string is a double-quoted scalar."""
+
+
+class Xml(Text):
+    """XML."""
+
+
+class Rust(Text):
+    """Rust."""
+
+
+class Properties(Text):
+    """Lines of `key=value`, to their ends, as Arduino's library.properties; and its keywords.txt."""
+
+
+class Markdown(Text):
+    """Markdown, read by whatever program."""
+
+
+_T = TypeVar("_T", bound=Text)
 
 
 def is_word(value: object) -> bool:
@@ -118,6 +160,50 @@ def platform_string(text: object) -> Platform:
     return Platform(_quoted(text))
 
 
+def line_comment(language: type[_T]) -> Callable[[object], _T]:
+    """The filter for a comment to the end of a line."""
+    return lambda text: language(_cut(visible(text)))
+
+
+def quoted(language: type[_T], special: str) -> Callable[[object], _T]:
+    """The filter for text between double quotes, where a backslash takes the meaning from what follows it."""
+    return lambda text: language(re.sub(f"[{re.escape(special)}]", r"\\\g<0>", visible(text)))
+
+
+def json_text(language: type[_T]) -> Callable[[object], _T]:
+    """The filter for text between the quotes of a JSON string."""
+    return lambda text: language(json.dumps(visible(text), ensure_ascii=False)[1:-1])
+
+
+def version_of(language: type[_T]) -> Callable[[object], _T]:
+    """The filter for a version, numbers with points between them, which no language minds. ValueError for others."""
+
+    def version(text: object) -> _T:
+        if not re.fullmatch(r"\d+(\.\d+)*", str(text)):
+            raise ValueError(f"{text!r} is no version")
+        return language(text)
+
+    return version
+
+
+def kconfig_text(text: object) -> Kconfig:
+    """Between double quotes or in a comment; quotes, backslashes and dollars, which begin a macro, as `<24>`."""
+    return Kconfig("".join(f"<{ord(letter):x}>" if letter in "\"\\$'" else letter for letter in _cut(visible(text))))
+
+
+def markdown_text(text: object) -> Markdown:
+    """In a sentence: every ASCII sign as an entity, so that none is markup."""
+    return Markdown(
+        "".join(f"&#{ord(x)};" if x.isascii() and not x.isalnum() and x != " " else x for x in visible(text))
+    )
+
+
+def float_literal(value: float) -> str:
+    """A literal of the nearest float32 in Rust, and in C but for its `f`; nine digits identify every float32."""
+    text = f"{struct.unpack('f', struct.pack('f', value))[0]:.9g}"
+    return text if any(mark in text for mark in ".e") else f"{text}.0"
+
+
 def xml_text(text: object) -> str:
     """Text or an attribute's value in XML, which has no control characters at all."""
     return "".join(_ENTITIES.get(letter, letter) for letter in visible(text))
@@ -130,6 +216,15 @@ FILTERS: Mapping[type[Text], Mapping[str, Callable[..., Text]]] = {
     Robot: {"comment": robot_comment, "cell": robot_cell},
     Monitor: {"line": monitor_line, "string": monitor_string, "file": monitor_file},
     Platform: {"comment": platform_comment, "string": platform_string},
+    CMake: {"comment": line_comment(CMake), "string": quoted(CMake, '\\"$@')},
+    Kconfig: {"comment": kconfig_text, "string": kconfig_text},
+    Toml: {"comment": line_comment(Toml), "string": quoted(Toml, '\\"')},
+    Json: {"string": json_text(Json)},
+    Yaml: {"comment": line_comment(Yaml), "string": json_text(Yaml)},
+    Xml: {"string": lambda text: Xml(xml_text(text))},
+    Rust: {"comment": line_comment(Rust), "string": quoted(Rust, '\\"'), "float": lambda x: Rust(float_literal(x))},
+    Properties: {"string": line_comment(Properties)},
+    Markdown: {"string": markdown_text},
 }
 
 

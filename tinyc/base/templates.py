@@ -20,16 +20,35 @@ LANGUAGES: Mapping[str, type[Text]] = {
     ".robot": escape.Robot,
     ".resc": escape.Monitor,
     ".repl": escape.Platform,
-}
+    ".S": escape.C,
+    ".cpp": escape.C,
+    ".hpp": escape.C,
+    ".ino": escape.C,
+    ".cmake": escape.CMake,
+    "CMakeLists.txt": escape.CMake,
+    "Kconfig": escape.Kconfig,
+    ".conf": escape.Kconfig,
+    ".toml": escape.Toml,
+    ".json": escape.Json,
+    ".yml": escape.Yaml,
+    ".yaml": escape.Yaml,
+    ".pdsc": escape.Xml,
+    ".rs": escape.Rust,
+    ".properties": escape.Properties,
+    ".ini": escape.Properties,
+    "keywords.txt": escape.Properties,
+    ".md": escape.Markdown,
+}  # by the name of the generated file, or by its suffix
 
 
 def render(template: str, values: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]] | None = None) -> str:
     """The text of a template of templates/, named with its folder: `firmware/vectors.h.j2`.
 
-    The last suffix but one says its language. It prints whole numbers, words and text of that language; ValueError
+    Its name without `.j2` says its language. It prints whole numbers, words and text of that language; ValueError
     for anything else, and for a value that was not given. filters: beside those of the language.
     """
-    language = LANGUAGES[PurePath(template.removesuffix(".j2")).suffix]
+    path = PurePath(template.removesuffix(".j2"))
+    language = LANGUAGES.get(path.name) or LANGUAGES[path.suffix]
     return _environment(language, tuple((filters or {}).items())).get_template(template).render(values)
 
 
@@ -48,5 +67,6 @@ def _environment(language: type[Text], filters: tuple[tuple[str, Callable[..., A
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({**escape.FILTERS[language], **dict(filters)})
+    both = {"version": escape.version_of(language), **escape.FILTERS[language]}
+    environment.filters.update({**both, **dict(filters)})
     return environment

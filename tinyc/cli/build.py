@@ -13,8 +13,11 @@ import typer
 from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
+from tinyc.cli.package import show_packages
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_report
+from tinyc.package.kinds import kinds_of
+from tinyc.package.make import DEFAULT_VERSION, write_packages
 from tinyc.pipeline import Options, build
 from tinyc.pipeline.board_files import RENODE
 from tinyc.run.renode import run_renode
@@ -42,6 +45,10 @@ BaudOption = Annotated[
 NoProof = Annotated[
     bool, typer.Option("--no-proof", help="Only write the library: needs no compiler and no emulator, proves nothing.")
 ]
+PackageOption = Annotated[
+    str | None,
+    typer.Option("--package", metavar="KIND,...", help="Also make packages: see `tinyc package`.", show_default="none"),
+]
 
 
 @with_model_options()
@@ -53,6 +60,7 @@ def command(
     harness: HarnessOption = Harness.TINYC,
     task: TaskOption = None,
     baud: BaudOption = None,
+    package: PackageOption = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
@@ -60,11 +68,17 @@ def command(
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose) as out_to:
         asked = replace(options, proof=not no_proof, harness=harness.value, task=task, baud=baud)
+        kinds = kinds_of(package) if package is not None else ()
+        if kinds and no_proof:
+            raise TinycError("a package holds a proved library", hint="leave out --no-proof, or --package")
         report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
         problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
         renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}
-        out_to.json(report.to_json() | {"folder": str(folder)} | renode)
+        packages = write_packages(folder, kinds, DEFAULT_VERSION) if kinds and report.passed else []
+        made = {"packages": [str(place) for place in packages]} if kinds else {}
+        out_to.json(report.to_json() | {"folder": str(folder)} | renode | made)
         show_report(out_to, report, folder)
+        show_packages(out_to, packages)
         if problem is not None:
             out_to.warn(f"{problem.message}\n  hint: {problem.hint}")
             raise typer.Exit(problem.exit_code)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyc import __version__
 from tinyc.base import paths
-from tinyc.base.escape import C
+from tinyc.base.escape import C, float_literal
 from tinyc.base.templates import render
 from tinyc.emit.lower import LOST, Place, Program, RowStep, RowTable, Step
 from tinyc.ir.graph import INT_RANGE, Array, Value
@@ -409,11 +409,10 @@ def c_int(value: int) -> str:
 
 
 def c_float(value: float) -> str:
-    """A C literal of the nearest float; nine digits identify every float32."""
+    """A C literal of the nearest float."""
     if np.isinf(np.float32(value)):
         raise ValueError("infinity has no C literal")
-    text = f"{float(np.float32(value)):.9g}"
-    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
+    return f"{float_literal(value)}f"
 
 
 def c_array(data: Array) -> str:

@@ -103,13 +103,13 @@ class Library:
     """
 
     def __init__(self, name: str, header: str, shared: ctypes.CDLL) -> None:
-        defines = dict(re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header, re.MULTILINE))
+        defines = defines_of(header)
         prefix = name.upper()
         self.name = name
         self.arena_bytes = int(defines[f"{prefix}_ARENA_BYTES"])
         self._align = int(defines[f"{prefix}_ARENA_ALIGN"])
-        self.inputs = _ports(name, "input", header, defines)
-        self.outputs = _ports(name, "output", header, defines)
+        self.inputs = ports_of(name, "input", header, defines)
+        self.outputs = ports_of(name, "output", header, defines)
         self._rows = int(defines.get(f"{prefix}_INPUT_0_ROWS", 0))  # 0: the input lies in the arena
         if f"{prefix}_HOP_ROWS" in defines:
             raise TinycError(
@@ -220,7 +220,7 @@ def load_library(folder: Path, optimize: Optimize = "speed") -> Library:
 
     Kernels in a core's assembly run as their twins in C. Raises TinycError when there is no library or no compiler.
     """
-    name = _find_name(folder)
+    name = find_name(folder)
     header = (folder / f"{name}.h").read_text(encoding="utf-8")
     toolchain = find_toolchain(load_board("host"))
     flags = ["-std=c99", OPTIMIZE_FLAGS[optimize], "-ffp-contract=off", "-fPIC", "-shared"]
@@ -230,7 +230,13 @@ def load_library(folder: Path, optimize: Optimize = "speed") -> Library:
         return Library(name, header, ctypes.CDLL(str(shared)))
 
 
-def _find_name(folder: Path) -> str:
+def defines_of(header: str) -> dict[str, str]:
+    """The macros of a library's header, with their texts: the first of several, which is GNU C's."""
+    found = re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header, re.MULTILINE)
+    return dict(reversed(found))
+
+
+def find_name(folder: Path) -> str:
     """The model whose `<name>.h` and `<name>.c` lie in the folder; kernels have a header only."""
     found = [path.stem for path in sorted(folder.glob("*.c")) if path.with_suffix(".h").is_file()]
     if len(found) != 1:
@@ -239,7 +245,8 @@ def _find_name(folder: Path) -> str:
     return found[0]
 
 
-def _ports(name: str, kind: str, header: str, defines: Mapping[str, str]) -> tuple[Port, ...]:
+def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> tuple[Port, ...]:
+    """The inputs or outputs (kind) that a library's header declares."""
     ports = []
     for index in range(int(defines[f"{name.upper()}_{kind.upper()}_COUNT"])):
         prefix = f"{name.upper()}_{kind.upper()}_{index}"

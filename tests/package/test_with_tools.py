@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each package and its example, built by the build system that it is for, and run: outputs are those of the proof."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.package.conftest import Packed
+from tests.package.tools import emulated, needed, ran
+
+HERE = Path(__file__).resolve().parent
+EQUAL = "tinyc 0.1.0: equal"
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+
+
+def test_cmake_installs_and_is_found(packed: Packed, tmp_path: Path) -> None:
+    cmake = needed("cmake")
+    package = packed("cmake")
+    made, app = tmp_path / "made", tmp_path / "app"
+    ran(cmake, "-S", package, "-B", made, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}", cwd=tmp_path)
+    assert "-O3" in ran(cmake, "--build", made, "--verbose", cwd=tmp_path)
+    ran(cmake, "--install", made, cwd=tmp_path)
+    shutil.move(package / "examples" / "find_package", tmp_path / "source")
+    shutil.rmtree(package)  # what is installed stands alone
+    ran(cmake, "-S", "source", "-B", app, f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}", cwd=tmp_path)
+    ran(cmake, "--build", app, cwd=tmp_path)
+    assert EQUAL in ran(app / "selftest", cwd=tmp_path)
+
+
+def test_cmake_without_an_operating_system(packed: Packed, tmp_path: Path) -> None:
+    cmake, _ = needed("cmake"), needed("arm-none-eabi-gcc")
+    example = packed("cmake") / "examples" / "baremetal"
+    ran(cmake, "-S", example, "-B", tmp_path / "made", "-DCMAKE_TOOLCHAIN_FILE=core.cmake", cwd=tmp_path)
+    ran(cmake, "--build", tmp_path / "made", cwd=tmp_path)
+    assert EQUAL in emulated(tmp_path / "made" / "firmware.elf")
+
+
+def test_cmake_as_a_subdirectory_without_an_optimization_of_its_own(packed: Packed, tmp_path: Path) -> None:
+    cmake = needed("cmake")
+    packed("cmake")
+    (tmp_path / "main.c").write_text('#include "kws_selftest.h"\nint main(void) { static kws_arena_t a; '
+                                     "return kws_selftest(&a); }\n")  # fmt: skip
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(app C)\nset(TINYC_KWS_OPTIMIZE \"\")\n"
+        "add_subdirectory(kws-cmake)\nadd_executable(app main.c)\ntarget_link_libraries(app PRIVATE tinyc::kws)\n"
+    )  # fmt: skip
+    ran(cmake, "-S", tmp_path, "-B", tmp_path / "made", cwd=tmp_path)
+    assert "-O3" not in ran(cmake, "--build", tmp_path / "made", "--verbose", cwd=tmp_path)
+    ran(tmp_path / "made" / "app", cwd=tmp_path)
+
+
+def test_arduino(packed: Packed, tmp_path: Path) -> None:
+    """Arduino's own builder, with a platform whose flags are those of Arduino's: C++, -fpermissive, -Os, -flto."""
+    builder, _ = needed("arduino-builder"), needed("arm-none-eabi-g++")
+    ctags = needed("arduino-ctags")
+    hardware, libraries, made = tmp_path / "hardware", tmp_path / "libraries", tmp_path / "made"
+    shutil.copytree(HERE / "arduino_platform", hardware / "tinyc")
+    shutil.copytree(packed("arduino"), libraries / "kws")
+    made.mkdir()
+    pattern = (
+        f'"{ctags}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{{source_file}}"'
+    )
+    said = ran(
+        *(builder, "-compile", "-hardware", hardware, "-tools", tmp_path, "-libraries", libraries),
+        *("-fqbn", "tinyc:emulated:m4", "-build-path", made, "-ide-version", "10819", "-verbose"),
+        *(f"-prefs=tools.ctags.pattern={pattern}", "-prefs=compiler.path="),
+        libraries / "kws" / "examples" / "kws_selftest" / "kws_selftest.ino",
+        cwd=tmp_path,
+    )
+    assert "-flto" in said
+    assert "-fpermissive" in said
+    assert EQUAL in emulated(made / "kws_selftest.ino.elf")
+
+
+def test_platformio(packed: Packed, tmp_path: Path) -> None:
+    """`pio` finds, builds and runs it; its registry's SCons and platform are pip's SCons and a platform of ours."""
+    pio = needed("pio")
+    core = tmp_path / "core"
+    shutil.copytree(HERE / "platformio_core", core)
+    for folder, kind, name in (
+        ("packages/tool-scons", "tool", "tool-scons"),
+        ("platforms/native", "platform", "native"),
+    ):
+        (core / folder / ".piopm").write_text(
+            f'{{"type": "{kind}", "name": "{name}", "version": "{"4.41101.0" if kind == "tool" else "1.2.1"}", "spec": '
+            f'{{"owner": "platformio", "id": null, "name": "{name}", "requirements": null, "uri": null}}}}'
+        )
+    settings = {
+        "PLATFORMIO_CORE_DIR": str(core),
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
+    }
+    said = ran(pio, "run", "-t", "exec", "-v", cwd=packed("platformio") / "examples" / "selftest", env=settings)
+    assert "kws @ 1.0.0 (License: 0BSD" in said
+    assert "\nequal\n" in said
+
+
+def test_rust(packed: Packed, tmp_path: Path) -> None:
+    """Debian's cargo, and its `cc` in the place of the registry's."""
+    cargo = needed("cargo")
+    crates = Path("/usr/share/cargo/registry")
+    if not list(crates.glob("cc-*")):
+        pytest.skip("librust-cc-dev is not installed")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{crates}"\n'
+    )
+    settings = {"CARGO_HOME": str(home), "CARGO_TARGET_DIR": str(tmp_path / "made"), "RUSTFLAGS": "-D warnings"}
+    said = ran(cargo, "test", "--offline", "--tests", cwd=packed("rust"), env=settings)
+    assert "outputs_are_those_of_the_proof ... ok" in said
+
+
+@pytest.mark.parametrize("standard", ["c++14", "c++20"])
+def test_cpp(packed: Packed, tmp_path: Path, standard: str) -> None:
+    compiler, c = needed("g++"), needed("gcc")
+    package = packed("cpp")
+    ran(c, "-std=c99", "-O1", "-c", "kws.c", "-o", tmp_path / "kws.o", cwd=package)
+    flags = (f"-std={standard}", "-fno-exceptions", "-fno-rtti", "-fsanitize=undefined", *STRICT)
+    ran(compiler, *flags, "example.cpp", tmp_path / "kws.o", "-o", tmp_path / "app", cwd=package)
+    assert EQUAL in ran(tmp_path / "app", cwd=tmp_path)
+
+
+def test_zephyr(packed: Packed, tmp_path: Path) -> None:
+    """Kconfig by Zephyr's own reader; CMake with stand-ins of Zephyr's functions, and of its kernel on a computer."""
+    kconfiglib = pytest.importorskip("kconfiglib")
+    cmake = needed("cmake")
+    package, stand_in = packed("zephyr"), HERE / "zephyr_stand_in"
+    root = tmp_path / "Kconfig"
+    root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
+    config = kconfiglib.Kconfig(str(root), warn_to_stderr=False)
+    config.load_config(str(package / "samples" / "selftest" / "prj.conf"))
+    assert config.warnings == []
+    assert config.syms["FPU"].str_value == "y"  # implied by the model on a core that has one
+    made = tmp_path / "made"
+    made.mkdir()
+    config.write_autoconf(str(made / "autoconf.h"))
+    config.write_config(str(made / ".config"))
+    settings = {"ZEPHYR_STAND_IN_MADE": str(made)}
+    sample = package / "samples" / "selftest"
+    ran(cmake, "-S", sample, "-B", made, f"-DZephyr_DIR={stand_in}", cwd=tmp_path, env=settings)
+    ran(cmake, "--build", made, cwd=tmp_path)
+    assert "kws: equal" in ran(made / "app", cwd=tmp_path)
+
+
+def test_esp_idf(packed: Packed, tmp_path: Path) -> None:
+    """CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer."""
+    cmake = needed("cmake")
+    package, made = packed("esp-idf"), tmp_path / "made"
+    source = f"-DCOMPONENT={package}", f"-DAPPLICATION={package / 'examples' / 'selftest' / 'main'}"
+    ran(cmake, "-S", HERE / "esp_idf_stand_in", "-B", made, *source, cwd=tmp_path)
+    ran(cmake, "--build", made, cwd=tmp_path)
+    assert EQUAL in ran(made / "app", cwd=tmp_path)
+
+
+def test_esp_idf_component_manager(packed: Packed, tmp_path: Path) -> None:
+    """Espressif's own program reads the manifest and packs the component."""
+    compote = needed("compote")
+    settings = {"HOME": str(tmp_path), "IDF_COMPONENT_CHECK_NEW_VERSION": "0"}
+    ran(compote, "component", "pack", "--name", "kws", "--dest-dir", tmp_path, cwd=packed("esp-idf"), env=settings)
+    assert (tmp_path / "kws_1.0.0.tgz").is_file()

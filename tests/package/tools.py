@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of other build systems: found, or the test skips and says what is missing. `make test-tools` installs them;
+those of Python have an environment of their own beside ours, since they ask for other versions of what we use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OWN = Path(sys.prefix).resolve() / "tools" / "bin"
+
+
+def needed(program: str) -> str:
+    """The path of a program."""
+    found = shutil.which(program) or shutil.which(program, path=str(Path(os.environ.get("TINYC_TOOLS", OWN))))
+    if found is None:
+        pytest.skip(f"{program} is not installed")
+    return found
+
+
+def ran(*command: str | Path, cwd: Path, env: dict[str, str] | None = None, seconds: int = 300) -> str:
+    """What a command prints; it has to succeed."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def emulated(elf: Path) -> str:
+    """What a program for QEMU's Cortex-M4 machine says by semihosting; it has to end well."""
+    qemu = needed("qemu-system-arm")
+    return ran(qemu, "-machine", "mps2-an386", "-semihosting", "-nographic", "-kernel", elf, cwd=elf.parent)

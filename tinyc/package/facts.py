@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a package says of its library: read from the folder that `tinyc build` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import C, Rust
+from tinyc.base.output_folder import REPORT_FILE
+from tinyc.board import Board, load_board
+from tinyc.package.sbom import SBOM_FILE
+from tinyc.package.selftest import digest_of_run
+from tinyc.run.native import Port, defines_of, find_name, load_library, ports_of
+
+_C = {"float32": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t"}
+_RUST = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32"}
+_OF_RUST = (  # keywords, and crates that are always there
+    "abstract alloc as async await become box core crate dyn final fn gen impl in let loop macro match "
+    "mod move mut override priv proc_macro pub ref self std super test trait try type unsafe unsized use "
+    "where yield"
+)
+_MADE_UP = {
+    "float32": "((float)byte - 128.0f) / 64.0f",
+    "int8": "(int8_t)((int32_t)byte - 128)",
+    "uint8": "(uint8_t)(byte & 1u)",
+    "int16": "(int16_t)((int32_t)byte * 257 - 32768)",
+    "int32": "(int32_t)(byte & 0u)",
+}
+_MADE_UP_IN_RUST = {
+    "float32": "(byte as f32 - 128.0) / 64.0",
+    "int8": "(byte - 128) as i8",
+    "uint8": "(byte & 1) as u8",
+    "int16": "(byte * 257 - 32768) as i16",
+    "int32": "byte & 0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePort:
+    """An input or output. name: the tensor's own, as the header shows it. scale None: not quantized."""
+
+    index: int
+    name: str
+    size: int
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int
+
+    @property
+    def ctype(self) -> str:
+        return _C[self.dtype]
+
+    @property
+    def rust(self) -> str:
+        return _RUST[self.dtype]
+
+    @property
+    def made_up(self) -> C:
+        """A C expression for an element of the made-up input, from `byte` (selftest.py)."""
+        return C(_MADE_UP[self.dtype])
+
+    @property
+    def made_up_in_rust(self) -> Rust:
+        """The same in Rust, from an i32."""
+        return Rust(_MADE_UP_IN_RUST[self.dtype])
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Least and greatest integer of its type."""
+        info = np.iinfo(self.dtype)
+        return int(info.min), int(info.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A library. files: name -> text of the C sources and headers. rows: of its input, where it takes that row by row,
+    else 0. board: None where the board's file is not at hand. selftest: digest of its outputs for the made-up input."""
+
+    name: str
+    model: str
+    board_name: str
+    tinyc: str
+    model_digest: str
+    macs: int
+    arena_bytes: int
+    arena_align: int
+    state_bytes: int
+    rows: int
+    inputs: tuple[PackagePort, ...]
+    outputs: tuple[PackagePort, ...]
+    files: Mapping[str, str]
+    sbom: str
+    board: Board | None
+    selftest: int
+
+    @property
+    def upper(self) -> str:
+        """The prefix of its macros."""
+        return self.name.upper()
+
+    @property
+    def crate(self) -> str:
+        """Its name in Rust, where some names of C mean something else."""
+        return f"{self.name}_model" if self.name in _OF_RUST.split() else self.name
+
+    @property
+    def row_size(self) -> int:
+        """Elements of a row of the input."""
+        return self.inputs[0].size // self.rows if self.rows else 0
+
+
+def read_facts(folder: Path) -> Facts:
+    """The facts of the library in an output folder of `tinyc build`. Compiles it for this computer and runs it once.
+
+    Raises TinycError for a folder without a library that was proved, and for incremental libraries.
+    """
+    report = _read_report(folder)
+    name = find_name(folder)
+    header = (folder / f"{name}.h").read_text(encoding="utf-8")
+    defines = defines_of(header)
+    upper = name.upper()
+    library = load_library(folder, "size")  # which refuses an incremental one
+    return Facts(
+        name=name,
+        model=str(report["model"]),
+        board_name=str(report["board"]),
+        tinyc=str(report["tinyc"]),
+        model_digest=str(report["model_sha256"])[:12],
+        macs=int(report["macs"]),
+        arena_bytes=int(defines[f"{upper}_ARENA_BYTES"]),
+        arena_align=int(defines[f"{upper}_ARENA_ALIGN"]),
+        state_bytes=int(defines.get(f"{upper}_STATE_BYTES", 0)),
+        rows=int(defines.get(f"{upper}_INPUT_0_ROWS", 0)),
+        inputs=_facts_of(ports_of(name, "input", header, defines)),
+        outputs=_facts_of(ports_of(name, "output", header, defines)),
+        files=_sources(folder, name),
+        sbom=(folder / SBOM_FILE).read_text(encoding="utf-8"),
+        board=_board(str(report["board"])),
+        selftest=digest_of_run(library),
+    )
+
+
+def _read_report(folder: Path) -> dict[str, Any]:
+    hint = "give the output folder of `tinyc build`"
+    try:
+        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        proof = report["verify"]
+        wrong = proof is None or int(proof["mismatches"])
+        report["model"], report["board"], report["tinyc"], report["model_sha256"], report["macs"]
+    except OSError as error:
+        raise TinycError(f"there is no {REPORT_FILE}: {error.strerror}", Loc(str(folder)), hint) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise TinycError(f"{REPORT_FILE} is not that of a build", Loc(str(folder)), hint) from error
+    if wrong:
+        why = "it was built with --no-proof" if proof is None else "bytes differ from the reference"
+        raise TinycError(f"the library is not proved: {why}", Loc(str(folder)), exit_code=1)
+    return dict(report)
+
+
+def _sources(folder: Path, name: str) -> dict[str, str]:
+    """The library's files: nothing else in the folder is C, but for subfolders."""
+    found = [*folder.glob(f"{name}*.h"), *folder.glob("tc_*.h"), folder / f"{name}.c"]
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(found)}
+
+
+def _board(name: str) -> Board | None:
+    try:
+        return load_board(name)
+    except TinycError:
+        return None
+
+
+def _facts_of(ports: tuple[Port, ...]) -> tuple[PackagePort, ...]:
+    return tuple(
+        PackagePort(
+            index,
+            port.name,
+            int(np.prod(port.shape, dtype=np.int64)),
+            port.shape,
+            port.dtype.name,
+            port.scale,
+            port.zero_point,
+        )
+        for index, port in enumerate(ports)
+    )

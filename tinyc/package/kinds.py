@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What packages there are: of each a folder of templates, templates/package/<name>/, and where the library goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.base.errors import check_word
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A package. headers, sources: folders of the API's headers, and of everything else of the library.
+    cortex_m: folders of files that are made for Cortex-M boards only."""
+
+    name: str
+    says: str
+    headers: str
+    sources: str
+    cortex_m: tuple[str, ...] = ()
+
+
+KINDS = (
+    Kind("arduino", "Arduino library", "src", "src"),
+    Kind("cmake", "CMake package with the target tinyc::NAME", "include", "src", cortex_m=("examples/baremetal",)),
+    Kind("cmsis-pack", "CMSIS-Pack with a csolution layer", "include", "src"),
+    Kind("cpp", "C++14 wrapper", ".", "."),
+    Kind("esp-idf", "ESP-IDF component", "include", "src"),
+    Kind("platformio", "PlatformIO library", "include", "src"),
+    Kind("rust", "Rust crate without std", "c", "c"),
+    Kind("zephyr", "Zephyr module", "include", "src"),
+)
+
+
+def kinds_of(names: str) -> tuple[Kind, ...]:
+    """The kinds that `cmake,rust` names, each once. Raises TinycError, which lists all, for another name."""
+    wanted = dict.fromkeys(name.strip() for name in names.split(","))
+    for name in wanted:
+        check_word("package", name, [kind.name for kind in KINDS])
+    return tuple(kind for name in wanted for kind in KINDS if kind.name == name)
