@@ -201,7 +201,9 @@ def test_bad_folders(library: Path, tmp_path: Path) -> None:
     report["verify"]["mismatches"] = 1
     unproved = json.dumps({**report, "verify": None})
     for text, message, code in (
-        (json.dumps(report), "not proved: bytes differ", 1), (unproved, "not proved: it was built", 1), ("[1]", "not that of a build", 2)
+        (json.dumps(report), "not proved: bytes differ", 1),
+        (unproved, "not proved: it was built", 1),
+        ("[1]", "not that of a build", 2),
     ):
         (copy / "report.json").write_text(text)
         with pytest.raises(TinycError, match=message) as caught:

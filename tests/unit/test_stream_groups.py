@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orders of the turns of groups, lifetimes of rows in them, and forms to choose from, against plain definitions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which layers make and read a tensor, and which of their turns its rows: found once for all groups of a problem."""
 
 from __future__ import annotations
