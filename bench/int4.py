@@ -30,7 +30,7 @@ from tables import INPUTS, ROOT, write_section
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Quant, read_only
 from tinyc.pipeline import Options, Progress, build, compiling
-from tinyc.verify.report import Layer, Report
+from tinyc.verify.report import LayerReport, Report
 
 PAGE = ROOT / "docs" / "int4.md"
 OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
@@ -163,7 +163,7 @@ def _cell(report: Report, reference: Report) -> str:
     return f"{instructions / 1e6:.3f}{more} ({cycles / 1e6:.3f}), {flash:,}"
 
 
-def _kind(layer: Layer) -> str | None:
+def _kind(layer: LayerReport) -> str | None:
     """Which layers are compared together; None for those without weights."""
     op = layer.op.split()[0]  # "conv2d + relu"
     if op not in OUT_AXIS:

@@ -30,7 +30,7 @@ from tinyc.ir.graph import Array
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
 from tinyc.run.native import Library, load_library
-from tinyc.verify.report import Report, Written
+from tinyc.verify.report import Report, UnprovedReport
 
 File = str | PathLike[str]
 Model = Any  # an onnx.ModelProto or a torch.nn.Module: a package that may not be there
@@ -46,7 +46,7 @@ class TinycWarning(UserWarning):
 class Built:
     """A library that was built and proved: its report, and the folder that it lies in."""
 
-    report: Report | Written
+    report: Report | UnprovedReport
     folder: Path
 
     def load(self) -> Library:

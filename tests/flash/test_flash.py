@@ -23,7 +23,7 @@ from serial.tools.list_ports_common import ListPortInfo
 from stm32_simulator import LineFault, SimulatedLine, Stm32
 
 from tinyc.base.errors import TinycError
-from tinyc.base.serial_line import Line
+from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.build.elf import Elf, Segment
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
@@ -239,7 +239,7 @@ def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: T
     """It begins again when it is told to end, without a reset of the machine, and then answers as before."""
     elf = built("riscv32imc") / "device" / "net.elf"
     with board_at_port(load_board("riscv32imc"), elf) as port:
-        with Line(port, 115_200) as line:
+        with SerialPort(port, 115_200) as line:
             reader = protocol.FrameReader(skip_noise=True)
             frames: list[protocol.Frame] = []
             hello: list[protocol.Frame] = []  # behind the answer to END

@@ -24,12 +24,12 @@ from stm32_simulator import (
 )  # fmt: skip
 
 from tinyc.base.errors import TinycError
-from tinyc.base.serial_line import Line, LineError
+from tinyc.base.serial_line import LineError, SerialPort
 from tinyc.board import load_board
 from tinyc.board.parts import Flashing
 from tinyc.build.image import Image
 from tinyc.flash import stm32_commands
-from tinyc.flash.stm32 import Written, flash_stm32
+from tinyc.flash.stm32 import FlashedSectors, flash_stm32
 
 ORIGIN = 0x0800_0000
 DATA = random.Random(1).randbytes(20_001)  # two sectors; no multiple of anything
@@ -44,20 +44,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stm32_commands, "SECTOR_SECONDS", 0.3)
 
 
-def flash(chip: Stm32, data: bytes = DATA, *, flashing: Flashing = FLASHING, **options: bool) -> Written:
-    with chip.at_port() as port, Line(port, 115_200, even_parity=True) as line:
+def flash(chip: Stm32, data: bytes = DATA, *, flashing: Flashing = FLASHING, **options: bool) -> FlashedSectors:
+    with chip.at_port() as port, SerialPort(port, 115_200, even_parity=True) as line:
         return flash_stm32(line, flashing, ORIGIN, Image(ORIGIN, data), **options)
 
 
 def test_flash() -> None:
     chip = Stm32(contents=b"\x55" * 300_000)
     seen: dict[str, list[tuple[int, int]]] = {}
-    with chip.at_port() as port, Line(port, 115_200, even_parity=True) as line:
+    with chip.at_port() as port, SerialPort(port, 115_200, even_parity=True) as line:
         done = flash_stm32(
             line, FLASHING, ORIGIN, Image(ORIGIN, DATA),
             report=lambda what, at, total: seen.setdefault(what, []).append((at, total)),
         )  # fmt: skip
-    assert done == Written(0x413, 2, 0, True)
+    assert done == FlashedSectors(0x413, 2, 0, True)
     assert chip.flash[: len(DATA)] == DATA
     assert chip.erased == [0, 1]
     assert chip.flash[2 * 16_384 : 300_000] == b"\x55" * (300_000 - 2 * 16_384)  # the rest is as it was
@@ -91,7 +91,7 @@ def test_old_erase_command() -> None:
 
 def test_no_start() -> None:
     chip = Stm32()
-    assert flash(chip, start=False) == Written(0x413, 2, 0, False)
+    assert flash(chip, start=False) == FlashedSectors(0x413, 2, 0, False)
     assert chip.started is None
 
 
@@ -117,7 +117,7 @@ def test_passing_faults_are_retried(fault: Fault) -> None:
 
 def test_start_without_an_answer() -> None:
     chip = Stm32(faults=(Fault(GO, 1, "silent"),))
-    assert flash(chip) == Written(0x413, 2, 0, False)
+    assert flash(chip) == FlashedSectors(0x413, 2, 0, False)
     assert chip.flash[: len(DATA)] == DATA
     assert chip.started == ORIGIN
 
@@ -167,11 +167,11 @@ def test_unplugged_then_resumed() -> None:
         flash(chip)
     assert "plugged in" in caught.value.hint
     again = Stm32(contents=bytes(chip.flash))
-    assert flash(again, resume=True) == Written(0x413, 1, 1, True)
+    assert flash(again, resume=True) == FlashedSectors(0x413, 1, 1, True)
     assert again.erased == [1]  # the first sector was whole
     assert again.flash[: len(DATA)] == DATA
     third = Stm32(contents=bytes(again.flash))
-    assert flash(third, resume=True) == Written(0x413, 0, 2, True)
+    assert flash(third, resume=True) == FlashedSectors(0x413, 0, 2, True)
     assert third.counts[WRITE] == 0
 
 

@@ -21,7 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.image import Image
 from tinyc.flash.base import FlashError
-from tinyc.flash.stm32 import Written, flash_stm32
+from tinyc.flash.stm32 import FlashedSectors, flash_stm32
 from tinyc.flash.stm32_commands import Bootloader
 from tinyc.flash.stm32_filler import LIMIT, filler
 
@@ -43,7 +43,7 @@ class Session:
     extended: bool = True
     erase_waits: tuple[int, ...] = ()
 
-    def run(self, *faults: LineFault) -> tuple[Stm32, SimulatedLine, Written | TinycError]:
+    def run(self, *faults: LineFault) -> tuple[Stm32, SimulatedLine, FlashedSectors | TinycError]:
         chip = Stm32(sectors=(SECTOR,) * 6, contents=OLD, any_length=True, extended=self.extended,
                      erase_waits=[*self.erase_waits])  # fmt: skip
         line = SimulatedLine(chip, *faults)
@@ -74,7 +74,7 @@ class Session:
 
     def single_faults(self) -> Iterator[LineFault]:
         _, line, done = self.run()
-        assert isinstance(done, Written)
+        assert isinstance(done, FlashedSectors)
         for to_chip, count in line.bytes.items():
             for position in range(count):
                 yield from (LineFault(to_chip, position, kind) for kind in KINDS)
@@ -132,7 +132,7 @@ FAULTS = st.lists(
 def test_a_wrong_flash_is_never_called_good(faults: list[LineFault], name: str) -> None:
     session = SESSIONS[name]
     chip, _, done = session.run(*faults)
-    if isinstance(done, Written):
+    if isinstance(done, FlashedSectors):
         assert chip.flash[session.at : session.at + len(session.data)] == session.data
 
 
@@ -158,7 +158,7 @@ def test_data_that_are_commands(pair: bytes) -> None:
     session = Session(pair * 12)
     for fault in session.single_faults():
         chip, _, done = session.run(fault)
-        if isinstance(done, Written):
+        if isinstance(done, FlashedSectors):
             assert chip.flash == session.expected
             assert not chip.accidents
 

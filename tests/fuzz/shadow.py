@@ -33,7 +33,7 @@ from tinyc.pipeline.proving import check_ram_budget, compile_library, input_byte
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation
 from tinyc.run.trace import TracePlan, plan_trace
-from tinyc.run.unicorn import Core, Semihosting
+from tinyc.run.unicorn import EmulatedCore, Semihosting
 from tinyc.verify.compare import compare, reference_outputs
 
 CORES = ("cortex-m4", "cortex-m0plus", "cortex-m3")
@@ -44,7 +44,7 @@ RUNS = 2  # inferences: the second finds what the first has left
 class Watcher:
     """Who has written each byte of the arena, and whether that is who the reader means."""
 
-    def __init__(self, core: Core, compiled: Compiled, plan: TracePlan) -> None:
+    def __init__(self, core: EmulatedCore, compiled: Compiled, plan: TracePlan) -> None:
         self.core, self.compiled, self.plan = core, compiled, plan
         program = compiled.program
         self.size, self.kept_from = program.arena_bytes, program.state_offset
@@ -174,7 +174,7 @@ def run_watched(firmware: Firmware, compiled: Compiled, seed: int) -> None:
     assert board.memory is not None
     given = builds.inputs_of(compiled, seed).slice(0, RUNS)
     elf = firmware.read_elf()
-    core = Core(board.unicorn.cpu, board.memory, elf)
+    core = EmulatedCore(board.unicorn.cpu, board.memory, elf)
     watcher = Watcher(core, compiled, plan_trace(firmware, elf, INSTRUCTION_LIMIT))
     talk = Conversation(firmware, len(given))
     requests = protocol.requests(input_bytes(compiled.graph, given), firmware.resets)

@@ -26,7 +26,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.load.tflite import load_tflite
 from tinyc.load.tflite_ops import IMPORTERS
 from tinyc.passes import normalize
-from tinyc.reference.interpreter import Program, prepare_float, prepare_int
+from tinyc.reference.interpreter import BoundGraph, prepare_float, prepare_int
 
 QUICK, MANY = 6, 120
 TOLERANCE, BILINEAR_TOLERANCE = 3e-5, 5e-2  # of floats; a bilinear resize goes in steps of 1/1024
@@ -54,7 +54,7 @@ def is_float(layer: Layer) -> bool:
     return not any(tensor.scale for tensor in layer.tensors)
 
 
-def prepared(layer: Layer, folder: Path, numerics: Numerics) -> list[Program]:
+def prepared(layer: Layer, folder: Path, numerics: Numerics) -> list[BoundGraph]:
     """The layer before and after the passes; [] where tinyc refuses it."""
     try:
         graph = load(layer.model(), folder)

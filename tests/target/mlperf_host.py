@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyc.base.numerics import Numerics
-from tinyc.base.serial_line import Line
+from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
@@ -73,7 +73,7 @@ def wake(port: str) -> None:
     """Asks whenever the line is silent (what is sent before the other side listens is lost), another question each
     time, until the last one is answered: nothing more is under way then."""
     said, asked = b"", 0
-    with Line(port, 115_200) as line:
+    with SerialPort(port, 115_200) as line:
         while f"e-[Unknown command: awake{asked}]\r\nm-ready\r\n".encode() not in said:
             more = line.read(4096, 0.5)
             if not more:

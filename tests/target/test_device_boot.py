@@ -19,7 +19,7 @@ from tinyc.build.compile import compile_library
 from tinyc.build.device import build_device
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.run.protocol import Frame, FrameReader, Info, Reply, Request, encode, parse_info, parse_result
+from tinyc.run.protocol import Frame, FrameReader, InfoFrame, Reply, Request, encode, parse_info, parse_result
 from tinyc.run.unicorn import CPUS
 
 REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
@@ -72,7 +72,7 @@ def baud_of(kind: str, clock_hz: int, divisor: list[int]) -> float:
 @dataclass
 class Booted:
     elf: Elf
-    info: Info
+    info: InfoFrame
     written: list[tuple[int, int]]
     memory: dict[int, int] = field(default_factory=dict)
 

@@ -21,7 +21,7 @@ from mlperf_runner import Runner, says_its_name
 from serial_board import board_at_port
 
 from tinyc.base.errors import TinycError
-from tinyc.base.serial_line import Line
+from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.build.compile import Harness, compile_library, link_firmware
 from tinyc.build.device import build_device, write_mlperf_glue
@@ -47,7 +47,7 @@ def device(folder: Path, board_name: str, task: str | None, graph=GRAPH, compile
     return folder / "device" / "dense.elf"
 
 
-def host_over(line: Line) -> Host:
+def host_over(line: SerialPort) -> Host:
     return Host(line.write, lambda: line.read(4096, 20))
 
 
@@ -66,7 +66,7 @@ def test_a_benchmark_run(tmp_path: Path, board_name: str) -> None:
     elf = device(tmp_path, board_name, "kws01")
     with board_at_port(load_board(board_name), elf) as port:
         wake(port)
-        with Line(port, 115_200) as line:
+        with SerialPort(port, 115_200) as line:
             drive(host_over(line))
         assert says_its_name(port, 115_200, "tinyc")
         with Runner(port, 115_200) as runner:

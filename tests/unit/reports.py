@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from tinyc import __version__
-from tinyc.verify.report import Flash, Layer, Report, Verify
+from tinyc.verify.report import Flash, LayerReport, Report, Verify
 
 
 def small_report(model: str = "kws.onnx") -> Report:
     """Of a model with one layer, on an emulated Cortex-M4."""
-    layer = Layer(
+    layer = LayerReport(
         0, "conv1", "conv2d + relu", "tc_conv2d_s8", ((1, 8, 8, 1),), (1, 4, 4, 4), 576, 52, (64, 128), 0, 9000
     )
     return Report(

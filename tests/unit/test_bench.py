@@ -19,7 +19,7 @@ import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.bench import references, timing
 from tinyc.bench.compare import compare_files
-from tinyc.bench.references import Runner, UnavailableError, cpu_runner, generated_c, gpu_runner
+from tinyc.bench.references import Runtime, UnavailableError, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.run import parity
 from tinyc.cli.main import main
 from tinyc.ir.graph import Graph, Quant, Value
@@ -118,7 +118,7 @@ def test_gpu_runtimes_agree_with_onnxruntime(tmp_path: Path, kind: str) -> None:
     if not all(importlib.util.find_spec(package) for package in packages):
         pytest.skip(f"{' and '.join(packages)} are not installed")
     model, x = classifier(tmp_path), [data(1)["x"]]
-    runner: Runner = getattr(references, kind)(model, "cpu")
+    runner: Runtime = getattr(references, kind)(model, "cpu")
     np.testing.assert_allclose(runner.infer(x)[0], cpu_runner(model, 1).infer(x)[0], rtol=1e-5, atol=1e-6)
     assert runner.batch(x, 4) is not None
     assert runner.kind == "cpu"

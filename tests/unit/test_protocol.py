@@ -17,13 +17,13 @@ from tinyc.run.protocol import (
     Frame,
     FrameError,
     FrameReader,
-    Info,
+    InfoFrame,
     Message,
     Refusal,
     Reply,
     Request,
     Result,
-    Step,
+    StepFrame,
     check_outputs,
     decode,
     decode_stream,
@@ -125,7 +125,7 @@ def test_requests_reset_models_with_state(sequence: int | None, kinds: str) -> N
 
 # --- frames with a right checksum and wrong contents ---
 
-KINDS = {Reply.INFO: Info, Reply.RESULT: Result, Reply.STEP: Step, Reply.ERROR: Refusal, Reply.FAULT: Fault}
+KINDS = {Reply.INFO: InfoFrame, Reply.RESULT: Result, Reply.STEP: StepFrame, Reply.ERROR: Refusal, Reply.FAULT: Fault}
 
 
 def fits(type_: int, payload: bytes) -> bool:
@@ -166,11 +166,11 @@ def test_every_message_and_its_line() -> None:
     fault_words = [4, 3, 0xFFFFFFF9, 0x20001000, 0x100, 0x200, 1 << 25, 0, 0, 0]
     info = struct.pack("<9I", 2, 640, 16, 1, 2, 5, 9, 4, 3) + b"net 1\x1b[2J"
     said: list[tuple[Reply, bytes, Message, str]] = [
-        (Reply.INFO, info, Info(False, True, 640, 5, (9,), (4, 3), "net 1\x1b[2J"),
+        (Reply.INFO, info, InfoFrame(False, True, 640, 5, (9,), (4, 3), "net 1\x1b[2J"),
          r"INFO net 1\x1b[2J: arena 640, inputs (9,), outputs (4, 3)"),
         (Reply.RESULT, struct.pack("<IiIIQ", 2, -1, 1, 96, 5000) + b"ab", Result(2, -1, 1, 96, 5000, b"ab"),
          "RESULT 2: status -1, 5,000 cycles, outputs 6162"),
-        (Reply.STEP, struct.pack("<2I", 1, 7) + b"\xff", Step(1, 7, b"\xff"), "STEP 7 of inference 1: ff"),
+        (Reply.STEP, struct.pack("<2I", 1, 7) + b"\xff", StepFrame(1, 7, b"\xff"), "STEP 7 of inference 1: ff"),
         (Reply.ERROR, struct.pack("<2I", 3, 70), Refusal(3, 70), "ERROR 3, detail 70"),
         (Reply.FAULT, struct.pack("<10I", *fault_words), Fault(*fault_words), "FAULT in inference 4: division by zero"),
         (Reply.END, b"", Done(Reply.END), "END"),

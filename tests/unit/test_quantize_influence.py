@@ -20,7 +20,7 @@ from tinyc.quantize.correct import with_biases
 from tinyc.quantize.gradients import differentiable
 from tinyc.quantize.influence import Influence, influence, summed
 from tinyc.quantize.layerwise import Memo, layers
-from tinyc.quantize.recipe import Plan, carry_out, draft_of, drafts
+from tinyc.quantize.recipe import SettledRecipe, carry_out, draft_of, drafts
 from tinyc.quantize.rounding import moments, windows
 from tinyc.quantize.score import Teacher, before_softmax
 from tinyc.quantize.simulate import Batch
@@ -120,7 +120,7 @@ def test_channels_that_reach_no_output_keep_their_own_error(tmp_path: Path) -> N
 def test_what_was_learned_before_is_learned_again(tmp_path: Path) -> None:
     """With a memo of other widths or without one: the same integers."""
     graph, calibration = calibrated(uneven_network(), tmp_path)
-    plan = Plan("minmax", False, False, True)
+    plan = SettledRecipe("minmax", False, False, True)
     draft = draft_of(drafts(graph, calibration), plan)
     teacher = Teacher.of(graph, calibration.inputs)
     names = [node.name for node in layers(draft.graph)]
@@ -139,7 +139,7 @@ def test_the_error_at_the_outputs_gets_smaller(tmp_path: Path, seed: int) -> Non
     """4 bits, a network with closed relus: less error at the outputs than with each layer for itself."""
     graph, calibration = calibrated(deep_network(), tmp_path)
     unseen = Teacher.of(graph, samples(graph, 60, seed=70 + seed))
-    plan = Plan("minmax", False, False, True)
+    plan = SettledRecipe("minmax", False, False, True)
     draft = draft_of(drafts(graph, calibration), plan)
     bits = dict.fromkeys((node.name for node in layers(draft.graph)), 4)
     teacher = Teacher.of(graph, calibration.inputs)

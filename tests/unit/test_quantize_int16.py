@@ -21,7 +21,7 @@ from tinyc.ops import all_ops, is_a
 from tinyc.ops.op import Trait
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, Recipe, quantize
-from tinyc.quantize.activations import Option, Set, extra_cost, first_good, options
+from tinyc.quantize.activations import Set, WidthChoice, extra_cost, first_good, options
 from tinyc.quantize.assign import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import every_value, pattern_of, runs_wide, values_of_layers
@@ -155,7 +155,7 @@ def _live_bytes(graph: Graph, wide: frozenset[str]) -> int:
 
 @pytest.mark.parametrize("good", range(9))
 def test_first_good(good: int) -> None:
-    found = [Option(frozenset(), cost, 1.0 / (cost + 1)) for cost in range(9)]
+    found = [WidthChoice(frozenset(), cost, 1.0 / (cost + 1)) for cost in range(9)]
     assert first_good(found, lambda option: option.cost >= good) is found[good]
     assert first_good(found, lambda option: False) is None
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tinyc.base.errors import TinycError
-from tinyc.base.serial_line import Line
+from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.toolchain import Toolchain
@@ -242,7 +242,7 @@ def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_port_that_is_not_there() -> None:
     with pytest.raises(TinycError, match="there is no such port") as caught:
-        Line("/dev/ttyNOBODY", 115_200)
+        SerialPort("/dev/ttyNOBODY", 115_200)
     assert "ports here: " in caught.value.hint
 
 

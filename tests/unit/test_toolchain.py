@@ -10,7 +10,7 @@ from tinyc.board import load_board
 from tinyc.build import toolchain
 from tinyc.build.size import LibrarySize, check_fits
 from tinyc.build.toolchain import Toolchain, compiler_error, find_toolchain
-from tinyc.pipeline.doctor import Kind, examine
+from tinyc.pipeline.doctor import FindingKind, examine
 from tinyc.run import find_target, qemu, unicorn
 
 
@@ -73,7 +73,7 @@ def test_doctor_of_a_bare_computer() -> None:
     assert not findings["arm-none-eabi-gcc"].found
     assert findings["arm-none-eabi-gcc"].install == ("apt install gcc-arm-none-eabi",)
     board = findings["cortex-m4"]
-    assert board.kind is Kind.BOARD
+    assert board.kind is FindingKind.BOARD
     assert not board.ok
     assert "no compiler for cortex-m4 is installed" in board.note
     assert "pip install ziglang" in board.install

@@ -33,7 +33,7 @@ class LineError(TinycError):
     """The line broke while it was in use: unplugged, or taken by another program."""
 
 
-class Line:
+class SerialPort:
     """An open port: `/dev/ttyUSB0`, `COM3`, or an URL that pyserial knows (`socket://localhost:4000`)."""
 
     def __init__(self, port: str, baud: int, *, even_parity: bool = False) -> None:
@@ -44,7 +44,7 @@ class Line:
         except _REFUSED as error:
             raise _cannot_open(port, error) from error
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> SerialPort:
         return self
 
     def __exit__(
@@ -137,7 +137,7 @@ def _open(port: str, baud: int, even_parity: bool) -> Any:
 
 def touch(port: str, baud: int) -> None:
     """Opens a port at a baud rate and closes it: Arduino boards start their bootloader when that is 1200."""
-    with Line(port, baud) as line:
+    with SerialPort(port, baud) as line:
         line.sequence(("dtr off",))
 
 

@@ -30,7 +30,7 @@ class UnavailableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class Runtime:
     """A runtime with the model loaded.
 
     infer(feed): the outputs in order; integers where the model computes integers. once(feed): a function that
@@ -62,7 +62,7 @@ def _cpu_name() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
-def generated_c(library: Library, compiler: str) -> Runner:
+def generated_c(library: Library, compiler: str) -> Runtime:
     """The library itself, on one thread. Takes integers, [1, ...] or without the batch axis."""
 
     def shaped(feed: Feed) -> list[Array]:
@@ -71,7 +71,7 @@ def generated_c(library: Library, compiler: str) -> Runner:
     def once(feed: Feed) -> Once:
         return library.bound(*shaped(feed))
 
-    return Runner(
+    return Runtime(
         kind="c",
         name="generated C",
         device=_cpu_name(),
@@ -83,18 +83,18 @@ def generated_c(library: Library, compiler: str) -> Runner:
     )
 
 
-def cpu_runner(model: Path, threads: int) -> Runner:
+def cpu_runner(model: Path, threads: int) -> Runtime:
     """onnxruntime for .onnx, LiteRT for .tflite. threads 0: as many as the runtime likes."""
     return litert(model, threads) if model.suffix == ".tflite" else onnxruntime(model, threads, "CPUExecutionProvider")
 
 
-def gpu_runner(model: Path) -> Runner:
+def gpu_runner(model: Path) -> Runtime:
     """The first of onnxruntime's CUDA provider, PyTorch and JAX that runs the model on a GPU. All compute in float32:
     TensorFloat-32, which a GPU may put in its place, is off."""
     if model.suffix == ".tflite":
         raise UnavailableError("a .tflite model runs on the CPU only; give the float .onnx model")
     reasons = []
-    attempts: tuple[Callable[[], Runner], ...] = (
+    attempts: tuple[Callable[[], Runtime], ...] = (
         lambda: onnxruntime(model, 0, "CUDAExecutionProvider"),
         lambda: pytorch(model, "cuda"),
         lambda: jax(model, "gpu"),
@@ -107,7 +107,7 @@ def gpu_runner(model: Path) -> Runner:
     raise UnavailableError(f"no GPU run: {'; '.join(reasons)}")
 
 
-def onnxruntime(model: Path, threads: int, provider: str) -> Runner:
+def onnxruntime(model: Path, threads: int, provider: str) -> Runtime:
     """A float .onnx model on onnxruntime's `provider`."""
     runtime = _module("onnxruntime")
     if provider not in runtime.get_available_providers():
@@ -126,7 +126,7 @@ def onnxruntime(model: Path, threads: int, provider: str) -> Runner:
         given = dict(zip(names, feed, strict=True))
         return lambda: session.run(None, given)
 
-    return Runner(
+    return Runtime(
         kind="gpu" if gpu else "cpu",
         name="onnxruntime CUDA" if gpu else "onnxruntime CPU",
         device=_gpu_name() if gpu else _threaded(threads),
@@ -138,7 +138,7 @@ def onnxruntime(model: Path, threads: int, provider: str) -> Runner:
     )
 
 
-def litert(model: Path, threads: int) -> Runner:
+def litert(model: Path, threads: int) -> Runtime:
     """A .tflite model on LiteRT's default path (XNNPACK)."""
     runtime = _module("ai_edge_litert.interpreter", "pip install ai-edge-litert")
 
@@ -178,7 +178,7 @@ def litert(model: Path, threads: int) -> Runner:
         return [np.array(y) for y in outputs]
 
     is_float = all(port["dtype"] is np.float32 for port in single.get_input_details())
-    return Runner(
+    return Runtime(
         kind="cpu",
         name="LiteRT CPU",
         device=_threaded(threads),
@@ -190,7 +190,7 @@ def litert(model: Path, threads: int) -> Runner:
     )
 
 
-def pytorch(model: Path, device: str) -> Runner:
+def pytorch(model: Path, device: str) -> Runtime:
     """A float .onnx model in PyTorch, converted by onnx2torch. device: `cuda` or `cpu`. Switches TensorFloat-32 off
     in this process."""
     torch = _module("torch", "pip install torch")
@@ -216,10 +216,10 @@ def pytorch(model: Path, device: str) -> Runner:
     cuda = f", CUDA {torch.version.cuda}" if device == "cuda" else ""
     kind = "gpu" if device == "cuda" else "cpu"
     batch = _batched(once, open_batch=_has_open_batch(model))
-    return Runner(kind, f"PyTorch {device.upper()}", name, versions + cuda, "float32", run, once, batch)
+    return Runtime(kind, f"PyTorch {device.upper()}", name, versions + cuda, "float32", run, once, batch)
 
 
-def jax(model: Path, platform_name: str) -> Runner:
+def jax(model: Path, platform_name: str) -> Runtime:
     """A float .onnx model in JAX, converted by jaxonnxruntime and jitted. platform_name: `gpu` or `cpu`."""
     library = _module("jax", "pip install jax")
     try:
@@ -259,7 +259,7 @@ def jax(model: Path, platform_name: str) -> Runner:
     versions = f"JAX {library.__version__}, jaxonnxruntime {_version('jaxonnxruntime')}"
     kind = "gpu" if platform_name == "gpu" else "cpu"
     batch = _batched(once, open_batch=_has_open_batch(model))
-    return Runner(kind, f"JAX {platform_name.upper()}", device.device_kind, versions, "float32", run, once, batch)
+    return Runtime(kind, f"JAX {platform_name.upper()}", device.device_kind, versions, "float32", run, once, batch)
 
 
 def _in_float32(library: Any, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from tinyc import __version__
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.bench.references import Feed, Runner, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
+from tinyc.bench.references import Feed, Runtime, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelResult, Parity, ReferenceResult
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
 from tinyc.board import Board, load_board
@@ -28,7 +28,7 @@ from tinyc.verify.compare import Outputs, reference_outputs
 from tinyc.verify.report import Report
 
 Kind = Literal["cpu", "gpu"]
-_RUNNERS: dict[Kind, Callable[[Path, int], Runner]] = {
+_RUNNERS: dict[Kind, Callable[[Path, int], Runtime]] = {
     "cpu": cpu_runner,
     "gpu": lambda model, threads: gpu_runner(model),
 }
@@ -132,7 +132,7 @@ def _board_result(board: Board, report: Report) -> BoardResult:
     )
 
 
-def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[list[Runner], list[Missing]]:
+def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[list[Runtime], list[Missing]]:
     """The generated C first, as it is for the board `host`; then what was asked for and is there."""
     host = load_board("host")
     asked = replace(_pipeline_options(host, options), toolchain=None, emulator=None)
@@ -152,7 +152,7 @@ def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[li
 
 
 def _measure(
-    runners: Sequence[Runner],
+    runners: Sequence[Runtime],
     compiled: Compiled,
     originals: Samples,
     integers: Samples,

@@ -23,7 +23,7 @@ from tinyc.board.parts import (
     read_setup,
     read_uart,
 )
-from tinyc.board.table import Table, shown
+from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_flags, read_qemu_arguments, read_qemu_program, read_word
 
 
@@ -153,10 +153,10 @@ def _read(file: Path) -> Board:
         raise TinycError("the board file is nested too deeply", Loc(str(file)), hint) from error
     except tomllib.TOMLDecodeError as error:
         raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
-    return _board(Table(table, "", text, str(file)))
+    return _board(TomlTable(table, "", text, str(file)))
 
 
-def _board(table: Table) -> Board:
+def _board(table: TomlTable) -> Board:
     firmware = table.table("firmware")
     if firmware is None:
         raise table.error("firmware", "is missing")
@@ -187,7 +187,7 @@ def _board(table: Table) -> Board:
     return board
 
 
-def _isa(table: Table) -> frozenset[str]:
+def _isa(table: TomlTable) -> frozenset[str]:
     words = table.strings("isa")
     for word in words:
         if word not in ISA:
@@ -195,7 +195,7 @@ def _isa(table: Table) -> frozenset[str]:
     return frozenset(words)
 
 
-def _memory(table: Table, startup: str) -> Memory | None:
+def _memory(table: TomlTable, startup: str) -> Memory | None:
     memory = table.table("memory")
     if memory is None:
         if startup != "host":
@@ -226,7 +226,7 @@ def _overlap(memory: Memory) -> bool:
     )
 
 
-def _cflags(table: Table, startup: str) -> Mapping[str, tuple[str, ...]]:
+def _cflags(table: TomlTable, startup: str) -> Mapping[str, tuple[str, ...]]:
     cflags = table.table("cflags")
     if cflags is None:
         if startup != "host":
@@ -239,7 +239,7 @@ def _cflags(table: Table, startup: str) -> Mapping[str, tuple[str, ...]]:
     return result
 
 
-def _emulators(table: Table) -> dict[str, Any]:
+def _emulators(table: TomlTable) -> dict[str, Any]:
     emulator = table.table("emulator")
     if emulator is None:
         return {}

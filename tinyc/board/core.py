@@ -15,7 +15,7 @@ _V81M = frozenset({"fpv5", "v8m", "v8.1m"})
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class KnownCore:
     """extras: what it has beyond Armv7-M (or Armv6-M) and the board's `isa`: fpv5, v8m, v8.1m. unicorn: the constant
     of unicorn's model. renode: Renode's name of it; traced: the name to trace it under, where that is another;
     not_in_renode: why it is not there. priority_mask: the bits of an interrupt priority that count. cached: it has
@@ -30,29 +30,29 @@ class Core:
     cached: bool = False
 
 
-CORES: Mapping[str, Core] = MappingProxyType(
+CORES: Mapping[str, KnownCore] = MappingProxyType(
     {
-        "cortex-m0": Core(unicorn="UC_CPU_ARM_CORTEX_M0", renode="cortex-m0", priority_mask=0xC0),
+        "cortex-m0": KnownCore(unicorn="UC_CPU_ARM_CORTEX_M0", renode="cortex-m0", priority_mask=0xC0),
         # Renode finds the instructions of a trace by a disassembler that knows no `cortex-m0+`; its core of that name
         # is the one it has for `cortex-m3`.
-        "cortex-m0plus": Core(renode="cortex-m0+", traced="cortex-m3", priority_mask=0xC0),
-        "cortex-m1": Core(),
-        "cortex-m3": Core(unicorn="UC_CPU_ARM_CORTEX_M3", renode="cortex-m3"),
-        "cortex-m4": Core(unicorn="UC_CPU_ARM_CORTEX_M4", renode="cortex-m4"),
-        "cortex-m7": Core(frozenset({"fpv5"}), "UC_CPU_ARM_CORTEX_M7", "cortex-m7", cached=True),
-        "cortex-m33": Core(_V8M, "UC_CPU_ARM_CORTEX_M33", "cortex-m33"),
-        "cortex-m35p": Core(_V8M),
-        "cortex-m52": Core(_V81M),
-        "cortex-m55": Core(
+        "cortex-m0plus": KnownCore(renode="cortex-m0+", traced="cortex-m3", priority_mask=0xC0),
+        "cortex-m1": KnownCore(),
+        "cortex-m3": KnownCore(unicorn="UC_CPU_ARM_CORTEX_M3", renode="cortex-m3"),
+        "cortex-m4": KnownCore(unicorn="UC_CPU_ARM_CORTEX_M4", renode="cortex-m4"),
+        "cortex-m7": KnownCore(frozenset({"fpv5"}), "UC_CPU_ARM_CORTEX_M7", "cortex-m7", cached=True),
+        "cortex-m33": KnownCore(_V8M, "UC_CPU_ARM_CORTEX_M33", "cortex-m33"),
+        "cortex-m35p": KnownCore(_V8M),
+        "cortex-m52": KnownCore(_V81M),
+        "cortex-m55": KnownCore(
             _V81M, not_in_renode="Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits"
         ),
-        "cortex-m85": Core(_V81M),
-        "riscv32imc": Core(renode="rv32imc_zicsr_zifencei"),
+        "cortex-m85": KnownCore(_V81M),
+        "riscv32imc": KnownCore(renode="rv32imc_zicsr_zifencei"),
     }
 )
-UNKNOWN = Core(_V81M)  # a core that is not in the table may have any instruction
+UNKNOWN = KnownCore(_V81M)  # a core that is not in the table may have any instruction
 
 
-def core_named(name: str) -> Core:
+def core_named(name: str) -> KnownCore:
     """What is known of the core; of one that is not in the table, nothing."""
     return CORES.get(name, UNKNOWN)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tinyc.board.table import Table, shown
+from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_label, read_word
 
 UARTS = ("cmsdk", "nrf", "nrf-uarte", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
@@ -42,7 +42,7 @@ class SetupStep:
 
 
 @dataclass(frozen=True, slots=True)
-class SamBa:
+class SamBaSettings:
     """What the SAM-BA bootloader must know: the address that it counts the application's flash from."""
 
     offset: int = 0
@@ -67,7 +67,7 @@ class Flashing:
     pyocd: str = ""
     drive: str = ""
     uf2_family: int = 0
-    samba: SamBa | None = None
+    samba: SamBaSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class FlashTiming:
     prefetch: bool = False
 
 
-def read_uart(table: Table, clock_hz: int) -> Uart | None:
+def read_uart(table: TomlTable, clock_hz: int) -> Uart | None:
     uart = table.table("uart")
     if uart is None:
         return None
@@ -102,7 +102,7 @@ def read_uart(table: Table, clock_hz: int) -> Uart | None:
     return result
 
 
-def read_setup(table: Table) -> tuple[SetupStep, ...]:
+def read_setup(table: TomlTable) -> tuple[SetupStep, ...]:
     setup = table.table("setup")
     if setup is None:
         return ()
@@ -111,7 +111,7 @@ def read_setup(table: Table) -> tuple[SetupStep, ...]:
     return steps
 
 
-def _step(item: Table) -> SetupStep:
+def _step(item: TomlTable) -> SetupStep:
     kinds = [kind for kind in STEP_KINDS if item.has(kind)]
     if len(kinds) != 1:
         raise item.error(" or ".join(STEP_KINDS), "must be there once: the register's address")
@@ -129,7 +129,7 @@ def _step(item: Table) -> SetupStep:
 _LINE_STEP = re.compile(r"(dtr|rts) (on|off)|wait \d+(\.\d+)?|touch \d+")
 
 
-def read_flashing(table: Table) -> Flashing | None:
+def read_flashing(table: TomlTable) -> Flashing | None:
     flashing = table.table("flashing")
     if flashing is None:
         return None
@@ -150,7 +150,7 @@ def read_flashing(table: Table) -> Flashing | None:
         pyocd=read_word(flashing, "pyocd") if flashing.has("pyocd") else "",
         drive=read_label(flashing, "drive") if flashing.has("drive") else "",
         uf2_family=flashing.integer("uf2_family", 0),
-        samba=SamBa(samba.integer("offset", 0)) if samba is not None else None,
+        samba=SamBaSettings(samba.integer("offset", 0)) if samba is not None else None,
     )
     if samba is not None:
         samba.finish()
@@ -159,7 +159,7 @@ def read_flashing(table: Table) -> Flashing | None:
     return result
 
 
-def _sectors(flashing: Table) -> tuple[tuple[int, int], ...]:
+def _sectors(flashing: TomlTable) -> tuple[tuple[int, int], ...]:
     made = []
     for item in flashing.tables("sectors"):
         made.append((item.integer("count", 1, least=1), item.integer("bytes", least=4)))
@@ -167,7 +167,7 @@ def _sectors(flashing: Table) -> tuple[tuple[int, int], ...]:
     return tuple(made)
 
 
-def _line_steps(flashing: Table, key: str) -> tuple[str, ...]:
+def _line_steps(flashing: TomlTable, key: str) -> tuple[str, ...]:
     steps = flashing.strings(key, ())
     for step in steps:
         if not _LINE_STEP.fullmatch(step):
@@ -177,7 +177,7 @@ def _line_steps(flashing: Table, key: str) -> tuple[str, ...]:
     return steps
 
 
-def _check_methods(flashing: Table, found: Flashing) -> None:
+def _check_methods(flashing: TomlTable, found: Flashing) -> None:
     """What a method cannot do without."""
     needed = {
         "stm32": ("chip_ids", found.chip_ids and found.sectors, "and 'sectors' must be there for the method stm32"),
@@ -191,7 +191,7 @@ def _check_methods(flashing: Table, found: Flashing) -> None:
             raise flashing.error(key, what)
 
 
-def read_flash_timing(table: Table) -> FlashTiming | None:
+def read_flash_timing(table: TomlTable) -> FlashTiming | None:
     timing = table.table("flash_timing")
     if timing is None:
         return None

@@ -15,7 +15,7 @@ MOST_LETTERS = 200  # of a text
 _SHOWN = 80  # of a wrong value in a message
 
 
-class Table:
+class TomlTable:
     """A TOML table that is read key by key; every complaint names file, line and key."""
 
     def __init__(self, data: Mapping[str, Any], section: str, text: str, file: str) -> None:
@@ -60,14 +60,14 @@ class Table:
             raise self.error(key, f"is '{value}'; it must be one of: {', '.join(choices)}")
         return value
 
-    def table(self, key: str) -> Table | None:
+    def table(self, key: str) -> TomlTable | None:
         if key not in self._data:
             return None
         value = self._value(key, None)
         path = f"{self._section}.{key}" if self._section else key
         if not isinstance(value, dict):
             raise self.error(key, f"must be a table, [{path}]")
-        return Table(value, path, self._text, self.file)
+        return TomlTable(value, path, self._text, self.file)
 
     def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         value = self._value(key, default)
@@ -76,7 +76,7 @@ class Table:
             raise self.error(key, f"must be a list of whole numbers, not {shown(value)}")
         return tuple(value)
 
-    def tables(self, key: str) -> list[Table]:
+    def tables(self, key: str) -> list[TomlTable]:
         """The inline tables of a list, in order; complaints name their number."""
         value = self._value(key, ())
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
@@ -125,10 +125,10 @@ class Table:
         return header
 
 
-class _Item(Table):
+class _Item(TomlTable):
     """One table of a list; it has no line of its own, so complaints name the list's."""
 
-    def __init__(self, data: Mapping[str, Any], number: int, key: str, parent: Table) -> None:
+    def __init__(self, data: Mapping[str, Any], number: int, key: str, parent: TomlTable) -> None:
         super().__init__(data, "", "", parent.file)
         self._number = number
         self._key = key

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tinyc.board.table import Table, shown
+from tinyc.board.table import TomlTable, shown
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._+-]{0,63}")
@@ -35,29 +35,29 @@ _QEMU_OPTIONS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-def read_word(table: Table, key: str) -> str:
+def read_word(table: TomlTable, key: str) -> str:
     """A name of the board or of one of its parts."""
     return _matching(table, key, _WORD, "letters, digits, '.', '_', '+' and '-', at most 64")
 
 
-def read_label(table: Table, key: str) -> str:
+def read_label(table: TomlTable, key: str) -> str:
     """The label of a drive, which is the name of a folder where it is mounted."""
     return _matching(table, key, _LABEL, "letters, digits, spaces, '.', '_', '+' and '-', at most 64")
 
 
-def read_qemu_program(table: Table, key: str) -> str:
+def read_qemu_program(table: TomlTable, key: str) -> str:
     """The name of a QEMU, without a folder."""
     return _matching(table, key, _QEMU, "the name of a QEMU, like qemu-system-arm")
 
 
-def _matching(table: Table, key: str, pattern: re.Pattern[str], what: str) -> str:
+def _matching(table: TomlTable, key: str, pattern: re.Pattern[str], what: str) -> str:
     value = table.string(key)
     if not pattern.fullmatch(value):
         raise table.error(key, f"is {shown(value)}; it must be {what}")
     return value
 
 
-def read_flags(table: Table, key: str) -> tuple[str, ...]:
+def read_flags(table: TomlTable, key: str) -> tuple[str, ...]:
     """Flags of a compiler."""
     flags = table.strings(key)
     waiting = ""
@@ -70,7 +70,7 @@ def read_flags(table: Table, key: str) -> tuple[str, ...]:
     return flags
 
 
-def read_qemu_arguments(table: Table, key: str) -> tuple[str, ...]:
+def read_qemu_arguments(table: TomlTable, key: str) -> tuple[str, ...]:
     """Options of QEMU, each with its value."""
     words = table.strings(key, ())
     for option, value in zip(words[::2], (*words[1::2], ""), strict=False):

@@ -27,7 +27,7 @@ REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is 
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class MlperfTask:
     """How MLPerf Tiny gives a model its input and wants its output: as real numbers, or pixels from 0 to 255, else the
     input's own bytes; and the mean square of input minus output instead of the outputs. frame_bytes: of a model that
     listens, the features of one step in time. baud: what the benchmark uses."""
@@ -41,11 +41,11 @@ class Task:
 
 
 TASKS = {
-    "kws01": Task("kws01"),
-    "vww01": Task("vww01", unsigned_input=True),
-    "ic01": Task("ic01", unsigned_input=True),
-    "ad01": Task("ad01", float_input=True, mean_square=True, baud=921_600),
-    "sww01": Task("sww01", frame_bytes=40),
+    "kws01": MlperfTask("kws01"),
+    "vww01": MlperfTask("vww01", unsigned_input=True),
+    "ic01": MlperfTask("ic01", unsigned_input=True),
+    "ad01": MlperfTask("ad01", float_input=True, mean_square=True, baud=921_600),
+    "sww01": MlperfTask("sww01", frame_bytes=40),
 }
 
 
@@ -201,7 +201,7 @@ def write_mlperf_glue(library_dir: Path, model: str, folder: Path, task: str | N
         raise TinycError("MLPerf's protocol needs a model with one int8 input and one quantized output")
     if task is not None and task not in TASKS:
         raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
-    found = TASKS[task] if task is not None else Task()
+    found = TASKS[task] if task is not None else MlperfTask()
     size = macro(header, f"{prefix}_INPUT_0_SIZE")
     if found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
         raise TinycError(

@@ -24,7 +24,7 @@ from tinyc.run.renode import run_renode
 from tinyc.verify.report import Report
 
 
-class Harness(StrEnum):
+class HarnessName(StrEnum):
     """What the firmware for the board itself speaks over its UART."""
 
     TINYC = "tinyc"
@@ -32,7 +32,7 @@ class Harness(StrEnum):
 
 
 HarnessOption = Annotated[
-    Harness, typer.Option(help="What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.")
+    HarnessName, typer.Option(help="What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.")
 ]
 TaskOption = Annotated[
     str | None,
@@ -57,7 +57,7 @@ def command(
     options: Options,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
     no_proof: NoProof = False,
-    harness: HarnessOption = Harness.TINYC,
+    harness: HarnessOption = HarnessName.TINYC,
     task: TaskOption = None,
     baud: BaudOption = None,
     package: PackageOption = None,

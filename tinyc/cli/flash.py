@@ -31,7 +31,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Leave alone what is on t
 Start = Annotated[bool, typer.Option("--start/--no-start", help="Start the firmware afterwards (STM32).")]
 
 
-class Method(StrEnum):
+class FlashMethod(StrEnum):
     """How it is flashed."""
 
     STM32 = "stm32"
@@ -45,7 +45,7 @@ class Method(StrEnum):
 
 
 MethodOption = Annotated[
-    Method | None, typer.Option(help="Way of flashing.", show_default="the board's first that is possible here")
+    FlashMethod | None, typer.Option(help="Way of flashing.", show_default="the board's first that is possible here")
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tinyc.base.serial_line import Line, described_ports
+from tinyc.base.serial_line import SerialPort, described_ports
 from tinyc.cli.options import ColorOption, Verbose
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.run import protocol
@@ -38,13 +38,13 @@ def command(
             ports = described_ports()
             out.result(Text("\n".join(ports) if ports else "there is no serial port"))
             return
-        with Line(port, baud) as line:
+        with SerialPort(port, baud) as line:
             out.note(f"{port} at {baud} baud; Ctrl-C ends")
             threading.Thread(target=_send_typed, args=(line,), daemon=True).start()
             _show(out, line, frames, time.monotonic() + seconds if seconds else None)
 
 
-def _show(out: Output, line: Line, frames: bool, deadline: float | None) -> None:
+def _show(out: Output, line: SerialPort, frames: bool, deadline: float | None) -> None:
     reader = protocol.FrameReader(skip_noise=True)
     while deadline is None or time.monotonic() < deadline:
         data = line.read(4096, 0.1)
@@ -69,7 +69,7 @@ def frame_text(frame: protocol.Frame) -> str:
 
 
 def _message_text(message: protocol.Message) -> str:
-    if isinstance(message, protocol.Info):
+    if isinstance(message, protocol.InfoFrame):
         name = shown_text(message.version.encode())
         return (
             f"INFO {name}: arena {message.arena_bytes:,}, inputs {message.input_bytes}, outputs {message.output_bytes}"
@@ -79,14 +79,14 @@ def _message_text(message: protocol.Message) -> str:
         return f"RESULT {message.inference}: status {message.status}{cycles}, outputs {message.outputs.hex()}"
     if isinstance(message, protocol.Fault):
         return f"FAULT in inference {message.inference}: {protocol.fault_reason(message)}"
-    if isinstance(message, protocol.Step):
+    if isinstance(message, protocol.StepFrame):
         return f"STEP {message.step} of inference {message.inference}: {message.output.hex()}"
     if isinstance(message, protocol.Refusal):
         return f"ERROR {message.code}, detail {message.detail}"
     return message.reply.name
 
 
-def _send_typed(line: Line) -> None:
+def _send_typed(line: SerialPort) -> None:
     for text in sys.stdin:
         line.write(_encoded(text))
 

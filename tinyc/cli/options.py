@@ -130,7 +130,7 @@ class OptimizeFor(StrEnum):
 OptimizeOption = Annotated[OptimizeFor, typer.Option("--optimize", help="What kernels are chosen by, time or flash.")]
 
 
-class Method(StrEnum):
+class RangeMethod(StrEnum):
     """How activation ranges follow from what calibration saw."""
 
     AUTO = "auto"
@@ -180,7 +180,7 @@ class PictureFit(StrEnum):
 
 
 MethodOption = Annotated[
-    Method, typer.Option("--calibration-method", help="How to find activation ranges; auto measures output error.")
+    RangeMethod, typer.Option("--calibration-method", help="How to find activation ranges; auto measures output error.")
 ]
 WeightsOption = Annotated[
     WeightBits, typer.Option("--weights", help="Bits of weights; auto: per layer, for --flash-budget or --max-loss.")
@@ -223,7 +223,7 @@ PictureFitOption = Annotated[PictureFit, typer.Option("--picture-fit", help="Cut
 
 # How a float model is quantized.
 QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "calibration_method": (MethodOption, Method.AUTO),
+    "calibration_method": (MethodOption, RangeMethod.AUTO),
     "weights": (WeightsOption, WeightBits.INT8),
     "max_loss": (MaxLoss, None),
     "activations": (ActivationsOption, ActivationBits.INT8),
@@ -374,7 +374,7 @@ _ROUNDING: dict[WeightRounding, Rounding | None] = {
 
 
 def make_recipe(
-    calibration_method: Method,
+    calibration_method: RangeMethod,
     weights: WeightBits,
     max_loss: float | None,
     rounding: WeightRounding,

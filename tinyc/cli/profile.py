@@ -17,7 +17,7 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
-from tinyc.explain.cycles import Cost, HotBlock, Profile, speedscope
+from tinyc.explain.cycles import HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
 from tinyc.pipeline import Options, profile_model
 from tinyc.run import OVERHEAD
@@ -105,7 +105,7 @@ def _layers(profile: Profile) -> Table:
 _COSTS = ("instructions", "cycles", "per MAC", "ms", "share")
 
 
-def _cost(profile: Profile, cost: Cost, macs: int) -> tuple[str, ...]:
+def _cost(profile: Profile, cost: InferenceCost, macs: int) -> tuple[str, ...]:
     milliseconds = profile.milliseconds(cost)
     return (
         f"{cost.instructions:,}",
@@ -124,7 +124,7 @@ def _functions(profile: Profile, top: int) -> Table:
     return rows
 
 
-def _short_cost(profile: Profile, cost: Cost) -> tuple[str, ...]:
+def _short_cost(profile: Profile, cost: InferenceCost) -> tuple[str, ...]:
     instructions, cycles, _, _, share = _cost(profile, cost, 0)
     return instructions, cycles, share
 
@@ -161,7 +161,7 @@ def _total(profile: Profile) -> str:
 def _waits(profile: Profile) -> str:
     if profile.flash_waits is None or profile.cost.cycles is None:
         return ""
-    waiting = Cost(profile.cost.instructions, profile.cost.cycles + profile.flash_waits)
+    waiting = InferenceCost(profile.cost.instructions, profile.cost.cycles + profile.flash_waits)
     milliseconds = profile.milliseconds(waiting)
     at = f", {milliseconds:.3f} ms" if milliseconds is not None else ""
     return f"\n{waiting.cycles:,} with flash of {profile.wait_states} wait states{at}: an estimate, docs/cycles.md"

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
 from tinyc.pipeline import BuildProof
-from tinyc.verify.report import Accuracy, Report, Written
+from tinyc.verify.report import Accuracy, Report, UnprovedReport
 
 
-def show_report(out: Output, report: Report | Written, folder: Path) -> None:
+def show_report(out: Output, report: Report | UnprovedReport, folder: Path) -> None:
     """Per layer, totals, the verdict, and where the library is."""
     out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}\n")
     out.result(_layers(report), "", _totals(report), "")
@@ -36,7 +36,7 @@ def show_verdict(out: Output, report: Report | BuildProof) -> None:
         out.result(f"  first difference: {verify.first_difference}")
 
 
-def _layers(report: Report | Written) -> Table:
+def _layers(report: Report | UnprovedReport) -> Table:
     timed = isinstance(report, Report) and report.cycles is not None
     rows = table(
         "",
@@ -72,7 +72,7 @@ def _layers(report: Report | Written) -> Table:
     return rows
 
 
-def _totals(report: Report | Written) -> Table:
+def _totals(report: Report | UnprovedReport) -> Table:
     rows = Table.grid(padding=(0, 2))
     rows.add_column()
     rows.add_column()
@@ -103,7 +103,7 @@ def _totals(report: Report | Written) -> Table:
         rows.add_row("accuracy", _accuracy(report.accuracy))
     elif report.calibration is not None:
         no_inputs = "there are no inputs of yours (--calibration, --inputs)"
-        why = "nothing was run" if isinstance(report, Written) else no_inputs
+        why = "nothing was run" if isinstance(report, UnprovedReport) else no_inputs
         rows.add_row("accuracy", f"not measured: {why}")
     return rows
 

@@ -37,7 +37,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ConstantArray:
     """A constant array of the library."""
 
     name: str
@@ -83,7 +83,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class RowMoves:
     """Rows that go to other places between the turns. table: triples (from, to, bytes), in units of `unit` bytes."""
 
     unit: int
@@ -132,7 +132,7 @@ class Incremental:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptState:
     """State of the library: where it lies from run to run, what `_reset` writes there, and where the last step that
     computes it leaves it; None: in its place."""
 
@@ -226,7 +226,7 @@ class Program:
     name: str
     numerics: Numerics
     steps: tuple[Step, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ConstantArray, ...]
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
     arena_bytes: int
@@ -236,8 +236,8 @@ class Program:
     streams: tuple[Stream, ...] = ()
     row_input: RowInput | None = None
     incremental: Incremental | None = None
-    kept: tuple[Kept, ...] = ()
-    moves: Moves | None = None
+    kept: tuple[KeptState, ...] = ()
+    moves: RowMoves | None = None
 
     @property
     def state_offset(self) -> int:
@@ -308,13 +308,13 @@ def lower(
     )
 
 
-def _kept(graph: Graph, state: State, plan: Plan, pool: ConstPool) -> Kept:
+def _kept(graph: Graph, state: State, plan: Plan, pool: ConstPool) -> KeptState:
     place, made = (Place(graph.values[name], plan.offset(name)) for name in (state.name, state.after))
     data = None
     if len(set(state.initial)) > 1:
         data = Const(np.frombuffer(state.initial, np.uint8), "bytes after a reset", "initial")
         pool.add(data, state.name)
-    return Kept(place, state.initial, data, None if made.offset == place.offset else made)
+    return KeptState(place, state.initial, data, None if made.offset == place.offset else made)
 
 
 def call_consts(call: Call) -> tuple[Const, ...]:
@@ -370,7 +370,7 @@ class ConstPool:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._names = Names()
-        self._by_content: dict[object, Symbol] = {}
+        self._by_content: dict[object, ConstantArray] = {}
 
     @property
     def total_bytes(self) -> int:
@@ -384,9 +384,9 @@ class ConstPool:
         if held is None:
             what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
             role = "" if is_pad else f"_{const.role}"
-            self._by_content[key] = Symbol(self._names.unique(f"{self._prefix}_{what}{role}"), fixed)
+            self._by_content[key] = ConstantArray(self._names.unique(f"{self._prefix}_{what}{role}"), fixed)
         elif is_pad and fixed.data.size > held.const.data.size:
-            self._by_content[key] = Symbol(held.name, fixed)
+            self._by_content[key] = ConstantArray(held.name, fixed)
 
-    def symbols(self) -> tuple[Symbol, ...]:
+    def symbols(self) -> tuple[ConstantArray, ...]:
         return tuple(self._by_content.values())

@@ -13,10 +13,10 @@ from tinyc.emit.lower import (
     LOST,
     ConstPool,
     Incremental,
-    Moves,
     Place,
     Program,
     RowInput,
+    RowMoves,
     RowStep,
     RowTable,
     Step,
@@ -90,12 +90,12 @@ def _with_moves(plan: StreamPlan, start: int, stop: int) -> Iterator[tuple[Turn,
         yield turn, False
 
 
-def _moves(plan: StreamPlan, pool: ConstPool) -> Moves:
+def _moves(plan: StreamPlan, pool: ConstPool) -> RowMoves:
     unit = plan.problem.unit
     triples = [(move.source // unit, move.target // unit, -(-move.size // unit)) for move in plan.moves]
     table = Const(np.array(triples, np.uint16), f"rows that move: from, to, bytes, in units of {unit} bytes: ", "moves")
     pool.add(table, "rows")
-    return Moves(unit, table)
+    return RowMoves(unit, table)
 
 
 def _order(turns: Sequence[Turn]) -> Const:

@@ -45,7 +45,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ImportProblem:
     """Why the model cannot be compiled."""
 
     message: str
@@ -65,7 +65,7 @@ class Inspection:
     nodes: tuple[NodeFacts, ...]
     macs: int
     const_bytes: int
-    problems: tuple[Problem, ...]
+    problems: tuple[ImportProblem, ...]
     states: tuple[TensorFacts, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -121,5 +121,5 @@ def _tensor(value: Value) -> TensorFacts:
     )
 
 
-def _problem(error: TinycError) -> Problem:
-    return Problem(error.message, str(error.where) if error.where else None, error.hint)
+def _problem(error: TinycError) -> ImportProblem:
+    return ImportProblem(error.message, str(error.where) if error.where else None, error.hint)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.base.serial_line import Line, touch
+from tinyc.base.serial_line import SerialPort, touch
 from tinyc.board import Board, load_board
 from tinyc.board.parts import Flashing
 from tinyc.build.device import MANIFEST, read_device
@@ -139,7 +139,7 @@ def _do(job: FlashJob, resume: bool, start: bool, report: Report) -> str:
         return f"by {run_tool(job.method, flashing, job.files, job.port)}"
     origin = job.board.memory.flash_origin if job.board.memory is not None else 0
     port = _enter_by_touch(job.port or "", flashing.enter)
-    with Line(port, job.baud, even_parity=job.method == "stm32") as line:
+    with SerialPort(port, job.baud, even_parity=job.method == "stm32") as line:
         line.sequence(step for step in flashing.enter if not step.startswith("touch"))
         if job.method == "stm32":
             done = flash_stm32(line, flashing, origin, job.image, resume=resume, start=start, report=report)

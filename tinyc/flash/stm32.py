@@ -14,7 +14,7 @@ from tinyc.base.errors import Loc
 from tinyc.board.parts import Flashing
 from tinyc.build.image import ERASED, Image
 from tinyc.flash.base import FlashError, Report, Sector, check_image, sectors_of, sectors_under, silent
-from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, Refused, SerialLine
+from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, CommandRefused, SerialLine
 
 BLOCK = 256  # bytes of one read or write
 ROUNDS = 2  # of erasing and writing a sector
@@ -22,7 +22,7 @@ READS = 3  # of bytes that seem to be wrong: the line may have damaged them
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class FlashedSectors:
     """Sectors that were erased and written, and those that held the image already. started: the chip said that it
     starts the firmware."""
 
@@ -41,7 +41,7 @@ def flash_stm32(
     resume: bool = False,
     start: bool = True,
     report: Report = silent,
-) -> Written:
+) -> FlashedSectors:
     """Erases the sectors under the image, writes it, reads it back, and starts it.
 
     resume: sectors that hold their part of the image already are left alone. Raises FlashError before anything is
@@ -63,7 +63,7 @@ def flash_stm32(
     if wrong:
         raise _not_there(bootloader, image, min(wrong.values()), where)
     started = start and bootloader.go(image.origin)
-    return Written(chip.chip_id, len(stale), len(wanted) - len(stale), started)
+    return FlashedSectors(chip.chip_id, len(stale), len(wanted) - len(stale), started)
 
 
 def _write_sectors(
@@ -94,7 +94,7 @@ def _check(
         raise FlashError("its bootloader cannot erase", where)
     try:
         bootloader.read(origin, 4)
-    except Refused as error:
+    except CommandRefused as error:
         if error.step != COMMAND:
             raise
         raise FlashError(
@@ -175,4 +175,4 @@ def _not_there(bootloader: Bootloader, image: Image, at: int, where: Loc) -> Fla
     )
 
 
-__all__ = ("Written", "flash_stm32")
+__all__ = ("FlashedSectors", "flash_stm32")

@@ -57,7 +57,7 @@ class NoAnswer(FlashError):  # noqa: N818  a step of the protocol, not an error 
     """The chip was silent, or gave a byte that is neither ACK nor NACK."""
 
 
-class Refused(FlashError):  # noqa: N818
+class CommandRefused(FlashError):  # noqa: N818
     """The chip answered NACK. step: to what."""
 
     def __init__(self, step: str, where: Loc) -> None:
@@ -223,7 +223,7 @@ class Bootloader:
     def _acknowledged(self, step: str, seconds: float = ANSWER_SECONDS) -> None:
         answer = self._line.read_exactly(1, seconds)
         if answer == bytes([NACK]):
-            raise Refused(step, self._where)
+            raise CommandRefused(step, self._where)
         if answer != bytes([ACK]):
             said = f"a wrong answer (0x{answer.hex()})" if answer else "no answer"
             raise NoAnswer(f"{said} to {step}", self._where)
@@ -234,19 +234,19 @@ class Bootloader:
         for attempt in range(1, self._tries + 1):
             try:
                 return command()
-            except (Refused, NoAnswer) as error:
+            except (CommandRefused, NoAnswer) as error:
                 back = self._comes_back()
                 if attempt == self._tries or not back:
                     raise self._gives_up(error, what, attempt, back) from error
         raise AssertionError("no try is left")
 
-    def _gives_up(self, error: Refused | NoAnswer, what: str, attempts: int, back: bool) -> FlashError:
+    def _gives_up(self, error: CommandRefused | NoAnswer, what: str, attempts: int, back: bool) -> FlashError:
         if not back:
             return FlashError(
                 f"{what} failed: {error.message}, and then nothing brings the bootloader back", self._where, _RESET
             )
-        if isinstance(error, Refused):
-            refused = Refused(f"{error.step}, {what}", self._where)
+        if isinstance(error, CommandRefused):
+            refused = CommandRefused(f"{error.step}, {what}", self._where)
             refused.step, refused.hint = error.step, _WHY.get(error.step, _DAMAGED)
             return refused
         return FlashError(

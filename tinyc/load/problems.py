@@ -11,6 +11,10 @@ from tinyc.base.errors import Loc, TinycError
 MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
 
 
+class FollowUpError(Exception):
+    """An operator reads what an unsupported one should have computed: no problem of its own."""
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a file. TinycError if it is missing, a folder, empty, too large or unreadable."""
     where = Loc(path.name)

@@ -21,10 +21,10 @@ from tinyc.load import (
     tflite_signals,
 )
 from tinyc.load.looked import not_understood
-from tinyc.load.problems import combined, read_bytes
-from tinyc.load.tflite_file import Operator, Tensor, read_tflite
+from tinyc.load.problems import FollowUpError, combined, read_bytes
+from tinyc.load.tflite_file import StoredOperator, StoredTensor, read_tflite
 from tinyc.load.tflite_folding import FOLDS, fold
-from tinyc.load.tflite_graph import Builder, FollowUpError, Step, poison
+from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep, poison
 from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
@@ -79,15 +79,15 @@ def _explained(error: TinycError, path: Path) -> TinycError:
     return TinycError(error.message, error.where or Loc(path.name), hint, error.exit_code)
 
 
-def _import(path: Path) -> tuple[Builder, list[TinycError]]:
+def _import(path: Path) -> tuple[TfliteBuilder, list[TinycError]]:
     file = read_tflite(path, read_bytes(path))
-    builder = Builder(file)
+    builder = TfliteBuilder(file)
     for index in file.inputs:
         _declare_input(builder, file.tensors[index], Loc(file.file, None, file.tensors[index].name))
     problems = []
     for operator in file.operators:
         try:
-            step = Step(builder, operator)
+            step = TfliteStep(builder, operator)
             folded = fold(step)
             if not folded:
                 _importer(operator)(step)
@@ -105,7 +105,7 @@ def _import(path: Path) -> tuple[Builder, list[TinycError]]:
     return builder, problems
 
 
-def _check_looked_at(s: Step, folded: bool) -> None:
+def _check_looked_at(s: TfliteStep, folded: bool) -> None:
     """Options and inputs that nobody has looked at must mean nothing to the operator."""
     code = s.operator.code
     meaningless = IGNORED.get(code, frozenset())
@@ -138,7 +138,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _importer(operator: Operator) -> Importer:
+def _importer(operator: StoredOperator) -> Importer:
     if operator.code in IMPORTERS:
         return IMPORTERS[operator.code]
     if operator.code in FOLDS:
@@ -148,7 +148,7 @@ def _importer(operator: Operator) -> Importer:
     raise TinycError(f"operator {operator.code} is not supported", operator.where, hint)
 
 
-def _declare_input(builder: Builder, tensor: Tensor, where: Loc) -> None:
+def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> None:
     if tensor.index in builder.made:
         raise TinycError(f"tensor '{tensor.name}' is listed twice as an input", where)
     open_axes = [axis for axis, size in enumerate(tensor.signature) if size == -1 and axis > 0]
@@ -161,7 +161,7 @@ def _declare_input(builder: Builder, tensor: Tensor, where: Loc) -> None:
     builder.define(tensor.index, builder.declare(tensor, where))
 
 
-def _check_outputs(builder: Builder) -> None:
+def _check_outputs(builder: TfliteBuilder) -> None:
     """Every output must be computed by a node, once; the rest is `check`'s."""
     file = builder.file
     where = Loc(file.file)

@@ -8,7 +8,7 @@ import numpy as np
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import MAX_ELEMENTS, MAX_STORED, check_shape
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Quant, read_only
-from tinyc.load.tflite_file import Tensor
+from tinyc.load.tflite_file import StoredTensor
 from tinyc.ops.signals import COUNT
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
@@ -27,7 +27,7 @@ DTYPES: dict[str, DType] = {
 }
 
 
-def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
+def dtype_of(tensor: StoredTensor, where: Loc | None) -> DType:
     """The tensor's dtype; float16 constants are widened to f32. TinycError for one that tinyc lacks."""
     if tensor.type == "FLOAT16" and tensor.data is not None:
         return "f32"
@@ -39,17 +39,17 @@ def dtype_of(tensor: Tensor, where: Loc | None) -> DType:
     return DTYPES[tensor.type]
 
 
-def is_unsigned(tensor: Tensor) -> bool:
+def is_unsigned(tensor: StoredTensor) -> bool:
     """Whether the file has uint8 where the graph has int8."""
     return tensor.type == "UINT8"
 
 
-def is_unscaled(tensor: Tensor, dtype: DType) -> bool:
+def is_unscaled(tensor: StoredTensor, dtype: DType) -> bool:
     """Whether the tensor holds samples or tables of a signal: int16 that stand for themselves."""
     return dtype == "s16" and len(tensor.scale) == 0
 
 
-def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | None:
+def quant_of(tensor: StoredTensor, dtype: DType, axis: int | None = None) -> Quant | None:
     """The tensor's quantization, None if it has none. `axis`: where it is known better than in the file.
 
     Not yet checked against shape and range: `check_value` does that.
@@ -69,7 +69,7 @@ def quant_of(tensor: Tensor, dtype: DType, axis: int | None = None) -> Quant | N
     return Quant(scales, zeros, tensor.axis if axis is None else axis)
 
 
-def array_of(tensor: Tensor, dtype: DType, where: Loc | None) -> Array:
+def array_of(tensor: StoredTensor, dtype: DType, where: Loc | None) -> Array:
     """The constant's elements in its shape, int4 unpacked; a view of the file where possible."""
     if tensor.data is None:
         raise TinycError(f"tensor '{tensor.name}' must be a constant, but has no data", where)
@@ -95,7 +95,7 @@ def _int4(packed: Array, count: int) -> Array:
     return np.where(nibbles > 7, nibbles - 16, nibbles).astype(np.int8)
 
 
-def elements(tensor: Tensor, where: Loc | None) -> int:
+def elements(tensor: StoredTensor, where: Loc | None) -> int:
     """Number of elements; TinycError for sizes below 1, or more of them than a file may hold."""
     if any(size < 1 for size in tensor.shape):
         raise TinycError(

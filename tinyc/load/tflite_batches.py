@@ -6,13 +6,13 @@ from __future__ import annotations
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import Padding, Pair
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.load.tflite_phases import Phases, reshaped, resized, transposed
 from tinyc.ops.reshape import Reshape
 
 
-def _block(s: Step, rank: int) -> tuple[Pair, Padding]:
+def _block(s: TfliteStep, rank: int) -> tuple[Pair, Padding]:
     """(block, what is padded or cropped) of the image's rows and columns; of a tensor of rank 3 those of columns."""
     block, edges = s.numbers(1), s.numbers(2)
     if rank not in (3, 4) or not 1 <= len(block) <= rank - 2 or len(edges) != 2 * len(block):
@@ -30,7 +30,7 @@ def _block(s: Step, rank: int) -> tuple[Pair, Padding]:
 
 
 @imports("SPACE_TO_BATCH_ND")
-def space_to_batch(s: Step) -> None:
+def space_to_batch(s: TfliteStep) -> None:
     """Before a convolution: its dilation, at no cost. Elsewhere a pad and a transpose."""
     x, y = s.value(0), s.declared()
     block, pad = _block(s, len(x.shape))
@@ -49,7 +49,7 @@ def space_to_batch(s: Step) -> None:
 
 
 @imports("BATCH_TO_SPACE_ND")
-def batch_to_space(s: Step) -> None:
+def batch_to_space(s: TfliteStep) -> None:
     """Behind a convolution of phases: what it crops is less padding. Elsewhere a transpose and a slice."""
     y, phases = s.declared(), s.deferred(0)
     rank = len(s.tensor(0).shape)
@@ -72,7 +72,7 @@ def batch_to_space(s: Step) -> None:
     s.emit((image,), Reshape(y.shape), y)
 
 
-def _gathered(s: Step, block: Pair) -> Value:
+def _gathered(s: TfliteStep, block: Pair) -> Value:
     """The image [1,H,W,C] that phases [block.h * block.w, H', W', C] make up."""
     x = s.value(0)
     high, wide = (x.shape[1], x.shape[2]) if len(x.shape) == 4 else (1, x.shape[1])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.base.errors import TinycError
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
@@ -14,14 +14,14 @@ from tinyc.ops.reshape import Reshape
 
 
 @imports("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL")
-def compare(s: Step) -> None:
+def compare(s: TfliteStep) -> None:
     """Of two int8 tensors, or of one and a constant."""
     y = replace(s.declared(), dtype="bool", quant=None)
     s.emit((s.value(0), s.value(1)), Compare(s.operator.code.lower()), y)
 
 
 @imports("SELECT", "SELECT_V2")
-def choose(s: Step) -> None:
+def choose(s: TfliteStep) -> None:
     """Of two tensors of one scale and zero point. A condition of SELECT may have the first axis only."""
     condition, a, b = (s.value(k) for k in range(3))
     y = s.declared()
@@ -40,7 +40,7 @@ def choose(s: Step) -> None:
 
 
 @imports("LOGICAL_AND", "LOGICAL_OR")
-def join(s: Step) -> None:
+def join(s: TfliteStep) -> None:
     """One of the two, as the first says."""
     a, b = s.value(0), s.value(1)
     if s.operator.code == "LOGICAL_AND":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyc.base.errors import TinycError
 from tinyc.load.picking import picked, tiled
 from tinyc.load.tflite_arrays import elements
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.gather import Gather
@@ -15,7 +15,7 @@ from tinyc.ops.slice import Slice
 
 
 @imports("BROADCAST_TO")
-def broadcast_to(s: Step) -> None:
+def broadcast_to(s: TfliteStep) -> None:
     shape = s.numbers(1)
     if shape != s.out_tensor().shape:
         raise TinycError(f"BROADCAST_TO {list(shape)} makes {list(s.out_tensor().shape)}", s.where)
@@ -24,7 +24,7 @@ def broadcast_to(s: Step) -> None:
 
 
 @imports("TILE")
-def tile(s: Step) -> None:
+def tile(s: TfliteStep) -> None:
     x, y = s.value(0), s.declared()
     try:
         narrow, attrs = tiled(x.shape, s.numbers(1))
@@ -39,7 +39,7 @@ def tile(s: Step) -> None:
     s.emit((wide,), Reshape(y.shape), y)
 
 
-def _times(s: Step) -> int:
+def _times(s: TfliteStep) -> int:
     count = 1
     for times in s.numbers(1):
         count *= times
@@ -47,7 +47,7 @@ def _times(s: Step) -> int:
 
 
 @imports("REVERSE_V2")
-def reverse(s: Step) -> None:
+def reverse(s: TfliteStep) -> None:
     x = s.value(0)
     rank = len(x.shape)
     axes = s.numbers(1)
@@ -59,7 +59,7 @@ def reverse(s: Step) -> None:
 
 
 @imports("GATHER")
-def gather(s: Step) -> None:
+def gather(s: TfliteStep) -> None:
     """Constant indices in step are a slice. Computed ones are int32; one outside is taken as the nearest inside."""
     o, x, y = s.options("GatherOptions"), s.value(0), s.declared()
     axis, indices = int(o["Axis"]), s.constant(1)
@@ -82,12 +82,12 @@ def gather(s: Step) -> None:
 
 
 @imports("EMBEDDING_LOOKUP")
-def embedding_lookup(s: Step) -> None:
+def embedding_lookup(s: TfliteStep) -> None:
     """Rows of a table by int32 numbers."""
     _look_up(s, 1, 0, 0)
 
 
-def _look_up(s: Step, table: int, indices: int, axis: int) -> None:
+def _look_up(s: TfliteStep, table: int, indices: int, axis: int) -> None:
     """gather with computed indices."""
     x, at = s.value(table), s.value(indices)
     if at.dtype != "s32":

@@ -11,7 +11,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Act
 from tinyc.load.tflite_arrays import dtype_of
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.ops.integer_map import KINDS, IntegerMap
 from tinyc.ops.signals import COUNT
 
@@ -23,7 +23,7 @@ def is_count(value: Value) -> bool:
     return value.dtype in KINDS and value.quant in (None, COUNT)
 
 
-def declared_count(s: Step, index: int = 0) -> Value:
+def declared_count(s: TfliteStep, index: int = 0) -> Value:
     """Output `index` as the file describes it; int8 without a scale is a count too."""
     tensor = s.out_tensor(index)
     if dtype_of(tensor, s.where) == "s8" and not len(tensor.scale):
@@ -31,7 +31,7 @@ def declared_count(s: Step, index: int = 0) -> Value:
     return s.builder.declare(tensor, s.where)
 
 
-def on_counts(s: Step, name: str, act: Act | None = None) -> bool:
+def on_counts(s: TfliteStep, name: str, act: Act | None = None) -> bool:
     """Import the operator as a step of `integer_map`, if one input is int32 without a scale and the other a number."""
     found = _operands(s, name)
     if found is None:
@@ -49,7 +49,7 @@ def on_counts(s: Step, name: str, act: Act | None = None) -> bool:
     return True
 
 
-def _operands(s: Step, name: str) -> tuple[Value, Array] | None:
+def _operands(s: TfliteStep, name: str) -> tuple[Value, Array] | None:
     for index in (0, 1) if name in _BOTH_WAYS else (0,):
         if s.input_count != 2 or dtype_of(s.tensor(index), s.where) != "s32" or s.constant(index) is not None:
             continue
@@ -59,7 +59,7 @@ def _operands(s: Step, name: str) -> tuple[Value, Array] | None:
     return None
 
 
-def converted(s: Step) -> bool:
+def converted(s: TfliteStep) -> bool:
     """Import a CAST between counts."""
     x, tensor = s.value(0), s.out_tensor()
     if not is_count(x) or len(tensor.scale) or tensor.type not in ("INT8", "INT16", "INT32", "UINT32"):

@@ -21,7 +21,7 @@ from flatbuffers.number_types import Int32Flags
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.damage import DAMAGED_HINT, reading
-from tinyc.load.tflite_options import Options, options_of
+from tinyc.load.tflite_options import OptionsTable, options_of
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _OPTIONS = _enum(tflite.BuiltinOptions)
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class StoredTensor:
     """A tensor as the file declares it. `name`: up to the first `;`, where converters append the names of
     the layers that they fused. `data`: raw bytes of a constant, None for an activation.
 
@@ -64,7 +64,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class StoredOperator:
     """One operator: its TFLite name, tensor indices (-1: absent optional input) and options."""
 
     index: int
@@ -72,7 +72,7 @@ class Operator:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options_type: str
-    options: Options
+    options: OptionsTable
     where: Loc
     custom: bytes = b""  # options of a custom operator, in a format of its own
 
@@ -83,8 +83,8 @@ class TFLiteFile:
     one calls another."""
 
     file: str
-    tensors: tuple[Tensor, ...]
-    operators: tuple[Operator, ...]
+    tensors: tuple[StoredTensor, ...]
+    operators: tuple[StoredOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     others: tuple[TFLiteFile, ...] = ()
@@ -191,7 +191,7 @@ def _text(name: bytes) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], where: Loc) -> Tensor:
+def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], where: Loc) -> StoredTensor:
     with reading(f"tensor {index}", where):
         if max(t.ShapeLength(), t.ShapeSignatureLength()) > MAX_RANK:
             raise ValueError("rank")
@@ -200,7 +200,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
         refused = "is sparse" if t.Sparsity() is not None else "is a variable" if t.IsVariable() else ""
         if quant is not None and quant.DetailsType() != 0:
             refused = "has a custom quantization"
-        return Tensor(
+        return StoredTensor(
             index=index,
             name=_text((t.Name() or b"").partition(b";")[0]) or f"tensor_{index}",
             type=TYPES.get(t.Type(), f"type {t.Type()}"),
@@ -215,7 +215,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
         )
 
 
-def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...], where: Loc) -> Operator:
+def _operator(index: int, o: Any, codes: list[str], tensors: tuple[StoredTensor, ...], where: Loc) -> StoredOperator:
     with reading(f"operator {index}", where):
         code = codes[o.OpcodeIndex()]
         inputs, outputs = _ints(o, "Inputs"), _ints(o, "Outputs")
@@ -229,12 +229,12 @@ def _operator(index: int, o: Any, codes: list[str], tensors: tuple[Tensor, ...],
         raise TinycError("the operator has the same output twice", here, DAMAGED_HINT)
     if outputs:
         here = Loc(where.file, index, tensors[outputs[0]].name, code)
-    return Operator(
+    return StoredOperator(
         index, code, inputs, outputs, options_type, options_of(options_type, table, newer, here), here, custom
     )
 
 
-def _in_range(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str, where: Loc) -> tuple[int, ...]:
+def _in_range(indices: tuple[int, ...], tensors: tuple[StoredTensor, ...], what: str, where: Loc) -> tuple[int, ...]:
     for i in indices:
         if not 0 <= i < len(tensors):
             raise TinycError(f"{what} is tensor {i}, but there are {len(tensors)} tensors", where, DAMAGED_HINT)

@@ -16,12 +16,12 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array
 from tinyc.load.tflite_arrays import dtype_of, quant_of
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 
-Folding = Callable[[Step, Sequence[Array]], Array]
+Folding = Callable[[TfliteStep, Sequence[Array]], Array]
 
 
-def _dtype(s: Step) -> np.dtype[np.generic]:
+def _dtype(s: TfliteStep) -> np.dtype[np.generic]:
     """Of the output."""
     return np.dtype(NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)])
 
@@ -34,22 +34,22 @@ def _sizes(numbers: Array) -> tuple[int, ...]:
     return sizes
 
 
-def _range_size(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+def _range_size(s: TfliteStep, xs: Sequence[Array]) -> tuple[int, ...]:
     start, limit, delta = (x.reshape(()).item() for x in xs[:3])
     return (max(1, math.ceil((limit - start) / delta)),)
 
 
-def _selected(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+def _selected(s: TfliteStep, xs: Sequence[Array]) -> tuple[int, ...]:
     return np.broadcast_shapes(xs[0].shape + (1,) * (xs[1].ndim - xs[0].ndim), xs[1].shape, xs[2].shape)
 
 
-def _largest(s: Step, xs: Sequence[Array]) -> tuple[int, ...]:
+def _largest(s: TfliteStep, xs: Sequence[Array]) -> tuple[int, ...]:
     return (max(x.size for x in xs),)
 
 
 # The shape of a result, or one with as many elements or more, from shapes and numbers of the inputs. Operators that are
 # not here broadcast.
-_RESULTS: Mapping[str, Callable[[Step, Sequence[Array]], Sequence[int]]] = MappingProxyType(
+_RESULTS: Mapping[str, Callable[[TfliteStep, Sequence[Array]], Sequence[int]]] = MappingProxyType(
     {
         "BROADCAST_TO": lambda s, xs: _sizes(xs[1]),
         "CONCATENATION": lambda s, xs: (sum(x.size for x in xs),),
@@ -64,7 +64,7 @@ _RESULTS: Mapping[str, Callable[[Step, Sequence[Array]], Sequence[int]]] = Mappi
 )
 
 
-def _result(s: Step, xs: Sequence[Array]) -> Sequence[int]:
+def _result(s: TfliteStep, xs: Sequence[Array]) -> Sequence[int]:
     known = _RESULTS.get(s.operator.code)
     return np.broadcast_shapes(*(x.shape for x in xs)) if known is None else known(s, xs)
 
@@ -77,7 +77,7 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 def _reduced(function: Callable[..., Array]) -> Folding:
-    def fold(s: Step, xs: Sequence[Array]) -> Array:
+    def fold(s: TfliteStep, xs: Sequence[Array]) -> Array:
         axes = tuple(int(k) for k in xs[1].reshape(-1))
         return np.asarray(function(xs[0], axis=axes, keepdims=bool(s.options("ReducerOptions")["KeepDims"])))
 
@@ -92,30 +92,30 @@ def _of_one(function: Callable[[Array], Array]) -> Folding:
     return lambda s, xs: np.asarray(function(xs[0]))
 
 
-def _gather(s: Step, xs: Sequence[Array]) -> Array:
+def _gather(s: TfliteStep, xs: Sequence[Array]) -> Array:
     o = s.options("GatherOptions")
     if o["BatchDims"]:
         raise ValueError("batch dimensions")
     return np.take(xs[0], xs[1], axis=o["Axis"])
 
 
-def _slice(s: Step, xs: Sequence[Array]) -> Array:
+def _slice(s: TfliteStep, xs: Sequence[Array]) -> Array:
     begin, size = (x.reshape(-1) for x in xs[1:3])
     if not len(begin) == len(size) == xs[0].ndim:
         raise ValueError("sizes that do not fit")
     return xs[0][tuple(slice(int(b), None if n < 0 else int(b + n)) for b, n in zip(begin, size, strict=True))]
 
 
-def _range(s: Step, xs: Sequence[Array]) -> Array:
+def _range(s: TfliteStep, xs: Sequence[Array]) -> Array:
     start, limit, delta = (x.reshape(()).item() for x in xs[:3])
     return np.arange(start, limit, delta)
 
 
-def _broadcast_args(s: Step, xs: Sequence[Array]) -> Array:
+def _broadcast_args(s: TfliteStep, xs: Sequence[Array]) -> Array:
     return np.array(np.broadcast_shapes(*(tuple(map(int, x.reshape(-1))) for x in xs[:2])))
 
 
-def _cumulated(s: Step, xs: Sequence[Array]) -> Array:
+def _cumulated(s: TfliteStep, xs: Sequence[Array]) -> Array:
     o, axis = s.options("CumsumOptions"), int(xs[1].reshape(()))
     x = np.flip(xs[0], axis) if o["Reverse"] else xs[0]
     total = np.cumsum(x, axis) - (x if o["Exclusive"] else 0)
@@ -174,7 +174,7 @@ FOLDS: Mapping[str, Folding] = MappingProxyType(
 )
 
 
-def fold(s: Step) -> bool:
+def fold(s: TfliteStep) -> bool:
     """Compute the operator now if all its inputs are numbers that are known; whether it was. TinycError for nonsense.
 
     Quantized constants and fused activations are left to the operators' importers.
@@ -199,11 +199,11 @@ def fold(s: Step) -> bool:
     return True
 
 
-def _is_number(s: Step, index: int) -> bool:
+def _is_number(s: TfliteStep, index: int) -> bool:
     return s.has(index) and len(s.tensor(index).scale) == 0 and s.constant(index) is not None
 
 
-def _of_a_shape(s: Step) -> bool:
+def _of_a_shape(s: TfliteStep) -> bool:
     shape = s.tensor(0).shape
     if s.operator.code == "RANK":
         s.fold(np.array(len(shape), _dtype(s)))

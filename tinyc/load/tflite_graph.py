@@ -14,18 +14,15 @@ from tinyc.base.limits import Constants
 from tinyc.ir.check import check_const, check_types, check_value
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Shape, State, Value, read_only
 from tinyc.load.ports import with_unsigned_ports
+from tinyc.load.problems import FollowUpError
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unscaled, is_unsigned, quant_of
-from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
-from tinyc.load.tflite_options import Options
+from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile
+from tinyc.load.tflite_options import OptionsTable
 from tinyc.ops import all_ops, is_a, node_of
 from tinyc.ops.op import Trait
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
 INT8_MAX = 127
-
-
-class FollowUpError(Exception):
-    """An operator reads what an unsupported one should have computed: no problem of its own."""
 
 
 @dataclass
@@ -46,7 +43,7 @@ class Deferred(Protocol):
         """Add the nodes that make it."""
 
 
-class Builder:
+class TfliteBuilder:
     """The graph under construction, filled operator by operator."""
 
     def __init__(self, file: TFLiteFile) -> None:
@@ -83,11 +80,11 @@ class Builder:
             names[tensor.index] = self.unique(tensor.name)
         return names
 
-    def name_of(self, tensor: Tensor) -> str:
+    def name_of(self, tensor: StoredTensor) -> str:
         """The name of the tensor's value."""
         return self._names[tensor.index]
 
-    def declare(self, tensor: Tensor, where: Loc) -> Value:
+    def declare(self, tensor: StoredTensor, where: Loc) -> Value:
         """A new value for an activation, as the file describes it. TinycError if that makes no sense."""
         if tensor.refused:
             raise TinycError(f"tensor '{tensor.name}' {tensor.refused}", where)
@@ -111,7 +108,7 @@ class Builder:
         if index in self.deferred and index not in self.made:
             self.define(index, self.deferred[index].make())
 
-    def constant(self, tensor: Tensor, where: Loc) -> Array | None:
+    def constant(self, tensor: StoredTensor, where: Loc) -> Array | None:
         """The tensor's elements if they are known when the model is loaded."""
         if tensor.index in self._folded:
             return self._folded[tensor.index]
@@ -119,16 +116,16 @@ class Builder:
             return None
         return array_of(tensor, dtype_of(tensor, where), where)
 
-    def _check_free(self, tensor: Tensor, where: Loc) -> None:
+    def _check_free(self, tensor: StoredTensor, where: Loc) -> None:
         if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:
             raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
 
-    def fold(self, tensor: Tensor, array: Array, where: Loc) -> None:
+    def fold(self, tensor: StoredTensor, array: Array, where: Loc) -> None:
         """Record that an output is constant after all: computed from shapes or constants."""
         self._check_free(tensor, where)
         self._folded[tensor.index] = read_only(array)
 
-    def share(self, tensor: Tensor, array: Array, quant: Quant | None, dtype: DType) -> Value:
+    def share(self, tensor: StoredTensor, array: Array, quant: Quant | None, dtype: DType) -> Value:
         """The value of a constant, made once per tensor, shape and quantization."""
         key = (tensor.index, array.shape, quant)
         if key not in self._shared:
@@ -154,16 +151,16 @@ class Builder:
         return is_unsigned(self.file.tensors[index])
 
 
-class Step:
+class TfliteStep:
     """One TFLite operator being imported. Indices count the operator's own inputs and outputs."""
 
-    def __init__(self, builder: Builder, operator: Operator) -> None:
+    def __init__(self, builder: TfliteBuilder, operator: StoredOperator) -> None:
         self.builder = builder
         self.operator = operator
         self.where = operator.where
         self.looked_at: set[int] = set()  # indices of inputs
 
-    def options(self, kind: str) -> Options:
+    def options(self, kind: str) -> OptionsTable:
         """The options table, which must be of the given type (`Conv2DOptions`)."""
         if self.operator.options_type != kind or self.operator.options.table is None:
             raise TinycError(f"the operator has options {self.operator.options_type}, not {kind}", self.where)
@@ -181,12 +178,12 @@ class Step:
     def output_count(self) -> int:
         return len(self.operator.outputs)
 
-    def tensor(self, index: int) -> Tensor:
+    def tensor(self, index: int) -> StoredTensor:
         if not self.has(index):
             raise TinycError(f"input {index} is missing", self.where)
         return self.builder.file.tensors[self.operator.inputs[index]]
 
-    def out_tensor(self, index: int = 0) -> Tensor:
+    def out_tensor(self, index: int = 0) -> StoredTensor:
         if index >= len(self.operator.outputs):
             raise TinycError(f"output {index} is missing", self.where)
         return self.builder.file.tensors[self.operator.outputs[index]]
@@ -271,7 +268,7 @@ class Step:
             shaped, quant, dtype = self._centred(tensor, shaped, quant)
         return self.builder.share(tensor, shaped, quant, dtype)
 
-    def _centred(self, tensor: Tensor, array: Array, quant: Quant) -> tuple[Array, Quant, DType]:
+    def _centred(self, tensor: StoredTensor, array: Array, quant: Quant) -> tuple[Array, Quant, DType]:
         """Weights without their zero point, in 8 bits if they fit (-128 is left out), else in 16."""
         if len(quant.zero) != 1:
             raise TinycError(f"weights '{tensor.name}' have a zero point for every channel", self.where)
@@ -386,7 +383,7 @@ class Step:
                 )
 
 
-def poison(builder: Builder, operator: Operator) -> None:
+def poison(builder: TfliteBuilder, operator: StoredOperator) -> None:
     """After a failure: let later operators read the outputs as the file describes them, where possible."""
     for index in operator.outputs:
         if index in builder.made:

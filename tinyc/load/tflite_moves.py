@@ -15,7 +15,7 @@ from tinyc.kernel.site import Pair
 from tinyc.load.resizing import bilinear_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_counts import on_counts
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import fused, geometry_of_same, imports
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
@@ -32,14 +32,14 @@ from tinyc.ops.transpose_conv2d import TransposeConv2D
 _SAME = 0  # schema enum Padding
 
 
-def _axis(s: Step, axis: int, rank: int) -> int:
+def _axis(s: TfliteStep, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise TinycError(f"axis {axis} does not fit a tensor of rank {rank}", s.where)
     return axis % rank
 
 
 @imports("STRIDED_SLICE")
-def strided_slice(s: Step) -> None:
+def strided_slice(s: TfliteStep) -> None:
     """Any begin, end, stride and mask."""
     constant = s.constant(0)
     ranges, left = _spelled(s, s.value(0).shape if constant is None else constant.shape)
@@ -53,7 +53,7 @@ def strided_slice(s: Step) -> None:
     _cut(s, ranges)
 
 
-def _spelled(s: Step, shape: Shape) -> tuple[list[range], list[int]]:
+def _spelled(s: TfliteStep, shape: Shape) -> tuple[list[range], list[int]]:
     """(what is taken of each axis, the output's shape): `x[1:, ..., 3, newaxis]` axis by axis."""
     o = s.options("StridedSliceOptions")
     begin_mask, end_mask = o["BeginMask"], o["EndMask"]
@@ -84,7 +84,7 @@ def _spelled(s: Step, shape: Shape) -> tuple[list[range], list[int]]:
     return ranges, left
 
 
-def _cut(s: Step, ranges: Sequence[range]) -> None:
+def _cut(s: TfliteStep, ranges: Sequence[range]) -> None:
     """The slice, and the reshape that drops axes where the output has fewer."""
     x, y = s.value(0), s.declared()
     attrs = Slice(
@@ -101,7 +101,7 @@ def _cut(s: Step, ranges: Sequence[range]) -> None:
 
 
 @imports("SLICE")
-def slice_(s: Step) -> None:
+def slice_(s: TfliteStep) -> None:
     shape = s.value(0).shape
     begin, size = s.numbers(1), s.numbers(2)
     if not len(begin) == len(size) == len(shape):
@@ -112,7 +112,7 @@ def slice_(s: Step) -> None:
     _cut(s, ranges)
 
 
-def _parts(s: Step, index: int, axis: int, sizes: Sequence[int]) -> None:
+def _parts(s: TfliteStep, index: int, axis: int, sizes: Sequence[int]) -> None:
     """One slice per output, one after the other along the axis."""
     x = s.value(index)
     axis = _axis(s, axis, len(x.shape))
@@ -133,7 +133,7 @@ def _parts(s: Step, index: int, axis: int, sizes: Sequence[int]) -> None:
 
 
 @imports("SPLIT", ignores=("num_splits",))  # the outputs are counted
-def split(s: Step) -> None:
+def split(s: TfliteStep) -> None:
     count = s.output_count
     size = s.value(1).shape[_axis(s, s.numbers(0)[0], len(s.value(1).shape))] if s.numbers(0) else 0
     if count < 1 or size % count:
@@ -142,7 +142,7 @@ def split(s: Step) -> None:
 
 
 @imports("SPLIT_V", ignores=("num_splits",))
-def split_v(s: Step) -> None:
+def split_v(s: TfliteStep) -> None:
     axis, sizes = s.numbers(2), list(s.numbers(1))
     if len(axis) != 1:
         raise TinycError("SPLIT_V needs one axis", s.where)
@@ -151,13 +151,13 @@ def split_v(s: Step) -> None:
 
 
 @imports("UNPACK", ignores=("num",))
-def unpack(s: Step) -> None:
+def unpack(s: TfliteStep) -> None:
     """One slice per index of the axis, which is dropped."""
     _parts(s, 0, s.options("UnpackOptions")["Axis"], (1,) * s.output_count)
 
 
 @imports("PACK", ignores=("values_count",))
-def pack(s: Step) -> None:
+def pack(s: TfliteStep) -> None:
     """Tensors stacked along a new axis. Of constants: the usual way to compute the shape of a RESHAPE."""
     parts = [s.constant(i) for i in range(s.input_count)]
     known = [part for part in parts if part is not None]
@@ -179,7 +179,7 @@ def pack(s: Step) -> None:
     s.emit(wide, Concat(axis), y)
 
 
-def _new_size(s: Step) -> tuple[Value, Pair]:
+def _new_size(s: TfliteStep) -> tuple[Value, Pair]:
     x, size = s.image(0), s.numbers(1)
     if len(size) != 2 or min(size) < 1 or max(size) > 32767:
         raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
@@ -188,7 +188,7 @@ def _new_size(s: Step) -> tuple[Value, Pair]:
 
 
 @imports("RESIZE_NEAREST_NEIGHBOR")
-def resize_nearest(s: Step) -> None:
+def resize_nearest(s: TfliteStep) -> None:
     o, (x, size) = s.options("ResizeNearestNeighborOptions"), _new_size(s)
     rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
     rows, columns = (nearest_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
@@ -196,7 +196,7 @@ def resize_nearest(s: Step) -> None:
 
 
 @imports("RESIZE_BILINEAR")
-def resize_bilinear(s: Step) -> None:
+def resize_bilinear(s: TfliteStep) -> None:
     o, (x, size) = s.options("ResizeBilinearOptions"), _new_size(s)
     rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
     rows, columns = (bilinear_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
@@ -204,7 +204,7 @@ def resize_bilinear(s: Step) -> None:
 
 
 @imports("TRANSPOSE_CONV", ignores=("quantized_bias_type",))
-def transpose_conv(s: Step) -> None:
+def transpose_conv(s: TfliteStep) -> None:
     o, x, y = s.options("TransposeConvOptions"), s.image(2), s.declared()
     w = s.weights(1, x, axis=0)
     if len(w.shape) != 4 or len(y.shape) != 4:
@@ -225,24 +225,24 @@ def transpose_conv(s: Step) -> None:
 
 
 @imports("MAXIMUM")
-def maximum(s: Step) -> None:
+def maximum(s: TfliteStep) -> None:
     if not on_counts(s, "max"):
         s.emit((s.value(0), s.value(1)), Extremum(largest=True))
 
 
 @imports("MINIMUM")
-def minimum(s: Step) -> None:
+def minimum(s: TfliteStep) -> None:
     if not on_counts(s, "min"):
         s.emit((s.value(0), s.value(1)), Extremum(largest=False))
 
 
 @imports("ABS")
-def absolute(s: Step) -> None:
+def absolute(s: TfliteStep) -> None:
     s.emit((s.value(0),), Absolute())
 
 
 @imports("NEG")
-def negate(s: Step) -> None:
+def negate(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite."""
     x = s.value(0)
     if x.dtype != "f32":
@@ -251,7 +251,7 @@ def negate(s: Step) -> None:
 
 
 @imports("ARG_MAX", "ARG_MIN", ignores=("output_type",))
-def arg_max(s: Step) -> None:
+def arg_max(s: TfliteStep) -> None:
     """The index is int32 here, also where the model has int64."""
     axis = s.numbers(1)
     if len(axis) != 1:
@@ -260,7 +260,7 @@ def arg_max(s: Step) -> None:
     s.emit((s.value(0),), ArgMax(axis[0], s.operator.code == "ARG_MAX"), replace(y, dtype="s32", quant=None))
 
 
-def _blocks(s: Step, options: str) -> tuple[Value, int]:
+def _blocks(s: TfliteStep, options: str) -> tuple[Value, int]:
     x, size = s.image(0), s.options(options)["BlockSize"]
     if size < 1:
         raise TinycError(f"block size {size}", s.where)
@@ -268,7 +268,7 @@ def _blocks(s: Step, options: str) -> tuple[Value, int]:
 
 
 @imports("DEPTH_TO_SPACE")
-def depth_to_space(s: Step) -> None:
+def depth_to_space(s: TfliteStep) -> None:
     """As a reshape, a transpose and a reshape."""
     x, b = _blocks(s, "DepthToSpaceOptions")
     _, in_h, in_w, in_c = x.shape
@@ -278,7 +278,7 @@ def depth_to_space(s: Step) -> None:
 
 
 @imports("SPACE_TO_DEPTH")
-def space_to_depth(s: Step) -> None:
+def space_to_depth(s: TfliteStep) -> None:
     """As a reshape, a transpose and a reshape."""
     x, b = _blocks(s, "SpaceToDepthOptions")
     _, in_h, in_w, in_c = x.shape
@@ -287,7 +287,7 @@ def space_to_depth(s: Step) -> None:
     _move_blocks(s, x, (in_h // b, b, in_w // b, b, in_c), (0, 2, 1, 3, 4))
 
 
-def _move_blocks(s: Step, x: Value, shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+def _move_blocks(s: TfliteStep, x: Value, shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     wide = s.between("blocks", shape, x)
     s.insert((x,), Reshape(shape), wide)
     moved = s.between("moved", tuple(shape[k] for k in perm), x)

@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.kernel.site import Act
 from tinyc.load.tflite_counts import converted, on_counts
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add
 from tinyc.ops.div import Div
@@ -23,12 +23,12 @@ from tinyc.ops.sum import Sum
 
 
 @imports("SUM")
-def add_up(s: Step) -> None:
+def add_up(s: TfliteStep) -> None:
     s.emit((s.value(0),), Sum(s.numbers(1), bool(s.options("ReducerOptions")["KeepDims"])))
 
 
 @imports("ADD_N")
-def add_all(s: Step) -> None:
+def add_all(s: TfliteStep) -> None:
     """Of floats. (On integers TensorFlow Lite Micro's operator is one step above the sum.)"""
     if s.input_count < 2 or s.value(0).dtype != "f32":
         hint = "spell the sum as additions of two tensors (tf.add), each with its own quantization"
@@ -42,7 +42,7 @@ def add_all(s: Step) -> None:
 
 
 @imports("DIV")
-def divide(s: Step) -> None:
+def divide(s: TfliteStep) -> None:
     """Floats over a constant number are a product."""
     act = fused(s.options("DivOptions"))
     if on_counts(s, "div", act):
@@ -56,7 +56,7 @@ def divide(s: Step) -> None:
 
 
 @imports("L2_NORMALIZATION")
-def l2_normalize(s: Step) -> None:
+def l2_normalize(s: TfliteStep) -> None:
     """Over the last axis."""
     if fused(s.options("L2NormOptions")) != Act():
         raise TinycError("L2_NORMALIZATION with a fused activation", s.where, "put the activation behind it")
@@ -64,13 +64,13 @@ def l2_normalize(s: Step) -> None:
 
 
 @imports("LOG_SOFTMAX")
-def log_softmax(s: Step) -> None:
+def log_softmax(s: TfliteStep) -> None:
     """Over the last axis."""
     s.emit((s.value(0),), LogSoftmax())
 
 
 @imports("CEIL", "FLOOR", "ROUND", "SIGN")
-def rounded(s: Step) -> None:
+def rounded(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite; a table once they are quantized."""
     if s.value(0).dtype != "f32":
         raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
@@ -78,7 +78,7 @@ def rounded(s: Step) -> None:
 
 
 @imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
-def cast(s: Step) -> None:
+def cast(s: TfliteStep) -> None:
     """Between floats, or between integers that count, as far as these have the same width: nothing to do."""
     x, to = s.value(0), s.out_tensor().type
     kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}

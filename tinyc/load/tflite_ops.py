@@ -14,8 +14,8 @@ from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load.tflite_arrays import dtype_of, elements
 from tinyc.load.tflite_counts import on_counts
-from tinyc.load.tflite_graph import Step
-from tinyc.load.tflite_options import Options
+from tinyc.load.tflite_graph import TfliteStep
+from tinyc.load.tflite_options import OptionsTable
 from tinyc.load.tflite_phases import Phases
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
@@ -40,7 +40,7 @@ from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 
-Importer = Callable[[Step], None]
+Importer = Callable[[TfliteStep], None]
 IMPORTERS: dict[str, Importer] = {}
 IGNORED: dict[str, frozenset[str | int]] = {}  # by operator
 
@@ -66,7 +66,7 @@ def imports(*codes: str, ignores: Iterable[str | int] = ()) -> Callable[[Importe
     return register
 
 
-def fused(options: Options) -> Act:
+def fused(options: OptionsTable) -> Act:
     """The activation fused into an operator."""
     kind = options["FusedActivationFunction"]
     if kind not in _ACTS:
@@ -74,7 +74,7 @@ def fused(options: Options) -> Act:
     return _ACTS[kind]
 
 
-def geometry(options: Options, x: Value, kernel: Pair, dilated: bool = False) -> tuple[Pair, Padding, Pair]:
+def geometry(options: OptionsTable, x: Value, kernel: Pair, dilated: bool = False) -> tuple[Pair, Padding, Pair]:
     """(stride, explicit padding, dilation). SAME puts the odd row or column at the bottom or right."""
     stride = Pair(options["StrideH"], options["StrideW"])
     dilation = Pair(options["DilationHFactor"], options["DilationWFactor"]) if dilated else Pair(1, 1)
@@ -99,7 +99,7 @@ def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> 
 
 
 @imports("CONV_2D", ignores=("quantized_bias_type",))  # the tensor has its type
-def conv_2d(s: Step) -> None:
+def conv_2d(s: TfliteStep) -> None:
     o, phases = s.options("Conv2DOptions"), _phases(s)
     x = s.image(0) if phases is None else phases.one()
     w = s.weights(1, x, axis=0)
@@ -113,14 +113,14 @@ def conv_2d(s: Step) -> None:
         s.defer(phases.layered(s, inputs, attrs))
 
 
-def _phases(s: Step) -> Phases | None:
+def _phases(s: TfliteStep) -> Phases | None:
     """Input 0 if it is phases of an image that are not in the graph yet."""
     deferred = s.deferred(0)
     return deferred if isinstance(deferred, Phases) and len(s.tensor(0).shape) == 4 else None
 
 
 @imports("DEPTHWISE_CONV_2D", ignores=("quantized_bias_type",))
-def depthwise_conv_2d(s: Step) -> None:
+def depthwise_conv_2d(s: TfliteStep) -> None:
     o, phases = s.options("DepthwiseConv2DOptions"), _phases(s)
     x = s.image(0) if phases is None else phases.one()
     shape = s.tensor(1).shape
@@ -140,7 +140,7 @@ def depthwise_conv_2d(s: Step) -> None:
 
 # Inputs are quantized at run time only beside float activations, which are float here.
 @imports("FULLY_CONNECTED", ignores=("asymmetric_quantize_inputs", "quantized_bias_type"))
-def fully_connected(s: Step) -> None:
+def fully_connected(s: TfliteStep) -> None:
     o, x = s.options("FullyConnectedOptions"), s.value(0)
     w = s.weights(1, x, axis=0)
     _weights_of(s, w, 2)
@@ -150,12 +150,12 @@ def fully_connected(s: Step) -> None:
     s.emit((x, w, s.bias(2, x, w)), attrs)
 
 
-def _weights_of(s: Step, w: Value, rank: int) -> None:
+def _weights_of(s: TfliteStep, w: Value, rank: int) -> None:
     if len(w.shape) != rank:
         raise TinycError(f"weights '{w.name}' have shape {list(w.shape)}, expected rank {rank}", s.where)
 
 
-def _pool(s: Step) -> tuple[Value, Pair, Pair, Padding, Act]:
+def _pool(s: TfliteStep) -> tuple[Value, Pair, Pair, Padding, Act]:
     o, x = s.options("Pool2DOptions"), s.image(0)
     kernel = Pair(o["FilterHeight"], o["FilterWidth"])
     stride, pad, _ = geometry(o, x, kernel)
@@ -163,25 +163,25 @@ def _pool(s: Step) -> tuple[Value, Pair, Pair, Padding, Act]:
 
 
 @imports("AVERAGE_POOL_2D")
-def average_pool_2d(s: Step) -> None:
+def average_pool_2d(s: TfliteStep) -> None:
     x, kernel, stride, pad, act = _pool(s)
     s.emit((x,), AvgPool2D(kernel, stride, pad, act=act))
 
 
 @imports("MAX_POOL_2D")
-def max_pool_2d(s: Step) -> None:
+def max_pool_2d(s: TfliteStep) -> None:
     x, kernel, stride, pad, act = _pool(s)
     s.emit((x,), MaxPool2D(kernel, stride, pad, act=act))
 
 
 @imports("MEAN")
-def mean(s: Step) -> None:
+def mean(s: TfliteStep) -> None:
     axes = s.numbers(1)
     s.emit((s.value(0),), Mean(axes, bool(s.options("ReducerOptions")["KeepDims"])))
 
 
 @imports("PAD", "PADV2")
-def pad(s: Step) -> None:
+def pad(s: TfliteStep) -> None:
     x, pads = s.value(0), s.numbers(1)
     if len(pads) != 2 * len(x.shape):
         raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
@@ -191,7 +191,7 @@ def pad(s: Step) -> None:
     s.emit((x,), Pad(pads[0::2], pads[1::2], fill))
 
 
-def _one(s: Step, array: Array) -> float:
+def _one(s: TfliteStep, array: Array) -> float:
     """The element of an array that has one."""
     if array.size != 1:
         raise TinycError(f"{array.size} padding values where one belongs", s.where)
@@ -199,7 +199,7 @@ def _one(s: Step, array: Array) -> float:
 
 
 @imports("CONCATENATION")
-def concatenation(s: Step) -> None:
+def concatenation(s: TfliteStep) -> None:
     o = s.options("ConcatenationOptions")
     act = fused(o)
     xs = [s.value(i) for i in range(s.input_count)]
@@ -214,7 +214,7 @@ def concatenation(s: Step) -> None:
 
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS", ignores=("new_shape", "squeeze_dims", 1))
-def reshape(s: Step) -> None:
+def reshape(s: TfliteStep) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter."""
     x, phases = s.constant(0), s.deferred(0)
     shape = s.out_tensor().shape
@@ -228,37 +228,37 @@ def reshape(s: Step) -> None:
 
 
 @imports("TRANSPOSE")
-def transpose(s: Step) -> None:
+def transpose(s: TfliteStep) -> None:
     s.emit((s.value(0),), Transpose(s.numbers(1)))
 
 
 @imports("RELU")
-def relu(s: Step) -> None:
+def relu(s: TfliteStep) -> None:
     s.emit((s.value(0),), Clip(RELU))
 
 
 @imports("RELU6")
-def relu6(s: Step) -> None:
+def relu6(s: TfliteStep) -> None:
     s.emit((s.value(0),), Clip(RELU6))
 
 
 @imports("RELU_N1_TO_1")
-def relu_n1_to_1(s: Step) -> None:
+def relu_n1_to_1(s: TfliteStep) -> None:
     s.emit((s.value(0),), Clip(Act(-1.0, 1.0)))
 
 
 @imports("LOGISTIC")
-def logistic(s: Step) -> None:
+def logistic(s: TfliteStep) -> None:
     s.emit((s.value(0),), Sigmoid())
 
 
 @imports("TANH")
-def tanh(s: Step) -> None:
+def tanh(s: TfliteStep) -> None:
     s.emit((s.value(0),), Tanh())
 
 
 @imports("SOFTMAX")
-def softmax(s: Step) -> None:
+def softmax(s: TfliteStep) -> None:
     beta = float(s.options("SoftmaxOptions")["Beta"])
     if not (math.isfinite(beta) and beta > 0):
         raise TinycError(f"softmax with beta {beta}", s.where)
@@ -268,7 +268,7 @@ def softmax(s: Step) -> None:
 
 
 @imports("QUANTIZE")
-def quantize(s: Step) -> None:
+def quantize(s: TfliteStep) -> None:
     x, y = s.value(0), s.declared()
     if x.dtype == "f32":
         s.emit((x,), Quantize(y.dtype), y)
@@ -277,7 +277,7 @@ def quantize(s: Step) -> None:
 
 
 @imports("DEQUANTIZE")
-def dequantize(s: Step) -> None:
+def dequantize(s: TfliteStep) -> None:
     """A constant (float16 weights, mostly) is dequantized when the model is loaded."""
     if s.constant(0) is not None:
         s.fold(s.reals(0, "the constant"))
@@ -286,38 +286,38 @@ def dequantize(s: Step) -> None:
 
 
 @imports("SHAPE", ignores=("out_type",))  # the tensor has its type
-def shape_of(s: Step) -> None:
+def shape_of(s: TfliteStep) -> None:
     """Shapes are known when the model is loaded, so what is computed from them is constant."""
     dtype = NUMPY_DTYPE[dtype_of(s.out_tensor(), s.where)]
     s.fold(np.array(s.value(0).shape, dtype))
 
 
 @imports("ADD", ignores=("pot_scale_int16",))
-def add(s: Step) -> None:
+def add(s: TfliteStep) -> None:
     act = fused(s.options("AddOptions"))
     if not on_counts(s, "add", act):
         s.emit((s.value(0), s.value(1)), Add(act))
 
 
 @imports("SUB", ignores=("pot_scale_int16",))
-def sub(s: Step) -> None:
+def sub(s: TfliteStep) -> None:
     s.emit((s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
 
 
 @imports("MUL")
-def mul(s: Step) -> None:
+def mul(s: TfliteStep) -> None:
     act = fused(s.options("MulOptions"))
     if not on_counts(s, "mul", act):
         s.emit((s.value(0), s.value(1)), Mul(act))
 
 
 @imports("HARD_SWISH")
-def hard_swish(s: Step) -> None:
+def hard_swish(s: TfliteStep) -> None:
     s.emit((s.value(0),), HardSwish())
 
 
 @imports("LEAKY_RELU")
-def leaky_relu(s: Step) -> None:
+def leaky_relu(s: TfliteStep) -> None:
     alpha = float(s.options("LeakyReluOptions")["Alpha"])
     if not math.isfinite(alpha):
         raise TinycError(f"LEAKY_RELU with alpha {alpha}", s.where)

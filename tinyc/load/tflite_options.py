@@ -40,7 +40,7 @@ class _SeenTable(Table):  # type: ignore[misc]  # the package has no types
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class OptionsTable:
     """`options["StrideH"]` reads one scalar. unknown: options without a table class, "" if there are none."""
 
     table: Any
@@ -59,18 +59,18 @@ class Options:
             return [self.unknown] * bool(self.unknown) + _unseen(self.table)
 
 
-def options_of(kind: str, table: Table | None, newer: bool, where: Loc) -> Options:
+def options_of(kind: str, table: Table | None, newer: bool, where: Loc) -> OptionsTable:
     """The operator's options. kind: the name of their table (`Conv2DOptions`), `NONE` or `?`. newer: it has options of
     the schema's second kind."""
     unknown = "builtin_options_2" if newer else ""
     if kind == "NONE" or table is None:
-        return Options(None, where, unknown)
+        return OptionsTable(None, where, unknown)
     if not hasattr(tflite, kind):
-        return Options(None, where, unknown or "builtin_options")
+        return OptionsTable(None, where, unknown or "builtin_options")
     options = getattr(tflite, kind)()
     with reading("the operator's options", where):
         options._tab = _SeenTable(table.Bytes, table.Pos)
-    return Options(options, where, unknown)
+    return OptionsTable(options, where, unknown)
 
 
 def _unseen(options: Any) -> list[str]:

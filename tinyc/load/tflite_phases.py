@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Padding, Pair
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.pad import Pad
@@ -29,7 +29,7 @@ _NO_PAD = Padding(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class PendingLayer:
     """A convolution of the whole image that is not in the graph yet: its padding is known when it is joined."""
 
     inputs: tuple[Value | None, ...]
@@ -48,12 +48,12 @@ class Phases:
     origin: the operator that declares the tensor. spatial: the axes of the image that the tensor has: 1, 2 or both.
     """
 
-    origin: Step
+    origin: TfliteStep
     image: Value
     block: Pair
     pad: Padding
     spatial: tuple[int, ...]
-    layer: Layer | None = None
+    layer: PendingLayer | None = None
 
     @property
     def shape(self) -> Shape:
@@ -90,7 +90,7 @@ class Phases:
         s.insert(layer.inputs, replace(layer.attrs, pad=kept), y)
         return resized(s, y, Padding(*(min(n, 0) for n in pad)), "cropped")
 
-    def layered(self, s: Step, inputs: Sequence[Value | None], attrs: Conv2D | DepthwiseConv2D) -> Phases:
+    def layered(self, s: TfliteStep, inputs: Sequence[Value | None], attrs: Conv2D | DepthwiseConv2D) -> Phases:
         """The phases after a convolution of each, whose output tensor is that of `s`."""
         if attrs.stride != (1, 1):
             raise TinycError(
@@ -108,9 +108,9 @@ class Phases:
         if len(y.shape) != 4 or y.shape[0] != block.h * block.w:
             raise TinycError(f"{s.operator.code} of {block.h * block.w} phases makes {list(y.shape)}", s.where)
         made = replace(y, shape=(1, y.shape[1] * block.h, y.shape[2] * block.w, y.shape[3]))
-        return Phases(s, made, block, _NO_PAD, (1, 2), Layer((image, *inputs[1:]), whole))
+        return Phases(s, made, block, _NO_PAD, (1, 2), PendingLayer((image, *inputs[1:]), whole))
 
-    def reshaped(self, s: Step, shape: Shape) -> Phases | None:
+    def reshaped(self, s: TfliteStep, shape: Shape) -> Phases | None:
         """The same phases with the axis of size 1 dropped, or put in; None if the shape is another."""
         _, high, wide, channels = self.shape
         count = self.block.h * self.block.w
@@ -125,7 +125,7 @@ class Phases:
             return replace(self, origin=s, spatial=(1,))
         return None
 
-    def _turned(self, s: Step) -> Phases:
+    def _turned(self, s: TfliteStep) -> Phases:
         """Phases of a row as those of a column."""
         image = self.image if self.layer is None else self.joined(_NO_PAD)
         _, _, wide, channels = image.shape
@@ -134,7 +134,7 @@ class Phases:
         return Phases(s, column, Pair(self.block.w, 1), pad, (1, 2))
 
 
-def resized(s: Step, x: Value, by: Padding, suffix: str) -> Value:
+def resized(s: TfliteStep, x: Value, by: Padding, suffix: str) -> Value:
     """The image with rows and columns added, or taken off where negative; x itself if there are none."""
     grow, shrink = Padding(*(max(n, 0) for n in by)), Padding(*(max(-n, 0) for n in by))
     if any(grow):
@@ -157,7 +157,7 @@ def _plus(shape: Shape, by: Padding) -> Shape:
     return (n, high + by.top + by.bottom, wide + by.left + by.right, channels)
 
 
-def reshaped(s: Step, x: Value, shape: Shape, suffix: str) -> Value:
+def reshaped(s: TfliteStep, x: Value, shape: Shape, suffix: str) -> Value:
     """x under another shape."""
     if x.shape == shape:
         return x
@@ -166,7 +166,7 @@ def reshaped(s: Step, x: Value, shape: Shape, suffix: str) -> Value:
     return y
 
 
-def transposed(s: Step, x: Value, perm: tuple[int, ...], suffix: str) -> Value:
+def transposed(s: TfliteStep, x: Value, perm: tuple[int, ...], suffix: str) -> Value:
     """x with its axes in another order."""
     y = s.between(suffix, tuple(x.shape[k] for k in perm), x)
     s.insert((x,), Transpose(perm), y)

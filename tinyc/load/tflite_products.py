@@ -9,7 +9,7 @@ from dataclasses import replace
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import Act
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.concat import Concat
@@ -26,38 +26,38 @@ _REFLECT = 0  # schema enum MirrorPadMode
 
 
 @imports("BATCH_MATMUL", ignores=("asymmetric_quantize_inputs",))
-def batch_matmul(s: Step) -> None:
+def batch_matmul(s: TfliteStep) -> None:
     """Of two computed tensors, or of one and a constant."""
     o = s.options("BatchMatMulOptions")
     s.emit((s.value(0), s.value(1)), BatchMatmul(bool(o["AdjX"]), bool(o["AdjY"])))
 
 
 @imports("SQUARED_DIFFERENCE")
-def squared_difference(s: Step) -> None:
+def squared_difference(s: TfliteStep) -> None:
     s.emit((s.value(0), s.value(1)), SquaredDifference(Act()))
 
 
 @imports("RSQRT")
-def inverse_root(s: Step) -> None:
+def inverse_root(s: TfliteStep) -> None:
     s.emit((s.value(0),), Power(-0.5))
 
 
 @imports("SQRT")
-def root(s: Step) -> None:
+def root(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite."""
     _need_float(s)
     s.emit((s.value(0),), Power(0.5))
 
 
 @imports("SQUARE")
-def square(s: Step) -> None:
+def square(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite."""
     _need_float(s)
     s.emit((s.value(0), s.value(0)), Mul())
 
 
 @imports("POW")
-def power(s: Step) -> None:
+def power(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite, and with one constant exponent."""
     _need_float(s)
     exponent = s.reals(1, "the exponent")
@@ -66,25 +66,25 @@ def power(s: Step) -> None:
     s.emit((s.value(0),), Power(float(exponent.reshape(()))))
 
 
-def _need_float(s: Step) -> None:
+def _need_float(s: TfliteStep) -> None:
     if s.value(0).dtype != "f32":
         raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
 
 
 @imports("REDUCE_MAX", "REDUCE_MIN")
-def reduce_extremum(s: Step) -> None:
+def reduce_extremum(s: TfliteStep) -> None:
     keep = bool(s.options("ReducerOptions")["KeepDims"])
     largest = s.operator.code == "REDUCE_MAX"
     s.emit((s.value(0),), ReduceExtremum(s.numbers(1), keep, largest))
 
 
 @imports("PRELU")
-def prelu(s: Step) -> None:
+def prelu(s: TfliteStep) -> None:
     s.emit((s.value(0), s.value(1)), Prelu())
 
 
 @imports("MIRROR_PAD")
-def mirror_pad(s: Step) -> None:
+def mirror_pad(s: TfliteStep) -> None:
     """Mirrored at the border element (REFLECT), or behind it (SYMMETRIC): slices that run backward, and concats."""
     x, y, pads = s.value(0), s.declared(), s.numbers(1)
     if len(pads) != 2 * len(x.shape):
@@ -103,7 +103,7 @@ def mirror_pad(s: Step) -> None:
     s.emit((x,), Reshape(y.shape), y)
 
 
-def _mirrored(s: Step, x: Value, axis: int, first: int, count: int) -> Value:
+def _mirrored(s: TfliteStep, x: Value, axis: int, first: int, count: int) -> Value:
     """`count` elements of the axis, backward from `first` on."""
     attrs = replace(whole(x.shape, axis, first, count), step=_steps(len(x.shape), axis, -1 if count > 1 else 1))
     part = s.between(f"mirror{axis}", attrs.size, x)
@@ -116,11 +116,11 @@ def _steps(rank: int, axis: int, step: int) -> tuple[int, ...]:
 
 
 @imports("COS", "ELU", "EXP", "LOG", "SIN")
-def function(s: Step) -> None:
+def function(s: TfliteStep) -> None:
     s.emit((s.value(0),), Function(s.operator.code.lower()))
 
 
 @imports("GELU")
-def gelu(s: Step) -> None:
+def gelu(s: TfliteStep) -> None:
     """With the error function, or with tanh."""
     s.emit((s.value(0),), Function("gelu_tanh" if s.options("GeluOptions")["Approximate"] else "gelu"))

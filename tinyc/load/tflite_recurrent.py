@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyc.base.errors import TinycError
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.lstm import Lstm
 from tinyc.ops.svdf import Svdf
@@ -13,7 +13,7 @@ _TANH = 4  # schema enum ActivationFunctionType
 
 
 @imports("SVDF", ignores=("asymmetric_quantize_inputs",))
-def svdf(s: Step) -> None:
+def svdf(s: TfliteStep) -> None:
     """The state is a variable tensor of the file, 0 after a reset."""
     o, x = s.options("SVDFOptions"), s.value(0)
     w, times = s.weights(1, x, axis=0), s.value(2)
@@ -29,7 +29,7 @@ _UNUSED = {9: "peepholes", 10: "peepholes", 11: "peepholes", 16: "a projection",
 
 
 @imports("UNIDIRECTIONAL_SEQUENCE_LSTM", ignores=("asymmetric_quantize_inputs", "proj_clip"))
-def lstm(s: Step) -> None:
+def lstm(s: TfliteStep) -> None:
     """The full-integer layer; hidden state and cell are variable tensors of the file, 0 after a reset."""
     o, x = s.options("UnidirectionalSequenceLSTMOptions"), s.value(0)
     for index, what in _UNUSED.items():

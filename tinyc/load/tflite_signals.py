@@ -16,7 +16,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Quant, Shape, State, Value
 from tinyc.load.damage import reading
 from tinyc.load.looked import Looked, not_understood
-from tinyc.load.tflite_graph import Step
+from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.ops.concat import Concat
 from tinyc.ops.signal_energy import SignalEnergy
@@ -40,7 +40,7 @@ _MOST_NAMES = 64  # attributes of an operator
 _NUMBERS = {0: "float32", 2: "int32", 7: "int16"}  # schema enum TensorType
 
 
-def _attributes(s: Step, *names: str) -> list[int]:
+def _attributes(s: TfliteStep, *names: str) -> list[int]:
     """The numbers of the operator's map, in the order of `names`. TinycError for one that is missing, or is no number,
     and for others that nobody asks for."""
     content = s.operator.custom
@@ -72,7 +72,7 @@ def _printable(key: Any) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _state(s: Step, suffix: str, shape: Shape, dtype: DType, initial: int = 0) -> tuple[Value, Value]:
+def _state(s: TfliteStep, suffix: str, shape: Shape, dtype: DType, initial: int = 0) -> tuple[Value, Value]:
     """(before, after) of something that the operator remembers, all `initial` after a reset."""
     stem = s.builder.name_of(s.out_tensor())
     quant: Quant | None = COUNT if dtype == "s16" else None
@@ -84,7 +84,7 @@ def _state(s: Step, suffix: str, shape: Shape, dtype: DType, initial: int = 0) -
     return before, after
 
 
-def _number_kind(s: Step, kind: int) -> None:
+def _number_kind(s: TfliteStep, kind: int) -> None:
     """The attribute T has to be that of the tensors; float32 is not computed."""
     name = _NUMBERS.get(kind, f"type {kind}")
     if name == "float32":
@@ -98,51 +98,51 @@ def _number_kind(s: Step, kind: int) -> None:
 
 
 @imports("CUSTOM SignalWindow")
-def window(s: Step) -> None:
+def window(s: TfliteStep) -> None:
     (shift,) = _attributes(s, "shift")
     s.emit((s.value(0), s.value(1)), SignalWindow(shift))
 
 
 @imports("CUSTOM SignalFftAutoScale")
-def fft_auto_scale(s: Step) -> None:
+def fft_auto_scale(s: TfliteStep) -> None:
     _attributes(s)
     s.emit((s.value(0),), SignalFftAutoScale())
 
 
 @imports("CUSTOM SignalRfft")
-def rfft(s: Step) -> None:
+def rfft(s: TfliteStep) -> None:
     kind, length = _attributes(s, "T", "fft_length")
     _number_kind(s, kind)
     s.emit((s.value(0),), SignalRfft(length))
 
 
 @imports("CUSTOM SignalIrfft")
-def irfft(s: Step) -> None:
+def irfft(s: TfliteStep) -> None:
     kind, length = _attributes(s, "T", "fft_length")
     _number_kind(s, kind)
     s.emit((s.value(0),), SignalIrfft(length))
 
 
 @imports("CUSTOM SignalEnergy")
-def energy(s: Step) -> None:
+def energy(s: TfliteStep) -> None:
     end, start = _attributes(s, "end_index", "start_index")
     s.emit((s.value(0),), SignalEnergy(start, end))
 
 
 @imports("CUSTOM SignalFilterBank")
-def filter_bank(s: Step) -> None:
+def filter_bank(s: TfliteStep) -> None:
     (channels,) = _attributes(s, "num_channels")
     s.emit([s.value(k) for k in range(6)], SignalFilterBank(channels))
 
 
 @imports("CUSTOM SignalFilterBankSquareRoot")
-def square_root(s: Step) -> None:
+def square_root(s: TfliteStep) -> None:
     _attributes(s)
     s.emit((s.value(0), s.value(1)), SignalSquareRoot())
 
 
 @imports("CUSTOM SignalFilterBankSpectralSubtraction")
-def spectral_subtraction(s: Step) -> None:
+def spectral_subtraction(s: TfliteStep) -> None:
     """Its second output is the estimate, which the next run begins with: the state."""
     even_rest, even, odd_rest, odd, *others = _attributes(
         s,
@@ -170,19 +170,19 @@ def spectral_subtraction(s: Step) -> None:
 
 
 @imports("CUSTOM SignalPCAN")
-def pcan(s: Step) -> None:
+def pcan(s: TfliteStep) -> None:
     (snr_shift,) = _attributes(s, "snr_shift")
     s.emit((s.value(0), s.value(1), s.value(2)), SignalPcan(snr_shift))
 
 
 @imports("CUSTOM SignalFilterBankLog")
-def filter_bank_log(s: Step) -> None:
+def filter_bank_log(s: TfliteStep) -> None:
     correction, scale = _attributes(s, "input_correction_bits", "output_scale")
     s.emit((s.value(0),), SignalLog(scale, correction))
 
 
 @imports("CUSTOM SignalFramer")
-def framer(s: Step) -> None:
+def framer(s: TfliteStep) -> None:
     size, step, prefill = _attributes(s, "frame_size", "frame_step", "prefill")
     x, attrs = s.value(0), SignalFramer(size, step, bool(prefill))
     if not 0 < step < size or not x.shape:
@@ -198,7 +198,7 @@ def framer(s: Step) -> None:
 
 
 @imports("CUSTOM SignalStacker")
-def stacker(s: Step) -> None:
+def stacker(s: TfliteStep) -> None:
     channels, left, right, step = _attributes(
         s, "num_channels", "stacker_left_context", "stacker_right_context", "stacker_step"
     )
@@ -215,7 +215,7 @@ def stacker(s: Step) -> None:
 
 
 @imports("CUSTOM SignalOverlapAdd")
-def overlap_add(s: Step) -> None:
+def overlap_add(s: TfliteStep) -> None:
     kind, step = _attributes(s, "T", "frame_step")
     _number_kind(s, kind)
     x = s.value(0)
@@ -228,7 +228,7 @@ def overlap_add(s: Step) -> None:
 
 
 @imports("CUSTOM SignalDelay")
-def delay(s: Step) -> None:
+def delay(s: TfliteStep) -> None:
     """The first samples of those that were held back and of the new ones, one after the other."""
     (length,) = _attributes(s, "delay_length")
     x = s.value(0)
@@ -241,7 +241,7 @@ def delay(s: Step) -> None:
     s.emit((joined,), whole(joined.shape, len(x.shape) - 1, 0, x.shape[-1]), s.declared())
 
 
-def _define(s: Step, outputs: Sequence[Value]) -> None:
+def _define(s: TfliteStep, outputs: Sequence[Value]) -> None:
     """Say that the operator's outputs are the first of these; behind them are states of the next run."""
     for index, value in enumerate(outputs[: s.output_count]):
         s.define(index, value)

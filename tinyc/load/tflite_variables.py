@@ -12,16 +12,17 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.check import check_types
 from tinyc.ir.graph import NUMPY_DTYPE, State, Value
+from tinyc.load.problems import FollowUpError
 from tinyc.load.tflite_arrays import array_of, dtype_of
-from tinyc.load.tflite_file import Operator, Tensor, TFLiteFile
-from tinyc.load.tflite_graph import Builder, FollowUpError, Step, Variable
+from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile
+from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep, Variable
 from tinyc.load.tflite_ops import imports
 from tinyc.ops import all_ops, node_of
 from tinyc.ops.slice import Slice
 
 
 @imports("CALL_ONCE")
-def call_once(s: Step) -> None:
+def call_once(s: TfliteStep) -> None:
     """The subgraph may only assign constants to variables."""
     index = int(s.options("CallOnceOptions")["InitSubgraphIndex"])
     others = s.builder.file.others
@@ -30,7 +31,7 @@ def call_once(s: Step) -> None:
     _initialise(s, others[index - 1])
 
 
-def _initialise(s: Step, init: TFLiteFile) -> None:
+def _initialise(s: TfliteStep, init: TFLiteFile) -> None:
     handles: dict[int, str] = {}
     for operator in init.operators:
         if operator.code == "VAR_HANDLE" and len(operator.outputs) == 1:
@@ -44,30 +45,30 @@ def _initialise(s: Step, init: TFLiteFile) -> None:
             raise TinycError(f"CALL_ONCE runs {operator.code}; only assignments of constants are supported", s.where)
 
 
-def _bytes(tensor: Tensor, operator: Operator) -> bytes:
+def _bytes(tensor: StoredTensor, operator: StoredOperator) -> bytes:
     dtype = dtype_of(tensor, operator.where)
     array = array_of(tensor, dtype, operator.where)
     return array.astype(np.dtype(NUMPY_DTYPE[dtype]).newbyteorder("<")).tobytes()
 
 
-def _key(operator: Operator) -> str:
+def _key(operator: StoredOperator) -> str:
     if operator.options_type != "VarHandleOptions" or operator.options.table is None:
         raise TinycError("VAR_HANDLE without a name", operator.where)
     names = (operator.options[name] or b"" for name in ("Container", "SharedName"))
     return "/".join(name.decode("utf-8", "replace") for name in names)
 
 
-def _variable(s: Step, key: str) -> Variable:
+def _variable(s: TfliteStep, key: str) -> Variable:
     return s.builder.variables.setdefault(key, Variable())
 
 
 @imports("VAR_HANDLE")
-def var_handle(s: Step) -> None:
+def var_handle(s: TfliteStep) -> None:
     """The name of a variable, which becomes a state of the library: docs/state.md."""
     s.builder.handles[s.out_tensor().index] = _key(s.operator)
 
 
-def _held(s: Step) -> Variable:
+def _held(s: TfliteStep) -> Variable:
     tensor = s.tensor(0)
     if tensor.index not in s.builder.handles:
         if tensor.index in s.builder.broken:
@@ -77,7 +78,7 @@ def _held(s: Step) -> Variable:
 
 
 @imports("READ_VARIABLE")
-def read_variable(s: Step) -> None:
+def read_variable(s: TfliteStep) -> None:
     """What the last assignment of the same run made, else what the last run left."""
     held = _held(s)
     if held.now is None:
@@ -89,14 +90,14 @@ def read_variable(s: Step) -> None:
 
 
 @imports("ASSIGN_VARIABLE")
-def assign_variable(s: Step) -> None:
+def assign_variable(s: TfliteStep) -> None:
     """Read by what comes after it in the run, and by the next run."""
     held = _held(s)
     held.now = s.value(1)
     held.where = s.where
 
 
-def close_variables(builder: Builder) -> None:
+def close_variables(builder: TfliteBuilder) -> None:
     """Make states of the variables that are read before they are assigned. TinycError for one without a beginning,
     or whose value changes its shape or quantization."""
     for held in builder.variables.values():
@@ -113,7 +114,7 @@ def close_variables(builder: Builder) -> None:
         builder.states.append(State(before.name, now.name, held.initial))
 
 
-def _copied(builder: Builder, held: Variable, now: Value) -> Value:
+def _copied(builder: TfliteBuilder, held: Variable, now: Value) -> Value:
     """What an input, a constant or another variable holds, as a value that a node computes."""
     size = now.shape
     copy = Value(builder.unique(f"{now.name}:kept"), size, now.dtype, now.quant, held.where)

@@ -12,14 +12,14 @@ from importlib import metadata
 from typing import Any
 
 from tinyc import __version__
-from tinyc.verify.report import Report, Written
+from tinyc.verify.report import Report, UnprovedReport
 
 SBOM_FILE = "sbom.cdx.json"
 LICENCE = "0BSD"  # of what tinyc writes and copies: docs/licence.md
 _SPACE = uuid.UUID("6b1f8c58-0f0e-5c0a-9a3e-3f2f6d2b7c11")  # of our serial numbers, which are digests of the content
 
 
-def bill_of_materials(report: Report | Written, files: Mapping[str, str]) -> dict[str, Any]:
+def bill_of_materials(report: Report | UnprovedReport, files: Mapping[str, str]) -> dict[str, Any]:
     """The library with its model, its files (name -> text) and the tools that made and proved it.
 
     The same build gives the same object: no time, and a serial number that is a digest of the rest.
@@ -48,7 +48,7 @@ def bill_of_materials(report: Report | Written, files: Mapping[str, str]) -> dic
     return {"serialNumber": uuid.uuid5(_SPACE, json.dumps(bill, sort_keys=True)).urn, **bill}
 
 
-def _model(report: Report | Written) -> dict[str, Any]:
+def _model(report: Report | UnprovedReport) -> dict[str, Any]:
     return {
         "type": "machine-learning-model",
         "bom-ref": f"model:{report.model_sha256[:12]}",
@@ -68,7 +68,7 @@ def _file(name: str, text: str) -> dict[str, Any]:
     }
 
 
-def _tools(report: Report | Written) -> list[dict[str, Any]]:
+def _tools(report: Report | UnprovedReport) -> list[dict[str, Any]]:
     """tinyc, the packages of Python under it, and the compiler and machine of the proof."""
     tools = [_tool("tinyc", __version__)]
     if report.toolchain is not None:

@@ -22,13 +22,13 @@ from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_unproved
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
-from tinyc.verify.report import Report, Written
+from tinyc.verify.report import Report, UnprovedReport
 
 UNPROVED_HINT = "nobody has run this library; `tinyc verify` proves it where an emulator for the board is installed"
 
 
 @one_thread
-def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report | Written, Path]:
+def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report | UnprovedReport, Path]:
     """The report of a model that was compiled, run on the board's machine and verified; and its folder.
 
     The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
@@ -49,7 +49,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     compiled = compile_model(path, board, options, progress)
     if not options.proof:
         compiled = replace(compiled, files=marked_unproved(compiled.files, compiled.program.name))
-    report: Report | Written
+    report: Report | UnprovedReport
     with replacing(target_folder) as folder:
         if options.proof:
             report = prove_in(folder, compiled, board, proof, progress)

@@ -21,7 +21,7 @@ from tinyc.run.qemu import find_qemu
 THERE = "installed"  # instead of a version, where asking for it takes seconds
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """Groups of findings, in the order in which they are shown."""
 
     PACKAGE = "Python packages"
@@ -39,7 +39,7 @@ class Finding:
     another way). install: commands, the best first. note: what it is for, or what is wrong with it.
     """
 
-    kind: Kind
+    kind: FindingKind
     name: str
     version: str
     required: bool
@@ -69,8 +69,8 @@ def _packages() -> list[Finding]:
         requirements = []
     own = [r for r in requirements if "extra ==" not in r]
     names = [match[0] for r in own if (match := re.match(r"[\w.-]+", r))]
-    packages = [Finding(Kind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
-    return [Finding(Kind.PACKAGE, "tinyc", __version__, True), *packages]
+    packages = [Finding(FindingKind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
+    return [Finding(FindingKind.PACKAGE, "tinyc", __version__, True), *packages]
 
 
 def _package_version(name: str) -> str:
@@ -99,7 +99,7 @@ def _compilers(boards: list[Board]) -> list[Finding]:
             version = find_toolchain(board, name).version
         except TinycError:
             version = ""
-        findings.append(Finding(Kind.COMPILER, name, version, False, install, note))
+        findings.append(Finding(FindingKind.COMPILER, name, version, False, install, note))
     return findings
 
 
@@ -109,9 +109,11 @@ def _emulators(boards: list[Board]) -> list[Finding]:
     if qemu is not None and qemu.plugin is None:
         note = f"counts no instructions: it does not take the plugin in {paths.cache_dir()}"
     return [
-        Finding(Kind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note),
         Finding(
-            Kind.EMULATOR,
+            FindingKind.EMULATOR, "QEMU", qemu.version if qemu else "", False, ("apt install qemu-system-arm",), note
+        ),
+        Finding(
+            FindingKind.EMULATOR,
             "unicorn",
             _package_version("unicorn"),
             False,
@@ -119,7 +121,7 @@ def _emulators(boards: list[Board]) -> list[Finding]:
             "runs every core but Cortex-M55 and RISC-V, from pip alone",
         ),
         Finding(
-            Kind.EMULATOR,
+            FindingKind.EMULATOR,
             "renode-test",
             THERE if shutil.which("renode-test") else "",
             False,
@@ -132,7 +134,7 @@ def _emulators(boards: list[Board]) -> list[Finding]:
 def _flashing() -> list[Finding]:
     """The programs that `tinyc flash` can hand firmware to; STM32 boards and drives need none."""
     return [
-        Finding(Kind.FLASHING, name, THERE if tool_command(name) else "", False, commands, f"flashes {boards}")
+        Finding(FindingKind.FLASHING, name, THERE if tool_command(name) else "", False, commands, f"flashes {boards}")
         for name, commands, boards in (
             ("pyocd", ("pip install pyocd",), "boards with a debug probe"),
             ("esptool", ("pip install esptool",), "Espressif's chips"),
@@ -147,7 +149,7 @@ def _boards() -> list[Finding]:
     tried = [(board, *_try_board(board)) for board in list_boards()]
     required = not any(version for board, version, _ in tried if not board.is_host)
     return [
-        Finding(Kind.BOARD, board.name, version, required, *(_advice(error) if error else ((), "")))
+        Finding(FindingKind.BOARD, board.name, version, required, *(_advice(error) if error else ((), "")))
         for board, version, error in tried
     ]
 

@@ -13,7 +13,14 @@ from tinyc.board import load_board
 from tinyc.build.compile import Firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.explain.cycles import Profile, core_of, model_cycles
-from tinyc.explain.cycles.profile import Cost, LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
+from tinyc.explain.cycles.profile import (
+    InferenceCost,
+    LayerFacts,
+    function_costs,
+    hot_blocks,
+    layer_costs,
+    source_costs,
+)
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import (
@@ -93,7 +100,7 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
         clock_hz=board.clock_hz,
         inferences=modelled.inferences,
         macs=sum(step.macs for step in steps),
-        cost=Cost(instructions, modelled.total if core else None),
+        cost=InferenceCost(instructions, modelled.total if core else None),
         layers=layer_costs(modelled, elf, ran.jumps, facts),
         functions=function_costs(modelled, elf),
         sources=source_costs(modelled, firmware.elf, folder, most) if most else (),

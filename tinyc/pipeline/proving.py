@@ -25,7 +25,16 @@ from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, q
 from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, firmware_board
 from tinyc.verify.accuracy import measure
 from tinyc.verify.compare import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
-from tinyc.verify.report import SCHEMA, Calibration, Flash, Group, Layer, Report, Verify, Written
+from tinyc.verify.report import (
+    SCHEMA,
+    CalibrationReport,
+    Flash,
+    GroupReport,
+    LayerReport,
+    Report,
+    UnprovedReport,
+    Verify,
+)
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
 _BESIDE_WINDOW = 4096  # bytes of variables of the test
@@ -75,7 +84,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
 
 def write_unproved(
     folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain | None, progress: Progress
-) -> Written:
+) -> UnprovedReport:
     """Writes the library into the folder, and what can be said without running it. It is compiled where there is a
     compiler, to tell its size. Raises TinycError, with exit code 1, where it does not fit the board."""
     check_ram_budget(compiled, options)
@@ -88,7 +97,7 @@ def write_unproved(
                 made = compile_library(Path(work), compiled, board, options, toolchain)
                 size = library_size(made.library_object, toolchain, board, Path(work) / "firmware")
             check_program_fits(board, compiled, size)
-    return Written(
+    return UnprovedReport(
         **_planned(compiled, board, options),
         layers=tuple(_layer(step, None, None) for step in compiled.program.steps),
         toolchain=None if toolchain is None else str(toolchain),
@@ -300,17 +309,17 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "macs": sum(step.macs for step in program.steps),
         "arena_bytes": program.arena_bytes,
         "arena_lower_bound_bytes": program.arena_lower_bound_bytes,
-        "calibration": Calibration(data.source, data.samples, data.proven) if data else None,
-        "groups": tuple(Group(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
+        "calibration": CalibrationReport(data.source, data.samples, data.proven) if data else None,
+        "groups": tuple(GroupReport(stream.steps[0], stream.steps[-1], stream.turns) for stream in program.streams),
         "calls": program.incremental.calls if program.incremental else 1,
         "input_rows": program.row_input is not None,
         "state_bytes": program.arena_bytes - program.state_offset,
     }
 
 
-def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> Layer:
+def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> LayerReport:
     output = step.outputs[0]
-    return Layer(
+    return LayerReport(
         step=step.index,
         name=step.node.layer,
         op=step.title,

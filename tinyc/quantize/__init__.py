@@ -19,11 +19,11 @@ from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     AUTO,
     SEARCHED,
-    Draft,
-    Plan,
+    FloatDraft,
     Recipe,
     Report,
     Rounding,
+    SettledRecipe,
     at_most,
     carry_out,
     draft_of,
@@ -67,7 +67,7 @@ class Quantized:
 
     graph: Graph
     float_graph: Graph
-    plan: Plan
+    plan: SettledRecipe
     bits: Mapping[str, int]
     sensitivities: tuple[Sensitivity, ...] = field(default=())
 
@@ -135,19 +135,21 @@ def _asked_for(graph: Graph, recipe: Recipe) -> frozenset[str]:
     return values_of_layers(prepared, recipe.int16_layers)
 
 
-def _plan(graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str]) -> Plan:
+def _plan(
+    graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str]
+) -> SettledRecipe:
     """The recipe, with what it leaves open settled by measurement. Ranges of int16 are all that was seen."""
     if recipe.activations == "int16":
         equalize = recipe.equalize if recipe.equalize is not None else False
         recipe = replace(recipe, method="minmax", equalize=equalize)
     learned = recipe.rounding == "learned" or recipe.weights != "int8"
     if recipe.method != AUTO and recipe.equalize is not None and (recipe.rounding is not None or learned):
-        return Plan(recipe.method, recipe.equalize, False, learned)
+        return SettledRecipe(recipe.method, recipe.equalize, False, learned)
     return settle(graph, calibration, recipe, report, wide)
 
 
 def _mixed(
-    graph: Graph, plan: Plan, calibration: Calibration, recipe: Recipe, wide: Collection[str], report: Report
+    graph: Graph, plan: SettledRecipe, calibration: Calibration, recipe: Recipe, wide: Collection[str], report: Report
 ) -> tuple[tuple[Sensitivity, ...], dict[str, int]]:
     """Bits per layer for the recipe's bytes or loss, measured on calibration samples that were not learned from."""
     plain, splits, many = replace(plan, searched=False), folds(at_most(calibration, SEARCHED)), []
@@ -169,7 +171,7 @@ def _mixed(
 
 
 def _narrowed(
-    plan: Plan, draft: Draft, teacher: Teacher, fit: Calibration, bits: Mapping[str, int], memo: Memo
+    plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, fit: Calibration, bits: Mapping[str, int], memo: Memo
 ) -> Graph:
     """The integer graph with these bits, learned from `fit`."""
     return carry_out(plan, draft, teacher, fit, fit, bits, memo=memo)

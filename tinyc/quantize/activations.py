@@ -42,7 +42,7 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class WidthChoice:
     """An undominated choice: values that are int16, what that costs, and the noise of the others."""
 
     wide: frozenset[str]
@@ -100,7 +100,7 @@ def extra_cost(graph: Graph, node: Node) -> int:
     return int(_PER_MAC * op_of(node).macs(Site(graph, node, Numerics.OURS)) + _PER_ELEMENT * elements)
 
 
-def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> list[Option]:
+def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> list[WidthChoice]:
     """All undominated choices, cheapest (int8 everywhere) first. ram_bytes: what the values that live at once may take.
 
     TinycError if not even int8 fits.
@@ -131,7 +131,7 @@ def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> 
             exit_code=1,
         )
     return [
-        Option(
+        WidthChoice(
             frozenset(name for i, one in enumerate(sets) if entry.taken >> i & 1 for name in one.names),
             entry.cost * grain,
             entry.noise,
@@ -196,7 +196,7 @@ def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]
     ]
 
 
-def first_good(found: Sequence[Option], is_good: Callable[[Option], bool]) -> Option | None:
+def first_good(found: Sequence[WidthChoice], is_good: Callable[[WidthChoice], bool]) -> WidthChoice | None:
     """The cheapest option that is good, found by halving: more int16 hardly ever makes it worse. None if none is."""
     if not is_good(found[-1]):
         return None

@@ -30,7 +30,7 @@ _LEAST_SCALE = 2.0**-100
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RoundedWeights:
     """A layer's integers as the operator stores them, a scale per output channel, and the bias in reals."""
 
     q: Array
@@ -47,7 +47,7 @@ class Memo:
 
     felt: bool = True
     influence: Influence | None = None
-    weights: dict[tuple[int, ...], Weights] = field(default_factory=dict)
+    weights: dict[tuple[int, ...], RoundedWeights] = field(default_factory=dict)
 
 
 def layers(graph: Graph) -> list[Node]:
@@ -123,7 +123,7 @@ def _forget(known: dict[str, Array], node: Node, last: Mapping[str, int], index:
 
 def learned(
     graph: Graph, node: Node, x: Array, x_float: Array, bits: int, influences: Influence | None = None
-) -> Weights:
+) -> RoundedWeights:
     """The best weights of a float layer for quantized inputs x, beside what it gets in float.
 
     influences: what counts is the error at the outputs, too.
@@ -145,10 +145,10 @@ def learned(
         least = np.asarray(plain.scale).reshape(each, -1)
     made = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
     q = made.q.reshape(groups, -1, rows.shape[2])
-    return Weights(rows_as_weights(node, q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
+    return RoundedWeights(rows_as_weights(node, q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
 
 
-def with_weights(integer: Graph, node: Node, found: Weights) -> Graph:
+def with_weights(integer: Graph, node: Node, found: RoundedWeights) -> Graph:
     """The integer graph in which a layer has these weights; constants that others use as well are copied."""
     x_quant = integer.values[node.inputs[0]].quant
     assert x_quant is not None  # computed values of an integer graph have one

@@ -14,15 +14,15 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
-from tinyc.quantize.activations import Option, first_good, options, value_sets
+from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.recipe import (
     SEARCHED,
-    Draft,
-    Plan,
+    FloatDraft,
     Recipe,
     Report,
+    SettledRecipe,
     at_most,
     carry_out,
     draft_of,
@@ -40,10 +40,10 @@ class _Trial:
     """Samples to make an integer graph of, and others to measure it on."""
 
     fit: Calibration
-    draft: Draft
+    draft: FloatDraft
     unseen: Teacher
 
-    def values(self, option: Option, method: str) -> Batch:
+    def values(self, option: WidthChoice, method: str) -> Batch:
         """The option with float weights."""
         draft = widen(self.draft, option.wide)
         return with_float_weights(draft.graph, rounded_to_nearest(draft, method))
@@ -51,7 +51,7 @@ class _Trial:
 
 def choose_values(
     graph: Graph,
-    plan: Plan,
+    plan: SettledRecipe,
     calibration: Calibration,
     recipe: Recipe,
     forced: Collection[str],
@@ -69,7 +69,7 @@ def choose_values(
     )
     found = options(draft.graph, sets, recipe.ram_bytes)
 
-    def measured(option: Option, figure: Callable[[Teacher, Mapping[str, Array]], float]) -> list[float]:
+    def measured(option: WidthChoice, figure: Callable[[Teacher, Mapping[str, Array]], float]) -> list[float]:
         """The figure of each part of the samples, by what was made of the others."""
         runs = ((trial.values(option, plan.method), trial.unseen) for trial in trials)
         return [figure(unseen, batch.run(unseen.inputs)) for batch, unseen in runs]
@@ -78,7 +78,7 @@ def choose_values(
     if aim is not None:
         weights = _weight_noise(trials[0], found[-1], plan, recipe, report)
 
-        def reached(option: Option) -> float:
+        def reached(option: WidthChoice) -> float:
             return float(-10 * np.log10(10 ** (-min(measured(option, Teacher.sqnr_of)) / 10) + weights))
 
         chosen = first_good(found, lambda option: reached(option) >= aim)
@@ -94,14 +94,14 @@ def choose_values(
         return found[-1].wide
     most = (recipe.max_loss if recipe.max_loss is not None else default_loss) / 100
 
-    def lost(option: Option) -> float:
+    def lost(option: WidthChoice) -> float:
         return float(np.mean(measured(option, Teacher.changed_of)))
 
     allowed = most + lost(found[-1])
     return (first_good(found, lambda option: lost(option) <= allowed) or found[-1]).wide
 
 
-def _weight_noise(trial: _Trial, widest: Option, plan: Plan, recipe: Recipe, report: Report) -> float:
+def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recipe: Recipe, report: Report) -> float:
     """What the weights add at the output, a power beside the signal's."""
     draft = widen(trial.draft, widest.wide)
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}

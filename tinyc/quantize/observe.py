@@ -67,7 +67,7 @@ def observe(graph: Graph, calibration: Calibration, divisors: Mapping[str, Chann
     """
     check_inputs(graph, calibration)
     names = [name for name in graph.values if name not in graph.consts]
-    runner = Runner(graph, names, calibration, divisors or {})
+    runner = SampleRunner(graph, names, calibration, divisors or {})
     totals = {name: _Totals(graph.values[name].shape) for name in names}
     few = frozenset(calibration.few)
     for index, arrays in enumerate(runner.run()):
@@ -115,7 +115,7 @@ def _histogram(array: Array, lo: float, hi: float) -> npt.NDArray[np.int64]:
     return np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
 
 
-class Runner:
+class SampleRunner:
     """Gives the named values of every calibration sample in the graph's layout, one sample after the other."""
 
     def __init__(

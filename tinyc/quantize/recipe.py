@@ -68,7 +68,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class FloatDraft:
     """A float graph ready for integers: biases everywhere, perhaps equalized; what was seen of its values.
 
     wide: values that are int16. made: integer graphs by method, weights rounded to nearest, as they were asked for: a
@@ -81,31 +81,31 @@ class Draft:
     made: dict[str, Graph] = field(default_factory=dict, compare=False, repr=False)
 
 
-def drafts(graph: Graph, calibration: Calibration) -> dict[bool, Draft]:
+def drafts(graph: Graph, calibration: Calibration) -> dict[bool, FloatDraft]:
     """The draft as it is (False) and equalized (True), if there is anything to equalize."""
     complete = with_biases(graph)
     stats = observe(complete, calibration)
-    made = {False: Draft(separate_fixed(complete), stats)}
+    made = {False: FloatDraft(separate_fixed(complete), stats)}
     equal, divisors = equalize(complete, stats)
     if divisors:
-        made[True] = Draft(separate_fixed(equal), observe(equal, calibration, divisors))
+        made[True] = FloatDraft(separate_fixed(equal), observe(equal, calibration, divisors))
     return made
 
 
-def widen(draft: Draft, wide: Collection[str]) -> Draft:
+def widen(draft: FloatDraft, wide: Collection[str]) -> FloatDraft:
     """The draft with these values int16, and requantize nodes at the borders."""
     if not wide:
         return draft
     found = widened(draft.graph, draft.stats, wide)
-    return Draft(found.graph, found.stats, found.wide)
+    return FloatDraft(found.graph, found.stats, found.wide)
 
 
-def draft_of(made: Mapping[bool, Draft], plan: Plan) -> Draft:
+def draft_of(made: Mapping[bool, FloatDraft], plan: SettledRecipe) -> FloatDraft:
     """The draft that the plan asks for; as it is, where there is nothing to equalize."""
     return made.get(plan.equalize) or made[False]
 
 
-def rounded_to_nearest(draft: Draft, method: str, quants: Mapping[str, Quant] | None = None) -> Graph:
+def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quant] | None = None) -> Graph:
     """The integer graph with every weight rounded to nearest; ranges by `method`, or `quants`."""
     if quants is None and method in draft.made:
         return draft.made[method]
@@ -118,7 +118,7 @@ def rounded_to_nearest(draft: Draft, method: str, quants: Mapping[str, Quant] | 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SettledRecipe:
     """What a recipe comes down to once "auto" has been settled by measurement. searched: ranges tensor by tensor."""
 
     method: str
@@ -134,8 +134,8 @@ def at_most(calibration: Calibration, count: int) -> Calibration:
 
 
 def carry_out(
-    plan: Plan,
-    draft: Draft,
+    plan: SettledRecipe,
+    draft: FloatDraft,
     teacher: Teacher,
     calibration: Calibration,
     varied: Calibration,

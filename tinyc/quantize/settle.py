@@ -16,10 +16,10 @@ from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     AUTO,
     SEARCHED,
-    Draft,
-    Plan,
+    FloatDraft,
     Recipe,
     Report,
+    SettledRecipe,
     at_most,
     carry_out,
     draft_of,
@@ -35,7 +35,9 @@ _CHANCE_DB = 1.0
 _STUDENT = {2: 1.84, 3: 1.32}  # by splits: quantiles of Student's t where the normal distribution has one sigma
 
 
-def settle(graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str] = ()) -> Plan:
+def settle(
+    graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str] = ()
+) -> SettledRecipe:
     """The plan with the least output error on calibration samples that it was not calibrated with.
 
     First the method, with float weights; then whether to equalize and to learn the weights, with the weights that come
@@ -51,7 +53,7 @@ def settle(graph: Graph, calibration: Calibration, recipe: Recipe, report: Repor
     ways = []
     for learned in learning:
         for equal in equals:
-            plans = [Plan(method, equal, False, learned) for method in methods]
+            plans = [SettledRecipe(method, equal, False, learned) for method in methods]
             ways.append(_best(splits, plans, None) if len(plans) > 1 else plans[0])
     report("calibration method", 0.3)
     best = _best(splits, ways, bits) if len(ways) > 1 else ways[0]
@@ -71,12 +73,12 @@ class _Split:
     """
 
     fit: Calibration
-    drafts: Mapping[bool, Draft]
+    drafts: Mapping[bool, FloatDraft]
     varied: Calibration
-    varied_drafts: Mapping[bool, Draft]
+    varied_drafts: Mapping[bool, FloatDraft]
     seen: Teacher
     unseen: Teacher
-    scores: dict[tuple[Plan, int | None], float] = field(default_factory=dict, compare=False, repr=False)
+    scores: dict[tuple[SettledRecipe, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -90,13 +92,13 @@ class _Split:
             varied_drafts = {equal: widen(draft, wide) for equal, draft in drafts(graph, varied).items()}
         return cls(fit, made, varied, varied_drafts, Teacher.of(graph, fit.inputs), Teacher.of(graph, unseen))
 
-    def score(self, plan: Plan, bits: int | None) -> float:
+    def score(self, plan: SettledRecipe, bits: int | None) -> float:
         """Of the plan's integer graph on unseen samples; bits None: with float weights."""
         if (plan, bits) not in self.scores:
             self.scores[plan, bits] = self._measured(plan, bits)
         return self.scores[plan, bits]
 
-    def _measured(self, plan: Plan, bits: int | None) -> float:
+    def _measured(self, plan: SettledRecipe, bits: int | None) -> float:
         draft = draft_of(self.varied_drafts if plan.learned else self.drafts, plan)
         if bits is None:
             batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
@@ -106,7 +108,7 @@ class _Split:
         return self.unseen.score(carry_out(plan, draft, self.seen, self.fit, self.varied, uniform, memo=memo))
 
 
-def _best(splits: Sequence[_Split], plans: Sequence[Plan], bits: int | None) -> Plan:
+def _best(splits: Sequence[_Split], plans: Sequence[SettledRecipe], bits: int | None) -> SettledRecipe:
     """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
 
     By chance: the standard error of the difference over the splits, widened for their number (_STUDENT); with one split

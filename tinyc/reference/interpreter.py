@@ -24,7 +24,7 @@ Keep = Collection[str] | Literal["all"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoundNode:
     """A node bound to what computes it: `compute(head, *inputs)`, head being attrs or prepared integers."""
 
     node: Node
@@ -46,11 +46,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class BoundGraph:
     """A graph that is ready to run, sample after sample. Made by `prepare_int` or `prepare_float`."""
 
     graph: Graph
-    steps: tuple[Step, ...]
+    steps: tuple[BoundNode, ...]
     dtypes: Mapping[str, type]  # of the inputs
     initial: Mapping[str, Array] = field(default_factory=dict)  # states after a reset
 
@@ -121,34 +121,34 @@ def _typed(array: Array, dtype: type, name: str) -> Array:
     return typed
 
 
-def prepare_int(graph: Graph, numerics: Numerics) -> Program:
+def prepare_int(graph: Graph, numerics: Numerics) -> BoundGraph:
     """The graph in integers, as `numerics` defines them; nodes between float values run in float.
 
     TinycError where an operator cannot be computed in integers, with the node's place.
     """
     steps = tuple(_int_step(graph, node, numerics) for node in graph.nodes)
     initial = {state.name: graph.initial(state) for state in graph.states}
-    return Program(graph, steps, {name: NUMPY_DTYPE[graph.values[name].dtype] for name in graph.inputs}, initial)
+    return BoundGraph(graph, steps, {name: NUMPY_DTYPE[graph.values[name].dtype] for name in graph.inputs}, initial)
 
 
-def _int_step(graph: Graph, node: Node, numerics: Numerics) -> Step:
+def _int_step(graph: Graph, node: Node, numerics: Numerics) -> BoundNode:
     op = operator(node)
     touched = [graph.values[name] for name in (*node.inputs, *node.outputs) if name]
     if all(value.dtype == "f32" for value in touched):
-        return Step(node, op.float_ref, node.attrs, graph.consts)
+        return BoundNode(node, op.float_ref, node.attrs, graph.consts)
     try:
-        return Step(node, op.int_ref, op.prepare(Site(graph, node, numerics)), graph.consts)
+        return BoundNode(node, op.int_ref, op.prepare(Site(graph, node, numerics)), graph.consts)
     except TinycError as e:
         raise e.located(node.where) from e
 
 
-def prepare_float(graph: Graph) -> Program:
+def prepare_float(graph: Graph) -> BoundGraph:
     """The graph in float32; constants of an integer graph become the reals they stand for."""
     consts = {name: _reals(array, graph.values[name].quant) for name, array in graph.consts.items()}
-    steps = tuple(Step(node, operator(node).float_ref, node.attrs, consts) for node in graph.nodes)
+    steps = tuple(BoundNode(node, operator(node).float_ref, node.attrs, consts) for node in graph.nodes)
     initial = {state.name: _reals(graph.initial(state), graph.values[state.name].quant) for state in graph.states}
     dtypes = {name: _real_dtype(graph.values[name]) for name in graph.inputs}
-    return Program(graph, steps, dtypes, initial)
+    return BoundGraph(graph, steps, dtypes, initial)
 
 
 def _real_dtype(value: Value) -> type:

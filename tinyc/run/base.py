@@ -168,14 +168,14 @@ class Conversation:
         """Takes what one frame says. Raises RunError when it is a refusal, FrameError when it does not belong here."""
         if isinstance(message, protocol.Result):
             self._add_result(message)
-        elif isinstance(message, protocol.Step):
+        elif isinstance(message, protocol.StepFrame):
             self._add_step(message)
         elif isinstance(message, protocol.Fault):
             self.fault = message
         elif isinstance(message, protocol.Refusal):
             raise RunError(f"the firmware refused a request: error {message.code}, detail {message.detail}")
 
-    def _add_step(self, step: protocol.Step) -> None:
+    def _add_step(self, step: protocol.StepFrame) -> None:
         if not self._steps:
             raise protocol.FrameError("the firmware sent the output of a step, which it was not built to do")
         if step.inference != self.done or self.done >= self._expected or step.step >= self._firmware.info.steps:

@@ -16,7 +16,7 @@ from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, OVERHEAD, Conversation, Inputs
 from tinyc.run.trace import TracePlan, plan_trace
-from tinyc.run.unicorn import Core, Semihosting, UnicornTarget, load_unicorn
+from tinyc.run.unicorn import EmulatedCore, Semihosting, UnicornTarget, load_unicorn
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, 
     """Cycles of waiting by step (OVERHEAD: the run function), the sum of all inferences."""
     elf = firmware.read_elf()
     watch = FlashWatch(timing, plan_trace(firmware, elf, INSTRUCTION_LIMIT))
-    core = Core(target.cpu, target.memory, elf)
+    core = EmulatedCore(target.cpu, target.memory, elf)
     files = Semihosting(core, protocol.requests(inputs, firmware.resets), Conversation(firmware, len(inputs)))
     unicorn = load_unicorn()
 

@@ -141,7 +141,7 @@ def _wrong_length(name: str, found: int, expected: str) -> FrameError:
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class InfoFrame:
     """An INFO frame: what the firmware says of its model. started: sent unasked, when the firmware begins."""
 
     dumps_steps: bool
@@ -153,7 +153,7 @@ class Info:
     version: str
 
 
-def parse_info(payload: bytes) -> Info:
+def parse_info(payload: bytes) -> InfoFrame:
     """The fields of an INFO payload. Raises FrameError when it is too short for them."""
     if len(payload) < _INFO.size:
         raise _wrong_length("INFO", len(payload), f"at least {_INFO.size}")
@@ -163,7 +163,7 @@ def parse_info(payload: bytes) -> Info:
         raise _wrong_length("INFO", len(payload), f"{text_at} for {inputs} inputs and {outputs} outputs")
     sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, _INFO.size)
     text = payload[text_at:].decode("utf-8", "replace")
-    return Info(bool(flags & 1), bool(flags & 2), arena, steps, sizes[:inputs], sizes[inputs:], text)
+    return InfoFrame(bool(flags & 1), bool(flags & 2), arena, steps, sizes[:inputs], sizes[inputs:], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def check_outputs(result: Result, output_bytes: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepFrame:
     """A STEP frame: the output of one step in one inference, or a row of it."""
 
     inference: int
@@ -213,12 +213,12 @@ class Step:
     output: bytes
 
 
-def parse_step(payload: bytes) -> Step:
+def parse_step(payload: bytes) -> StepFrame:
     """The fields of a STEP payload. Raises FrameError when it is too short for them."""
     if len(payload) < _PAIR.size:
         raise _wrong_length("STEP", len(payload), f"{_PAIR.size} and the step's output")
     inference, step = _PAIR.unpack_from(payload)
-    return Step(inference, step, payload[_PAIR.size :])
+    return StepFrame(inference, step, payload[_PAIR.size :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def parse_fault(payload: bytes) -> Fault:
     )
 
 
-Message = Info | Result | Step | Refusal | Fault | Done
+Message = InfoFrame | Result | StepFrame | Refusal | Fault | Done
 
 _PARSERS: Mapping[int, Callable[[bytes], Message]] = {
     Reply.INFO: parse_info,

@@ -12,7 +12,7 @@ from pathlib import Path
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
-from tinyc.board.core import CORES, Core, core_named
+from tinyc.board.core import CORES, KnownCore, core_named
 from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
 from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
@@ -46,7 +46,7 @@ class Expected:
         return Expected(self.inputs[:most], self.outputs[:most], self.instructions, self.machine)
 
 
-def check_renode_board(board: Board) -> tuple[Core, Memory]:
+def check_renode_board(board: Board) -> tuple[KnownCore, Memory]:
     """Renode's core for the board, and the board's memories. Raises TinycError when tinyc cannot describe it."""
     core = core_named(board.core)
     if core.not_in_renode:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.base.serial_line import Line
+from tinyc.base.serial_line import SerialPort
 from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import (
@@ -27,7 +27,7 @@ TRIES = 3
 _QUIET_SECONDS = 0.5
 _WRONG_CRC = 1
 _OTHER_BYTES = 65_536  # of a payload, beside outputs: INFO of many inputs, and its text
-_NUMBERED = (protocol.Result, protocol.Step, protocol.Fault)
+_NUMBERED = (protocol.Result, protocol.StepFrame, protocol.Fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SerialTarget:
     ) -> RunResult:
         check_inputs(firmware.info, inputs)
         talk = Conversation(firmware, len(inputs), on_progress)
-        with Line(self.port, self.baud) as line:
+        with SerialPort(self.port, self.baud) as line:
             try:
                 longest = _OTHER_BYTES + sum(firmware.info.output_bytes)
                 self._converse(_Frames(line, longest), talk, firmware, inputs)
@@ -75,7 +75,7 @@ class SerialTarget:
                 reason = protocol.fault_reason(talk.fault)
                 raise fault_error(firmware, reason, None, None, number)
 
-    def _check_model(self, firmware: Firmware, info: protocol.Info) -> None:
+    def _check_model(self, firmware: Firmware, info: protocol.InfoFrame) -> None:
         expected = firmware.info
         same = (info.arena_bytes, info.input_bytes, info.output_bytes) == (
             expected.arena_bytes,
@@ -103,9 +103,9 @@ class SerialTarget:
         for _ in range(TRIES):
             frames.line.write(protocol.encode(protocol.Request.RUN, payload))
             answer = self._answer(frames, number)
-            if isinstance(answer, protocol.Info) and stateful:
+            if isinstance(answer, protocol.InfoFrame) and stateful:
                 raise RunError(f"the board started again in inference {number}, and the model's state is lost")
-            if isinstance(answer, protocol.Info):
+            if isinstance(answer, protocol.InfoFrame):
                 restarts += 1
             elif not (isinstance(answer, protocol.Refusal) and answer.code == _WRONG_CRC):
                 # The board numbers inferences from its start, the conversation from this run's.
@@ -127,14 +127,14 @@ class SerialTarget:
                 raise RunError(f"the board gave no answer to inference {number} for {self.stall_seconds:.0f} s")
             if isinstance(answer, protocol.Done):
                 raise protocol.FrameError(f"the board answered {answer.reply.name} to inference {number}")
-            if not isinstance(answer, protocol.Info) or answer.started:
+            if not isinstance(answer, protocol.InfoFrame) or answer.started:
                 return answer
 
 
 class _Frames:
     """What frames say that come from a line with noise between them."""
 
-    def __init__(self, line: Line, most: int) -> None:
+    def __init__(self, line: SerialPort, most: int) -> None:
         self.line = line
         self._reader = protocol.FrameReader(skip_noise=True, most=most)
         self._ready: list[protocol.Frame] = []
@@ -144,7 +144,7 @@ class _Frames:
         frame = self._next(seconds)
         return None if frame is None else protocol.decode(frame)
 
-    def next_info(self, seconds: float) -> protocol.Info | None:
+    def next_info(self, seconds: float) -> protocol.InfoFrame | None:
         """The next INFO; what is before it is left behind, whatever it says."""
         while (frame := self._next(seconds)) is not None:
             if frame.type == protocol.Reply.INFO:
@@ -161,7 +161,7 @@ class _Frames:
         return self._ready.pop(0)
 
 
-def _greet(frames: _Frames, port: str) -> protocol.Info:
+def _greet(frames: _Frames, port: str) -> protocol.InfoFrame:
     """What the board says of its model. It may be in the middle of a request that nobody ended, so it is asked again
     until it answers; answers to earlier questions are left behind."""
     deadline = time.monotonic() + GREETING_SECONDS

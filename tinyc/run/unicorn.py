@@ -127,7 +127,7 @@ class UnicornTarget:
         elf = firmware.read_elf()
         plan = plan_trace(firmware, elf, instruction_limit)
         talk = Conversation(firmware, len(inputs), on_progress)
-        core = Core(self.cpu, self.memory, elf)
+        core = EmulatedCore(self.cpu, self.memory, elf)
         files = Semihosting(core, protocol.requests(inputs, firmware.resets), talk)
         tracer = _make_tracer(core, plan, self.native, watch)
         tracer.start()
@@ -156,7 +156,7 @@ class _Fault:
     address: int
 
 
-class Core:
+class EmulatedCore:
     """The emulated core with the firmware in its flash, until it exits or faults."""
 
     def __init__(self, cpu: str, memory: Memory, elf: Elf) -> None:
@@ -245,7 +245,7 @@ def _flash_image(memory: Memory, elf: Elf) -> bytes:
 class Semihosting:
     """The two files that the firmware opens, and its exit. Any other file does not exist."""
 
-    def __init__(self, core: Core, requests: bytes, talk: Conversation) -> None:
+    def __init__(self, core: EmulatedCore, requests: bytes, talk: Conversation) -> None:
         self._core = core
         self._requests = requests
         self._position = 0
@@ -279,7 +279,7 @@ class _Tracer(Protocol):
     def finish(self) -> TraceReport: ...
 
 
-def _make_tracer(core: Core, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
+def _make_tracer(core: EmulatedCore, plan: TracePlan, native: bool, watch: bool) -> _Tracer:
     library = build_trace_library(None) if native else None
     engine_library = load_engine_library() if library is not None else None
     if library is None or engine_library is None:
@@ -335,7 +335,9 @@ class _NativeTracer:
 
     _one_at_a_time = threading.Lock()  # its state is one set of C variables
 
-    def __init__(self, core: Core, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool) -> None:
+    def __init__(
+        self, core: EmulatedCore, plan: TracePlan, library: Path, engine_library: ctypes.CDLL, watch: bool
+    ) -> None:
         self._core = core
         self._plan = plan
         self._watch = watch
@@ -389,7 +391,7 @@ def must_be_aligned(code: bytes) -> bool:
 class _PythonTracer:
     """The same counting in Python, for a computer without a C compiler."""
 
-    def __init__(self, core: Core, plan: TracePlan, watch: bool) -> None:
+    def __init__(self, core: EmulatedCore, plan: TracePlan, watch: bool) -> None:
         self._core = core
         self._plan = plan
         self._watch = watch

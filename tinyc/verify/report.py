@@ -11,7 +11,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerReport:
     """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted;
     cycles: modelled, None where the core has no cycle model."""
 
@@ -30,7 +30,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupReport:
     """Steps `first` to `last` that run row by row, their calls interleaved. calls: of all of them in an inference."""
 
     first: int
@@ -75,7 +75,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationReport:
     """Where the activation ranges came from; `proven` is false for synthetic inputs."""
 
     source: str
@@ -105,13 +105,13 @@ class Report:
     flash: Flash
     instructions: int | None
     overhead_instructions: int | None
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerReport, ...]
     verify: Verify
-    calibration: Calibration | None = None
+    calibration: CalibrationReport | None = None
     accuracy: Accuracy | None = None
     cycles: int | None = None
     cycle_model: str | None = None
-    groups: tuple[Group, ...] = ()  # empty: every step finishes its output before the next one begins
+    groups: tuple[GroupReport, ...] = ()  # empty: every step finishes its output before the next one begins
     input_rows: bool = False  # the input is given row by row
     state_bytes: int = 0  # of the arena, kept from run to run
     calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
@@ -126,7 +126,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class UnprovedReport:
     """What `tinyc build --no-proof` states: the library as it was planned and written; nothing ran. Fields as in
     Report; toolchain and flash are None where no compiler is installed. In JSON, what a run would tell is null."""
 
@@ -141,11 +141,11 @@ class Written:
     macs: int
     arena_bytes: int
     arena_lower_bound_bytes: int
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerReport, ...]
     toolchain: str | None
     flash: Flash | None
-    calibration: Calibration | None = None
-    groups: tuple[Group, ...] = ()
+    calibration: CalibrationReport | None = None
+    groups: tuple[GroupReport, ...] = ()
     input_rows: bool = False
     state_bytes: int = 0
     calls: int = 1

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from tinyc.explain.cycles.model import Line, ModelledCycles, model_cycles
-from tinyc.explain.cycles.profile import Cost, FunctionCost, HotBlock, LayerCost, Profile, speedscope
+from tinyc.explain.cycles.model import InstructionShare, ModelledCycles, model_cycles
+from tinyc.explain.cycles.profile import FunctionCost, HotBlock, InferenceCost, LayerCost, Profile, speedscope
 from tinyc.machine.cores import Core, core_of
 
 __all__ = (
     "Core",
-    "Cost",
     "FunctionCost",
     "HotBlock",
+    "InferenceCost",
+    "InstructionShare",
     "LayerCost",
-    "Line",
     "ModelledCycles",
     "Profile",
     "core_of",

@@ -17,7 +17,7 @@ from tinyc.run.trace import instruction_starts
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InstructionShare:
     """One instruction on behalf of one step (OVERHEAD: the run function), over all inferences. cycles: 0 where the
     core has no model."""
 
@@ -36,7 +36,7 @@ class ModelledCycles:
 
     core: Core | None
     inferences: int
-    lines: tuple[Line, ...]
+    lines: tuple[InstructionShare, ...]
 
     @property
     def total(self) -> int:
@@ -47,7 +47,7 @@ class ModelledCycles:
         """Cycles of one inference that belong to a step."""
         return self._mean(line for line in self.lines if line.step == step)
 
-    def _mean(self, lines: Iterable[Line]) -> int:
+    def _mean(self, lines: Iterable[InstructionShare]) -> int:
         return (sum(line.cycles for line in lines) + self.inferences // 2) // max(self.inferences, 1)
 
 
@@ -101,10 +101,10 @@ def _steps(ran: RunResult, listing: Mapping[int, Instruction]) -> dict[int, _Ste
 
 def _lines(
     number: int, step: _Step, ops: Mapping[int, Op], listing: Mapping[int, Instruction], core: Core | None
-) -> Iterator[Line]:
+) -> Iterator[InstructionShare]:
     if core is None:
         for address, executions in sorted(step.executions.items()):
-            yield Line(number, listing[address], executions, 0)
+            yield InstructionShare(number, listing[address], executions, 0)
         return
     left = _left(step)
     extra = _jump_cycles(step, left, ops, listing, core)
@@ -115,7 +115,7 @@ def _lines(
         for op, cold, warm in zip(piece, jumped_to, fallen_into, strict=True):
             address = op.instruction.address
             cycles = (executions - fell) * cold + fell * warm + extra[address]
-            yield Line(number, op.instruction, executions, cycles)
+            yield InstructionShare(number, op.instruction, executions, cycles)
 
 
 def _left(step: _Step) -> Counter[int]:

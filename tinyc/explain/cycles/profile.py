@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.build.elf import Elf
-from tinyc.explain.cycles.model import Line, ModelledCycles
+from tinyc.explain.cycles.model import InstructionShare, ModelledCycles
 from tinyc.explain.cycles.source import line_table
 from tinyc.run import OVERHEAD, JumpCount
 
@@ -18,7 +18,7 @@ UNNAMED = "(unnamed code)"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class InferenceCost:
     """Of one inference (mean of those run): executed instructions; modelled cycles, None without a model."""
 
     instructions: int
@@ -40,7 +40,7 @@ class LayerCost:
     op: str
     kernel: str
     macs: int
-    cost: Cost
+    cost: InferenceCost
     functions: tuple[FunctionCost, ...]
     flash_waits: int | None = None
 
@@ -51,7 +51,7 @@ class FunctionCost:
     as far as they are the only callers."""
 
     name: str
-    cost: Cost
+    cost: InferenceCost
     callers: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ class SourceCost:
     file: str
     line: int
     text: str
-    cost: Cost
+    cost: InferenceCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class HotLine:
 
     address: int
     text: str
-    cost: Cost
+    cost: InferenceCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class HotBlock:
     function: str
     step: int
     executions: int
-    cost: Cost
+    cost: InferenceCost
     lines: tuple[HotLine, ...]
 
 
@@ -112,7 +112,7 @@ class Profile:
     clock_hz: int
     inferences: int
     macs: int
-    cost: Cost
+    cost: InferenceCost
     layers: tuple[LayerCost, ...]
     functions: tuple[FunctionCost, ...]
     sources: tuple[SourceCost, ...] = ()
@@ -125,11 +125,11 @@ class Profile:
         waits = [layer.flash_waits for layer in self.layers if layer.flash_waits is not None]
         return sum(waits) if waits else None
 
-    def milliseconds(self, cost: Cost) -> float | None:
+    def milliseconds(self, cost: InferenceCost) -> float | None:
         """At the board's clock with memory that never waits; None without clock or cycle model."""
         return None if cost.cycles is None or not self.clock_hz else 1000 * cost.cycles / self.clock_hz
 
-    def share(self, cost: Cost) -> float:
+    def share(self, cost: InferenceCost) -> float:
         return cost.weight / self.cost.weight if self.cost.weight else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def layer_costs(
     """Every layer, then the run function, with their functions."""
     costs = _Costs(modelled)
     name_at = _names(elf)
-    by_step: defaultdict[int, list[Line]] = defaultdict(list)
+    by_step: defaultdict[int, list[InstructionShare]] = defaultdict(list)
     for line in modelled.lines:
         by_step[line.step].append(line)
     made = []
@@ -204,9 +204,9 @@ def hot_blocks(modelled: ModelledCycles, elf: Elf, most: int) -> tuple[HotBlock,
     )
 
 
-def _straight(lines: Iterable[Line]) -> list[list[Line]]:
+def _straight(lines: Iterable[InstructionShare]) -> list[list[InstructionShare]]:
     """Neighbours that are executed equally often, by step."""
-    pieces: list[list[Line]] = []
+    pieces: list[list[InstructionShare]] = []
     for line in lines:
         last = pieces[-1][-1] if pieces else None
         joined = last is not None and (last.step, last.executions) == (line.step, line.executions)
@@ -227,16 +227,18 @@ class _Costs:
     def mean(self, count: int) -> int:
         return (count + self._inferences // 2) // self._inferences
 
-    def of(self, lines: Iterable[Line]) -> Cost:
+    def of(self, lines: Iterable[InstructionShare]) -> InferenceCost:
         instructions = cycles = 0
         for line in lines:
             instructions += line.executions
             cycles += line.cycles
-        return Cost(self.mean(instructions), self.mean(cycles) if self._has_cycles else None)
+        return InferenceCost(self.mean(instructions), self.mean(cycles) if self._has_cycles else None)
 
 
-def _group(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
-    grouped: dict[Any, list[Line]] = {}
+def _group(
+    lines: Iterable[InstructionShare], key: Callable[[InstructionShare], Any]
+) -> dict[Any, list[InstructionShare]]:
+    grouped: dict[Any, list[InstructionShare]] = {}
     for line in lines:
         grouped.setdefault(key(line), []).append(line)
     return grouped

@@ -12,10 +12,10 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.onnx.file import read_onnx
-from tinyc.load.onnx.importing import Builder, FollowUpError
+from tinyc.load.onnx.importing import OnnxBuilder
 from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.onnx.running import import_node
-from tinyc.load.problems import combined, read_bytes
+from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import integers_only
 
@@ -52,9 +52,9 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
     return _import(path)[1]
 
 
-def _import(path: Path) -> tuple[Builder, list[TinycError]]:
+def _import(path: Path) -> tuple[OnnxBuilder, list[TinycError]]:
     file = read_onnx(path, read_bytes(path))
-    builder = Builder(replace(file, nodes=spelled_out(file.nodes, file.opset)))
+    builder = OnnxBuilder(replace(file, nodes=spelled_out(file.nodes, file.opset)))
     for info in builder.file.inputs:
         builder.add_input(info)
     problems = []

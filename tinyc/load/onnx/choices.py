@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
@@ -32,13 +32,13 @@ _OPPOSITE = {
 
 
 @imports(*_KINDS)
-def compare(s: Step) -> None:
+def compare(s: OnnxStep) -> None:
     """Of two tensors of reals, or of one and a constant."""
     s.emit([s.value(0), s.value(1)], Compare(_KINDS[s.node.op]))
 
 
 @imports("Where")
-def where(s: Step) -> None:
+def where(s: OnnxStep) -> None:
     """Both tensors get one scale, that of the computed one; a constant beyond its range becomes the range's end."""
     condition = s.constant(0)
     if condition is not None and condition.size and (condition == condition.flat[0]).all():
@@ -54,32 +54,32 @@ def where(s: Step) -> None:
     s.emit([mask, s.value(first), _filled(s, second)], Choose())
 
 
-def _filled(s: Step, index: int) -> Value:
+def _filled(s: OnnxStep, index: int) -> Value:
     """A tensor to choose from; a constant of no lower bound is one far below all scores."""
     array = s.constant(index)
     return s.value(index) if array is None else s.const(np.maximum(array, np.float32(-FAR)), index)
 
 
-def hide(s: Step, x: Value, shown: Array) -> None:
+def hide(s: OnnxStep, x: Value, shown: Array) -> None:
     """x where it is shown, far below all scores elsewhere."""
     mask = s.builder.add_const(f"{s.node.outputs[0]}:shown", shown)
     fill = s.builder.add_const(f"{s.node.outputs[0]}:hidden", np.array(-FAR, np.float32))
     s.emit([mask, x, fill], Choose())
 
 
-def before_softmax(s: Step) -> bool:
+def before_softmax(s: OnnxStep) -> bool:
     """Whether nothing but a softmax reads the node's output."""
     name, file = s.node.outputs[0], s.builder.file
     readers = [node.op for node in file.nodes if name in node.inputs]
     return bool(readers) and set(readers) == {"Softmax"} and name not in file.outputs
 
 
-def _shape(s: Step, index: int) -> tuple[int, ...]:
+def _shape(s: OnnxStep, index: int) -> tuple[int, ...]:
     array = s.constant(index)
     return s.value(index).shape if array is None else array.shape
 
 
-def _mask(s: Step, turned: bool) -> Value:
+def _mask(s: OnnxStep, turned: bool) -> Value:
     """The condition, or what is true where it is not."""
     array = s.constant(0)
     if array is not None:
@@ -87,7 +87,7 @@ def _mask(s: Step, turned: bool) -> Value:
     return _opposite(s) if turned else s.value(0)
 
 
-def _opposite(s: Step) -> Value:
+def _opposite(s: OnnxStep) -> Value:
     """The opposite of a computed condition, which must be a comparison."""
     condition = s.value(0)
     for node in reversed(s.builder.nodes):
@@ -102,14 +102,14 @@ def _opposite(s: Step) -> Value:
 
 
 @imports("Not")
-def negate(s: Step) -> None:
+def negate(s: OnnxStep) -> None:
     """Of a comparison."""
     opposite = _opposite(s)
     s.emit([opposite], Reshape(opposite.shape))
 
 
 @imports("And", "Or")
-def join(s: Step) -> None:
+def join(s: OnnxStep) -> None:
     """One of two computed conditions, as the first says."""
     a, b = s.value(0), s.value(1)
     if s.node.op == "And":

@@ -7,14 +7,14 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.windows import window
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
 
 @imports("Conv")
-def conv(s: Step) -> None:
+def conv(s: OnnxStep) -> None:
     """w [O,I/groups,KH,KW] (or [O,I/groups,K]) -> conv2d, or depthwise_conv2d if every channel is a group."""
     weights = s.weights(1)  # for the shape; `weight` has the elements, which may be integers
     rank = len(s.value(0).shape)
@@ -47,7 +47,7 @@ def _rows(w: Array) -> Array:
     return w[:, :, None, :] if w.ndim == 3 else w
 
 
-def _bias(s: Step, out_c: int) -> Value:
+def _bias(s: OnnxStep, out_c: int) -> Value:
     bias = s.weights(2)
     if bias.shape != (out_c,):
         raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.fully_connected import FullyConnected
@@ -16,7 +16,7 @@ from tinyc.ops.transpose import Transpose
 
 
 @imports("Gemm")
-def gemm(s: Step) -> None:
+def gemm(s: OnnxStep) -> None:
     """alpha * A * B + beta * C with A or B transposed; B is constant, C may be computed."""
     x, b = s.value(0), s.weights(1)
     if len(x.shape) != 2 or b.ndim != 2:
@@ -39,7 +39,7 @@ def gemm(s: Step) -> None:
         _add_matrix(s, s.insert([x, w], FullyConnected(), "product"), beta)
 
 
-def _row(s: Step, c: Array, batch: int, out_c: int) -> Array:
+def _row(s: OnnxStep, c: Array, batch: int, out_c: int) -> Array:
     """The bias [O] that C, broadcast to [batch, O], adds to every row."""
     try:
         full = np.broadcast_to(c, (batch, out_c))
@@ -50,7 +50,7 @@ def _row(s: Step, c: Array, batch: int, out_c: int) -> Array:
     return np.asarray(full[0])
 
 
-def _add_matrix(s: Step, product: Value, beta: np.float32) -> None:
+def _add_matrix(s: OnnxStep, product: Value, beta: np.float32) -> None:
     c = s.value(2)
     if beta != 1:
         c = s.insert([c, s.const(np.asarray(beta), 2)], Mul(), "scaled")
@@ -58,7 +58,7 @@ def _add_matrix(s: Step, product: Value, beta: np.float32) -> None:
 
 
 @imports("MatMul")
-def matmul(s: Step) -> None:
+def matmul(s: OnnxStep) -> None:
     """x[..., I] times a constant [I,O], a constant [O,I] times x[I,N], or two computed tensors."""
     left, right = s.constant(0), s.constant(1)
     if (right is not None and _is_matrix(right)) or (left is not None and right is not None):
@@ -82,7 +82,7 @@ def _is_matrix(w: Array) -> bool:
     return w.ndim >= 2 and all(size == 1 for size in w.shape[:-2])
 
 
-def _matrix(s: Step, w: Array) -> Array:
+def _matrix(s: OnnxStep, w: Array) -> Array:
     """w without leading axes of size 1."""
     if not _is_matrix(w):
         raise TinycError(f"the constant has shape {list(w.shape)}; it must be one matrix", s.where)

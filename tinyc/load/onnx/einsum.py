@@ -7,13 +7,13 @@ import math
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.transpose import Transpose
 
 
 @imports("Einsum")
-def einsum(s: Step) -> None:
+def einsum(s: OnnxStep) -> None:
     """Two tensors, each letter once per tensor, no ellipsis: attention and dense layers."""
     text = s.node.text("equation", "").replace(" ", "")
     inputs, _, result = text.partition("->")

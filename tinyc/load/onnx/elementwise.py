@@ -13,7 +13,7 @@ from tinyc.ir.graph import Value
 from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
@@ -33,12 +33,12 @@ _ARITHMETIC = {"Add": Add(), "Sub": Sub(), "Mul": Mul()}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def _scalar(s: Step, number: float, what: str) -> Value:
+def _scalar(s: OnnxStep, number: float, what: str) -> Value:
     return s.builder.add_const(f"{s.node.outputs[0]}:{what}", np.array(number, np.float32))
 
 
 @imports("Add", "Sub", "Mul")
-def arithmetic(s: Step) -> None:
+def arithmetic(s: OnnxStep) -> None:
     """Two tensors, or one and a constant, which becomes the second operand where the order is free."""
     attrs = _ARITHMETIC[s.node.op]
     if s.node.op == "Sub" and s.constant(1) is not None and s.node.inputs[1] not in s.builder.grids:
@@ -53,7 +53,7 @@ def arithmetic(s: Step) -> None:
         s.emit([s.value(0), s.value(1)], attrs)
 
 
-def _mask(s: Step) -> int | None:
+def _mask(s: OnnxStep) -> int | None:
     """Which input is a constant that hides scores from the softmax behind the sum: each 0, or far below all scores."""
     for index in (0, 1):
         array = s.constant(index)
@@ -63,7 +63,7 @@ def _mask(s: Step) -> int | None:
 
 
 @imports("Div")
-def divide(s: Step) -> None:
+def divide(s: OnnxStep) -> None:
     if s.constant(1) is None:
         divide_by_computed(s)
         return
@@ -75,12 +75,12 @@ def divide(s: Step) -> None:
 
 
 @imports("Neg")
-def negate(s: Step) -> None:
+def negate(s: OnnxStep) -> None:
     s.emit([s.value(0), _scalar(s, -1.0, "minus")], Mul())
 
 
 @imports("Sum")
-def add_all(s: Step) -> None:
+def add_all(s: OnnxStep) -> None:
     total = s.value(0)
     for index in range(1, s.input_count - 1):
         total = s.insert([total, s.value(index)], Add(), f"sum{index}")
@@ -91,12 +91,12 @@ def add_all(s: Step) -> None:
 
 
 @imports("Relu")
-def relu(s: Step) -> None:
+def relu(s: OnnxStep) -> None:
     s.emit([s.value(0)], Clip(RELU))
 
 
 @imports("Clip")
-def clip(s: Step) -> None:
+def clip(s: OnnxStep) -> None:
     """Bounds are attributes before opset 11, optional inputs since. With lo > hi everything becomes hi."""
     if s.opset < 11:
         lo, hi = s.node.float_("min", -math.inf), s.node.float_("max", math.inf)
@@ -106,7 +106,7 @@ def clip(s: Step) -> None:
 
 
 @imports("Max", "Min")
-def bound(s: Step) -> None:
+def bound(s: OnnxStep) -> None:
     """The larger (smaller) of tensors and constant numbers."""
     largest = s.node.op == "Max"
     numbers = [k for k in range(s.input_count) if (c := s.constant(k)) is not None and c.size == 1]
@@ -125,7 +125,7 @@ def bound(s: Step) -> None:
 
 
 @imports("Mean")
-def mean_of_all(s: Step) -> None:
+def mean_of_all(s: OnnxStep) -> None:
     """The sum of the tensors over their number."""
     total = s.value(0)
     for index in range(1, s.input_count):
@@ -133,7 +133,7 @@ def mean_of_all(s: Step) -> None:
     s.emit([total, _scalar(s, 1 / s.input_count, "part")], Mul())
 
 
-def _clip(s: Step, x: Value, lo: float, hi: float) -> None:
+def _clip(s: OnnxStep, x: Value, lo: float, hi: float) -> None:
     # Exporters write "no bound" as the largest float.
     lo = -math.inf if lo <= -_LARGEST else min(lo, hi)
     hi = math.inf if hi >= _LARGEST else hi
@@ -146,17 +146,17 @@ def _clip(s: Step, x: Value, lo: float, hi: float) -> None:
 
 
 @imports("Sigmoid")
-def sigmoid(s: Step) -> None:
+def sigmoid(s: OnnxStep) -> None:
     s.emit([s.value(0)], Sigmoid())
 
 
 @imports("Tanh")
-def tanh(s: Step) -> None:
+def tanh(s: OnnxStep) -> None:
     s.emit([s.value(0)], Tanh())
 
 
 @imports("HardSigmoid")
-def hard_sigmoid(s: Step) -> None:
+def hard_sigmoid(s: OnnxStep) -> None:
     """clip(alpha * x + beta, 0, 1)."""
     alpha, beta = s.node.float_("alpha", 0.2), s.node.float_("beta", 0.5)
     scaled = s.insert([s.value(0), _scalar(s, alpha, "alpha")], Mul(), "scaled")
@@ -165,17 +165,17 @@ def hard_sigmoid(s: Step) -> None:
 
 
 @imports("HardSwish")
-def hard_swish(s: Step) -> None:
+def hard_swish(s: OnnxStep) -> None:
     s.emit([s.value(0)], HardSwish())
 
 
 @imports("LeakyRelu")
-def leaky_relu(s: Step) -> None:
+def leaky_relu(s: OnnxStep) -> None:
     s.emit([s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
 
 
 @imports("Softmax")
-def softmax(s: Step) -> None:
+def softmax(s: OnnxStep) -> None:
     """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
     x = s.value(0)
     rank = len(x.shape)
@@ -195,13 +195,13 @@ def softmax(s: Step) -> None:
 
 
 @imports("Cast", ignores=("saturate", "round_mode"))  # both only say how float8 is rounded
-def cast(s: Step) -> None:
+def cast(s: OnnxStep) -> None:
     """Between floats, or between integers: nothing to do, all are float32, or int32, here. Truth becomes 1 or 0."""
     _cast(s, s.node.int_("to", TensorProto.FLOAT))
 
 
 @imports("CastLike", ignores=("saturate", "round_mode"))
-def cast_like(s: Step) -> None:
+def cast_like(s: OnnxStep) -> None:
     """As Cast, to the second input's kind of number."""
     known = s.constant(1)
     computed = s.value(1).dtype if known is None else ""
@@ -210,7 +210,7 @@ def cast_like(s: Step) -> None:
     _cast(s, TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED)
 
 
-def _cast(s: Step, to: int) -> None:
+def _cast(s: OnnxStep, to: int) -> None:
     x = s.value(0)
     if x.dtype == "bool" and to in FLOATS:
         s.emit([x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
@@ -226,13 +226,13 @@ def _cast(s: Step, to: int) -> None:
 
 
 @imports("Identity")
-def identity(s: Step) -> None:
+def identity(s: OnnxStep) -> None:
     x = s.value(0)
     s.emit([x], Reshape(x.shape))
 
 
 @imports("Dropout", ignores=("ratio", "seed", 1))
-def dropout(s: Step) -> None:
+def dropout(s: OnnxStep) -> None:
     """Does nothing in inference."""
     training = s.constant(2) if s.has(2) else np.array(False)
     if training is None or training.any():

@@ -20,7 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import Constants, check_products
 from tinyc.ir.graph import Array
 from tinyc.load.onnx.file import OnnxNode, decode
-from tinyc.load.onnx.importing import Builder
+from tinyc.load.onnx.importing import OnnxBuilder
 
 # Operators of tensors that give the same result every time; no control flow, nothing random.
 # fmt: off
@@ -41,7 +41,7 @@ _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it ran over several axes, which onnx'
 _MOVING = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
-def fold(builder: Builder, node: OnnxNode) -> bool:
+def fold(builder: OnnxBuilder, node: OnnxNode) -> bool:
     """Compute the node now if its inputs are constants (or only their shapes matter); whether it was."""
     if node.domain:
         return False
@@ -63,7 +63,7 @@ def fold(builder: Builder, node: OnnxNode) -> bool:
     return True
 
 
-def _move_grid(builder: Builder, node: OnnxNode, arrays: dict[str, Array]) -> None:
+def _move_grid(builder: OnnxBuilder, node: OnnxNode, arrays: dict[str, Array]) -> None:
     """Constants that are integers behind DequantizeLinear stay so where the node only moves them."""
     grid = builder.grids.get(node.inputs[0]) if node.inputs else None
     if grid is None or node.op not in _MOVING:
@@ -78,7 +78,7 @@ def _move_grid(builder: Builder, node: OnnxNode, arrays: dict[str, Array]) -> No
     builder.grids[node.outputs[0]] = grid.moved(move)
 
 
-def _constant(builder: Builder, node: OnnxNode) -> Array:
+def _constant(builder: OnnxBuilder, node: OnnxNode) -> Array:
     known = {"value", "value_float", "value_floats", "value_int", "value_ints"}
     given = [name for name in node.attributes if name in known]
     if len(given) != 1:

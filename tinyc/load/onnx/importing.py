@@ -24,6 +24,7 @@ from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import quant_of_input
 from tinyc.load.ports import with_unsigned_ports
+from tinyc.load.problems import FollowUpError
 from tinyc.ops import node_of, op_with
 from tinyc.ops.choose import Choose
 from tinyc.ops.dequantize import Dequantize
@@ -53,11 +54,7 @@ _INTEGERS: Mapping[int, type] = {
 _ASKED: Mapping[type, DType] = {Choose: "bool", Gather: "s32"}  # what these take beside floats
 
 
-class FollowUpError(Exception):
-    """A node reads what an unsupported one should have computed: no problem of its own."""
-
-
-class Builder:
+class OnnxBuilder:
     """The graph under construction, filled node by node."""
 
     def __init__(self, file: OnnxFile) -> None:
@@ -186,10 +183,10 @@ class Builder:
             )
 
 
-class Step:
+class OnnxStep:
     """One ONNX node being imported. Indices count the node's own inputs and outputs."""
 
-    def __init__(self, builder: Builder, node: OnnxNode) -> None:
+    def __init__(self, builder: OnnxBuilder, node: OnnxNode) -> None:
         self.builder = builder
         self.node = node
         self.where = node.where
@@ -388,7 +385,7 @@ class Step:
         return axis % rank
 
 
-Importer = Callable[[Step], None]
+Importer = Callable[[OnnxStep], None]
 IMPORTERS: dict[str, Importer] = {}
 IGNORED: dict[str, frozenset[str | int]] = {}  # by operator
 

@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import RELU, Act
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
@@ -20,7 +20,7 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
 
 
-def pad_with_copies(s: Step, x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> None:
+def pad_with_copies(s: OnnxStep, x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> None:
     """mode reflect: mirrored at the border element; edge: the border element again. Axis by axis, as concats."""
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         size = x.shape[axis]
@@ -34,7 +34,7 @@ def pad_with_copies(s: Step, x: Value, before: Sequence[int], after: Sequence[in
     s.emit([x], Reshape(x.shape))
 
 
-def _copies(s: Step, x: Value, axis: int, count: int, first: int, mode: str, border: int) -> Value:
+def _copies(s: OnnxStep, x: Value, axis: int, count: int, first: int, mode: str, border: int) -> Value:
     """`count` elements of the axis, backward from `first` on, or the one at the border."""
     begin, size, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
     if mode == "reflect":
@@ -46,7 +46,7 @@ def _copies(s: Step, x: Value, axis: int, count: int, first: int, mode: str, bor
 
 
 @imports("PRelu")
-def prelu(s: Step) -> None:
+def prelu(s: OnnxStep) -> None:
     """max(x, 0) + slope * min(x, 0), slope constant; one for all is a leaky relu."""
     x, slope = s.value(0), s.weights(1)
     if slope.size == 1:

@@ -9,7 +9,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS, check_shape
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import Pair
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.picking import picked
 from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
 from tinyc.ops.absolute import Absolute
@@ -23,7 +23,7 @@ from tinyc.ops.transpose import Transpose
 
 
 @imports("Slice")
-def slice_(s: Step) -> None:
+def slice_(s: OnnxStep) -> None:
     """Starts and ends are attributes before opset 10, inputs since; steps may be negative."""
     x = s.value(0)
     rank = len(x.shape)
@@ -48,7 +48,7 @@ def slice_(s: Step) -> None:
 
 
 @imports("Split")
-def split(s: Step) -> None:
+def split(s: OnnxStep) -> None:
     """Into equal parts, or as the attribute or (since opset 13) the input says."""
     x = s.value(0)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
@@ -68,7 +68,7 @@ def split(s: Step) -> None:
 
 
 @imports("Gather")
-def gather(s: Step) -> None:
+def gather(s: OnnxStep) -> None:
     """Constant indices in step are a slice. Computed ones are int32; one outside is taken as the nearest inside."""
     x = s.value(0)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
@@ -91,7 +91,7 @@ _OF_OTHER_MODES = ("cubic_coeff_a", "extrapolation_value", "nearest_mode", 1)
 
 
 @imports("Resize", "Upsample", ignores=_OF_OTHER_MODES)
-def resize(s: Step) -> None:
+def resize(s: OnnxStep) -> None:
     """Rows and columns of an image, to the nearest pixel or bilinear."""
     x = s.image(0)
     if len(s.value(0).shape) != 4:
@@ -121,7 +121,7 @@ def resize(s: Step) -> None:
         raise TinycError(f"resizing by the rule '{e}' is not supported", s.where) from e
 
 
-def _sizes(s: Step, x: Value) -> tuple[Pair, tuple[float, float]]:
+def _sizes(s: OnnxStep, x: Value) -> tuple[Pair, tuple[float, float]]:
     """(new height and width, their scales)."""
     axes = _resized_axes(s, len(x.shape))
     own = [x.shape[k] for k in axes]
@@ -146,7 +146,7 @@ def _sizes(s: Step, x: Value) -> tuple[Pair, tuple[float, float]]:
     return Pair(sizes[2], sizes[3]), (factors[2], factors[3])
 
 
-def _resized_axes(s: Step, rank: int) -> list[int]:
+def _resized_axes(s: OnnxStep, rank: int) -> list[int]:
     """The axes that sizes or scales are for."""
     given = s.node.ints("axes")
     axes = list(range(rank)) if given is None else [s.axis(axis, rank) for axis in given]
@@ -156,7 +156,7 @@ def _resized_axes(s: Step, rank: int) -> list[int]:
 
 
 @imports("DepthToSpace", "SpaceToDepth")
-def move_blocks(s: Step) -> None:
+def move_blocks(s: OnnxStep) -> None:
     """As a reshape, a transpose and a reshape."""
     x, b = s.value(0), s.node.int_("blocksize", 0)
     mode = s.node.text("mode", "DCR")
@@ -179,7 +179,7 @@ def move_blocks(s: Step) -> None:
 
 
 @imports("ArgMax", "ArgMin")
-def arg_max(s: Step) -> None:
+def arg_max(s: OnnxStep) -> None:
     """The index is int32 here, int64 in the model; of equals the first."""
     x = s.value(0)
     if s.node.flag("select_last_index", False):
@@ -190,5 +190,5 @@ def arg_max(s: Step) -> None:
 
 
 @imports("Abs")
-def absolute(s: Step) -> None:
+def absolute(s: OnnxStep) -> None:
     s.emit([s.value(0)], Absolute())

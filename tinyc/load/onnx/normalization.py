@@ -7,13 +7,13 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.mul import Mul
 
 
 @imports("BatchNormalization", ignores=("momentum",))
-def batch_normalization(s: Step) -> None:
+def batch_normalization(s: OnnxStep) -> None:
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, per axis 1, as x * factor + offset."""
     x = s.value(0)
     gamma, beta, mean, variance = (s.weights(index).astype(np.float64) for index in range(1, 5))

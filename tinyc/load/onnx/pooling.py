@@ -7,7 +7,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape
 from tinyc.kernel.site import Pair
 from tinyc.kernel.windows import Window
-from tinyc.load.onnx.importing import TO_NHWC, Step, imports
+from tinyc.load.onnx.importing import TO_NHWC, OnnxStep, imports
 from tinyc.load.onnx.reductions import reduced
 from tinyc.load.onnx.windows import rounded_up, window
 from tinyc.ops.avg_pool2d import AvgPool2D
@@ -16,7 +16,7 @@ from tinyc.ops.mean import Mean
 from tinyc.ops.reshape import Reshape
 
 
-def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
+def _windows(s: OnnxStep, x: Shape) -> tuple[Window, Window]:
     """The node's window as its attributes say, and with the padding that ceil_mode implies."""
     kernel = s.node.ints("kernel_shape")
     if kernel is None or len(kernel) != len(s.value(0).shape) - 2:
@@ -26,14 +26,14 @@ def _windows(s: Step, x: Shape) -> tuple[Window, Window]:
 
 
 @imports("MaxPool", ignores=("storage_order",))  # of the second output
-def max_pool(s: Step) -> None:
+def max_pool(s: OnnxStep) -> None:
     x = s.image(0)
     _, at = _windows(s, x.shape)
     s.emit_image([x], MaxPool2D(*at), rank=len(s.value(0).shape))
 
 
 @imports("AveragePool")
-def average_pool(s: Step) -> None:
+def average_pool(s: OnnxStep) -> None:
     x = s.image(0)
     given, at = _windows(s, x.shape)
     count_pad = s.node.flag("count_include_pad", False) and any(at.pad)
@@ -43,19 +43,19 @@ def average_pool(s: Step) -> None:
 
 
 @imports("GlobalMaxPool")
-def global_max_pool(s: Step) -> None:
+def global_max_pool(s: OnnxStep) -> None:
     x = s.image(0)
     attrs = MaxPool2D(Pair(x.shape[1], x.shape[2]))
     s.emit_image([x], attrs, rank=len(s.value(0).shape))
 
 
 @imports("GlobalAveragePool")
-def global_average_pool(s: Step) -> None:
+def global_average_pool(s: OnnxStep) -> None:
     s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
 
 
 @imports("ReduceMean")
-def reduce_mean(s: Step) -> None:
+def reduce_mean(s: OnnxStep) -> None:
     """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
     x = s.value(0)
     rank = len(x.shape)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Node, Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.reductions import over_norm, reduced, standardized
 from tinyc.ops.add import Add
 from tinyc.ops.mul import Mul
@@ -19,18 +19,18 @@ _TINY = 1e-4  # a bound on a norm that only guards against division by 0
 
 
 @imports("Sqrt")
-def root(s: Step) -> None:
+def root(s: OnnxStep) -> None:
     s.emit([s.value(0)], Power(0.5))
 
 
 @imports("Reciprocal")
-def reciprocal(s: Step) -> None:
+def reciprocal(s: OnnxStep) -> None:
     base, exponent = _base(s, s.value(0))
     s.emit([base], Power(-exponent))
 
 
 @imports("Pow")
-def power(s: Step) -> None:
+def power(s: OnnxStep) -> None:
     """With one constant exponent; 2 is a product, which rounds once for all magnitudes."""
     exponent = s.constant(1)
     if exponent is None or exponent.size != 1:
@@ -46,7 +46,7 @@ def power(s: Step) -> None:
         s.emit([x], Power(number))
 
 
-def divide_by_computed(s: Step) -> None:
+def divide_by_computed(s: OnnxStep) -> None:
     """x / y as x * y^-1; a root that made y becomes part of the power, so that it is rounded once. x over its own
     Euclidean norm is one operator."""
     x, y = s.value(0), _unrepeated(s, s.value(1))
@@ -59,19 +59,19 @@ def divide_by_computed(s: Step) -> None:
     s.emit([x, inverse], Mul())
 
 
-def _maker(s: Step, y: Value, op: str) -> Node | None:
+def _maker(s: OnnxStep, y: Value, op: str) -> Node | None:
     """The node that makes the value, if it is of the operator."""
     found = next((node for node in reversed(s.builder.nodes) if y.name in node.outputs), None)
     return found if found is not None and found.op == op else None
 
 
-def _unrepeated(s: Step, y: Value) -> Value:
+def _unrepeated(s: OnnxStep, y: Value) -> Value:
     """y before a broadcast, which x's own shape implies."""
     node = _maker(s, y, "broadcast")
     return y if node is None or s.value(0).shape != y.shape else s.builder.values[node.inputs[0]]
 
 
-def _own_norm(s: Step, x: Value, y: Value) -> int | None:
+def _own_norm(s: OnnxStep, x: Value, y: Value) -> int | None:
     """The axis along which y is the Euclidean norm of x, perhaps not less than a tiny number; None if it is not."""
     clip = _maker(s, y, "clip")
     if clip is not None and clip.attrs.act.lo <= _TINY and clip.attrs.act.hi == np.inf:
@@ -85,7 +85,7 @@ def _own_norm(s: Step, x: Value, y: Value) -> int | None:
     return axes[0] if len(axes) == 1 and total.attrs.keep_dims else None
 
 
-def _base(s: Step, y: Value) -> tuple[Value, float]:
+def _base(s: OnnxStep, y: Value) -> tuple[Value, float]:
     """(x, e) with y = x^e: a square root is looked through, its argument cannot be negative."""
     node = _maker(s, y, "power")
     if node is not None and node.attrs.exponent == 0.5:
@@ -94,7 +94,7 @@ def _base(s: Step, y: Value) -> tuple[Value, float]:
 
 
 @imports("ReduceMax", "ReduceMin")
-def reduce_extremum(s: Step) -> None:
+def reduce_extremum(s: OnnxStep) -> None:
     """Axes are an attribute, since opset 18 an input. None means all axes, or nothing if so requested."""
     x, axes, keep = s.value(0), reduced(s, s.value(0)), s.node.flag("keepdims", True)
     if axes is None:
@@ -104,7 +104,7 @@ def reduce_extremum(s: Step) -> None:
 
 
 @imports("LayerNormalization", ignores=("stash_type",))  # float32 inside, whatever it says
-def layer_normalization(s: Step) -> None:
+def layer_normalization(s: OnnxStep) -> None:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes from `axis` on, spelled out."""
     if any(s.node.outputs[1:]):
         raise TinycError("LayerNormalization with the mean or deviation as an output is not supported", s.where)

@@ -8,7 +8,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Quant
 from tinyc.load.onnx.grids import HELD, SHIFT, Grid
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.quantize import Quantize
 
@@ -17,7 +17,7 @@ _TYPES = {2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}  # by TensorProto'
 _FOUR_BITS = {21: 8, 22: 0}  # UINT4, INT4
 
 
-def _parameters(s: Step) -> tuple[Array, Array | None]:
+def _parameters(s: OnnxStep) -> tuple[Array, Array | None]:
     """(scale, zero point or None): constants, finite and of one shape."""
     scale = s.weights(1)
     zero = s.constant(2) if s.has(2) else None
@@ -30,7 +30,7 @@ def _parameters(s: Step) -> tuple[Array, Array | None]:
     return scale, zero
 
 
-def _per_tensor(s: Step, scale: Array, zero: Array | None) -> tuple[float, int]:
+def _per_tensor(s: OnnxStep, scale: Array, zero: Array | None) -> tuple[float, int]:
     if scale.size != 1:
         raise TinycError(f"{scale.size} scales of computed values; only constants have more than one", s.where)
     return float(scale.reshape(())), 0 if zero is None else int(zero.reshape(()))
@@ -38,7 +38,7 @@ def _per_tensor(s: Step, scale: Array, zero: Array | None) -> tuple[float, int]:
 
 # One scale for all has no axis and no blocks, whatever the attributes say; `saturate` is of float8.
 @imports("QuantizeLinear", ignores=("axis", "block_size", "output_dtype", "saturate"))
-def quantize_linear(s: Step) -> None:
+def quantize_linear(s: OnnxStep) -> None:
     """To 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
     quantized when the model is loaded."""
     scale, zero = _parameters(s)
@@ -62,7 +62,7 @@ def quantize_linear(s: Step) -> None:
 
 
 @imports("DequantizeLinear", ignores=("axis", "block_size", "output_dtype"))  # floats of any width are float32
-def dequantize_linear(s: Step) -> None:
+def dequantize_linear(s: OnnxStep) -> None:
     """Of computed int8, uint8 and int16; of constant integers of 4 to 32 bits, with one scale, one per index of
     an axis, or one per block."""
     scale, zero = _parameters(s)
@@ -88,7 +88,7 @@ def _same(a: tuple[float, int], b: tuple[float, int]) -> bool:
     return a[1] == b[1] and abs(a[0] - b[0]) <= 1e-6 * abs(a[0])
 
 
-def _grid(s: Step, array: Array, scale: Array, zero: Array | None) -> Grid:
+def _grid(s: OnnxStep, array: Array, scale: Array, zero: Array | None) -> Grid:
     if array.dtype.kind not in "iu":
         raise TinycError(f"its input is {array.dtype}, not an integer", s.where)
     if array.dtype.type not in HELD:
@@ -102,13 +102,13 @@ def _grid(s: Step, array: Array, scale: Array, zero: Array | None) -> Grid:
     return Grid(array.astype(np.int64) - moved, full[0], full[1], held)
 
 
-def _nibbles(s: Step) -> int | None:
+def _nibbles(s: OnnxStep) -> int | None:
     """What is taken from the numbers of a constant that the file holds in 4 bits; None if it does not."""
     held = s.builder.file.initializers.get(s.node.inputs[0])
     return None if held is None else _FOUR_BITS.get(int(held.data_type))
 
 
-def _along(s: Step, numbers: Array, x: Array) -> Array:
+def _along(s: OnnxStep, numbers: Array, x: Array) -> Array:
     """One number per element of x: the only one, one per index of `axis`, or one per block along it."""
     if numbers.size == 1:
         return np.broadcast_to(numbers.reshape(()), x.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import RELU
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
@@ -32,7 +32,7 @@ _ACTS = {"Sigmoid": Sigmoid(), "Tanh": Tanh(), "Relu": Clip(RELU)}
 class _Cell:
     """One direction of the layer. `rows`: w x + b of all steps, [T, gates * H]; r [gates * H, H]."""
 
-    s: Step
+    s: OnnxStep
     tag: str
     units: int
     acts: tuple[str, ...]
@@ -72,7 +72,7 @@ _IGNORED = ("activation_alpha", "activation_beta")  # no activation that is supp
 
 
 @imports("LSTM", ignores=_IGNORED)
-def lstm(s: Step) -> None:
+def lstm(s: OnnxStep) -> None:
     """Gates in the order i, o, f, c."""
     if s.node.flag("input_forget", False) or s.node.float_("clip", 0.0) or s.has(7):
         raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
@@ -90,7 +90,7 @@ def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[V
 
 
 @imports("GRU", ignores=_IGNORED)
-def gru(s: Step) -> None:
+def gru(s: OnnxStep) -> None:
     """Gates in the order z, r, h."""
     if s.node.float_("clip", 0.0):
         raise TinycError("GRU with a clip is not supported", s.where)
@@ -138,7 +138,7 @@ def _zeros(cell: _Cell) -> Value:
 
 
 @imports("RNN", ignores=_IGNORED)
-def rnn(s: Step) -> None:
+def rnn(s: OnnxStep) -> None:
     if s.node.float_("clip", 0.0):
         raise TinycError("RNN with a clip is not supported", s.where)
     _layer(s, 1, _rnn_step)
@@ -150,7 +150,7 @@ def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Va
     return cell.act(0, x, "hidden"), None
 
 
-def _layer(s: Step, gates: int, run: Run, fold_bias: bool = False) -> None:
+def _layer(s: OnnxStep, gates: int, run: Run, fold_bias: bool = False) -> None:
     """All directions and steps, and the outputs Y [T,D,1,H], Y_h and Y_c [D,1,H]."""
     x, w, r = s.value(0), s.weights(1), s.weights(2)
     if s.node.int_("layout", 0) or len(x.shape) != 3 or x.shape[1] != 1 or s.has(4):
@@ -193,13 +193,13 @@ def _layer(s: Step, gates: int, run: Run, fold_bias: bool = False) -> None:
         _emit(s, output, [end[k] for end in ends], (len(directions), 1, units))
 
 
-def _constant(s: Step, array: Array, index: int, what: str) -> Value:
+def _constant(s: OnnxStep, array: Array, index: int, what: str) -> Value:
     """Made from an optional input of the node."""
     name = s.node.inputs[index] if s.has(index) else f"{s.node.outputs[0]}:{what}"
     return s.builder.add_const(name, np.asarray(array, np.float32))
 
 
-def _directions(s: Step) -> tuple[bool, ...]:
+def _directions(s: OnnxStep) -> tuple[bool, ...]:
     """Whether each direction runs backward."""
     name = s.node.text("direction", "forward")
     found = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
@@ -208,7 +208,7 @@ def _directions(s: Step) -> tuple[bool, ...]:
     return found
 
 
-def _activations(s: Step, direction: int) -> tuple[str, ...]:
+def _activations(s: OnnxStep, direction: int) -> tuple[str, ...]:
     default = _DEFAULT[s.node.op]
     given = s.node.texts("activations")
     names = tuple(given[direction * len(default) : (direction + 1) * len(default)]) if given else default
@@ -218,7 +218,7 @@ def _activations(s: Step, direction: int) -> tuple[str, ...]:
     return names
 
 
-def _initial(s: Step, index: int, direction: int, units: int) -> Value | None:
+def _initial(s: OnnxStep, index: int, direction: int, units: int) -> Value | None:
     """[1,H] of the direction; None for zeros."""
     if not s.has(index):
         return None
@@ -233,7 +233,7 @@ def _initial(s: Step, index: int, direction: int, units: int) -> Value | None:
     return s.reshape(x, (1, units), f"d{direction}:start")
 
 
-def _emit(s: Step, output: int, parts: Sequence[Value | None], shape: tuple[int, ...]) -> None:
+def _emit(s: OnnxStep, output: int, parts: Sequence[Value | None], shape: tuple[int, ...]) -> None:
     """The parts, one after the other, as an output of this shape, if it is wanted."""
     if output >= len(s.node.outputs) or not s.node.outputs[output]:
         return

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.div import Div
@@ -27,7 +27,7 @@ from tinyc.ops.sum import Sum
 from tinyc.ops.transpose import Transpose
 
 
-def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
+def reduced(s: OnnxStep, x: Value) -> tuple[int, ...] | None:
     """The axes of a reduction: an attribute, in newer opsets an input. None given means all axes, or (None here) that
     nothing is to be done, if so requested."""
     given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
@@ -38,7 +38,7 @@ def reduced(s: Step, x: Value) -> tuple[int, ...] | None:
 
 
 @imports("ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
-def reduce_sum(s: Step) -> None:
+def reduce_sum(s: OnnxStep) -> None:
     """The sum of x, its size, its square or its exponential; then the root or the logarithm."""
     x = s.value(0)
     axes, keep = reduced(s, x), s.node.flag("keepdims", True)
@@ -59,7 +59,7 @@ def reduce_sum(s: Step) -> None:
         _log_of_exponentials(s, x, axes, keep)
 
 
-def _of_each(s: Step, x: Value) -> None:
+def _of_each(s: OnnxStep, x: Value) -> None:
     """A reduction of nothing still takes sizes, squares and logarithms."""
     if s.node.op in ("ReduceL1", "ReduceL2"):
         s.emit([x], Absolute())
@@ -71,7 +71,7 @@ def _of_each(s: Step, x: Value) -> None:
         s.emit([x], Reshape(x.shape))
 
 
-def _log_of_exponentials(s: Step, x: Value, axes: tuple[int, ...], keep: bool) -> None:
+def _log_of_exponentials(s: OnnxStep, x: Value, axes: tuple[int, ...], keep: bool) -> None:
     """log(sum(exp(x - max))) + max."""
     most = s.insert([x], ReduceExtremum(axes, keep_dims=True), "most")
     exps = s.insert([s.insert([x, most], Sub(), "below")], Function("exp"), "exps")
@@ -81,7 +81,7 @@ def _log_of_exponentials(s: Step, x: Value, axes: tuple[int, ...], keep: bool) -
     s.emit([total], Reshape(total.shape if keep else left))
 
 
-def along_last(s: Step, x: Value, axis: int, work: Callable[[Value], Value]) -> None:
+def along_last(s: OnnxStep, x: Value, axis: int, work: Callable[[Value], Value]) -> None:
     """An operator that works along the last axis, along another one: between transposes."""
     rank = len(x.shape)
     last = (*(k for k in range(rank) if k != axis), axis)
@@ -89,7 +89,7 @@ def along_last(s: Step, x: Value, axis: int, work: Callable[[Value], Value]) -> 
     s.emit([y], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
-def over_norm(s: Step, x: Value, axis: int) -> None:
+def over_norm(s: OnnxStep, x: Value, axis: int) -> None:
     """x over its Euclidean norm along an axis."""
     if axis == len(x.shape) - 1:
         s.emit([x], L2Normalize())
@@ -98,7 +98,7 @@ def over_norm(s: Step, x: Value, axis: int) -> None:
 
 
 @imports("LogSoftmax")
-def log_softmax(s: Step) -> None:
+def log_softmax(s: OnnxStep) -> None:
     """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
     x = s.value(0)
     rank = len(x.shape)
@@ -115,7 +115,7 @@ def log_softmax(s: Step) -> None:
 
 
 @imports("LpNormalization")
-def normalize(s: Step) -> None:
+def normalize(s: OnnxStep) -> None:
     """x over its Euclidean norm along an axis, or (p = 1) over the sum of its sizes."""
     x = s.value(0)
     axis, p = s.axis(s.node.int_("axis", -1), len(x.shape)), s.node.int_("p", 2)
@@ -128,7 +128,7 @@ def normalize(s: Step) -> None:
         over_norm(s, x, axis)
 
 
-def standardized(s: Step, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+def standardized(s: OnnxStep, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) over the axes, as new values."""
     least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(epsilon, np.float32))
     mean = s.insert([x], Mean(axes, keep_dims=True), "mean")
@@ -139,7 +139,7 @@ def standardized(s: Step, x: Value, axes: tuple[int, ...], epsilon: float) -> Va
     return s.insert([centred, inverse], Mul(), "normal")
 
 
-def _per_channel(s: Step, index: int, rank: int, channels: int) -> Value:
+def _per_channel(s: OnnxStep, index: int, rank: int, channels: int) -> Value:
     """A constant [C] as it broadcasts against [1,C,...]."""
     array: Array = s.weights(index)
     if array.shape != (channels,):
@@ -147,7 +147,7 @@ def _per_channel(s: Step, index: int, rank: int, channels: int) -> Value:
     return s.const(array.reshape(-1, *(1,) * (rank - 2)), index)
 
 
-def _scaled(s: Step, normal: Value, shape: Sequence[int]) -> None:
+def _scaled(s: OnnxStep, normal: Value, shape: Sequence[int]) -> None:
     """normal * scale + bias per channel: the last node."""
     rank, channels = len(shape), shape[1]
     scaled = s.insert([normal, _per_channel(s, 1, rank, channels)], Mul(), "scaled")
@@ -155,7 +155,7 @@ def _scaled(s: Step, normal: Value, shape: Sequence[int]) -> None:
 
 
 @imports("InstanceNormalization")
-def instance_normalization(s: Step) -> None:
+def instance_normalization(s: OnnxStep) -> None:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, over rows and columns of each channel, spelled out."""
     x = s.value(0)
     if len(x.shape) < 3:
@@ -164,7 +164,7 @@ def instance_normalization(s: Step) -> None:
 
 
 @imports("GroupNormalization", ignores=("stash_type",))
-def group_normalization(s: Step) -> None:
+def group_normalization(s: OnnxStep) -> None:
     """As InstanceNormalization, over groups of channels. Before opset 21 scale and bias are per group."""
     x, groups = s.value(0), s.node.int_("num_groups", 0)
     if len(x.shape) < 3 or groups < 1 or x.shape[1] % groups:
@@ -181,7 +181,7 @@ def group_normalization(s: Step) -> None:
 
 
 @imports("MeanVarianceNormalization")
-def mean_variance_normalization(s: Step) -> None:
+def mean_variance_normalization(s: OnnxStep) -> None:
     """(x - mean) / sqrt(variance + 1e-9) over the axes (0, 2 and 3 unless said), spelled out."""
     x = s.value(0)
     axes = tuple(sorted(s.axis(axis, len(x.shape)) for axis in s.node.ints("axes") or (0, 2, 3)))
@@ -190,7 +190,7 @@ def mean_variance_normalization(s: Step) -> None:
 
 
 @imports("RMSNormalization", ignores=("stash_type",))
-def root_mean_square_normalization(s: Step) -> None:
+def root_mean_square_normalization(s: OnnxStep) -> None:
     """scale * x / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, spelled out."""
     x = s.value(0)
     rank = len(x.shape)

@@ -10,15 +10,16 @@ from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
 from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.folding import FOLDABLE, fold
-from tinyc.load.onnx.importing import IGNORED, IMPORTERS, Builder, FollowUpError, Importer, Step, imports
+from tinyc.load.onnx.importing import IGNORED, IMPORTERS, Importer, OnnxBuilder, OnnxStep, imports
+from tinyc.load.problems import FollowUpError
 from tinyc.ops.reshape import Reshape
 
 
-def import_node(builder: Builder, node: OnnxNode) -> None:
+def import_node(builder: OnnxBuilder, node: OnnxNode) -> None:
     """Add what the node computes to the graph, or remember it as a constant. TinycError where it cannot be imported,
     FollowUpError where it reads what could not."""
     if not fold(builder, node):
-        step = Step(builder, node)
+        step = OnnxStep(builder, node)
         _importer(node)(step)
         _check_inputs(step)
         _check_outputs(builder, node)
@@ -44,7 +45,7 @@ def _importer(node: OnnxNode) -> Importer:
     raise TinycError(f"operator {name} is not supported", node.where, hint)
 
 
-def _check_inputs(s: Step) -> None:
+def _check_inputs(s: OnnxStep) -> None:
     """What the importer has not looked at must mean nothing to it."""
     for index, name in enumerate(s.node.inputs):
         if name and index not in s.looked_at and index not in IGNORED[s.node.op]:
@@ -73,7 +74,7 @@ def _is_default(node: OnnxNode, name: str, opset: int) -> bool:
     return as_default.SerializeToString(deterministic=True) == known.default_value.SerializeToString(deterministic=True)
 
 
-def _check_outputs(builder: Builder, node: OnnxNode) -> None:
+def _check_outputs(builder: OnnxBuilder, node: OnnxNode) -> None:
     """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
     if node.op == "If":
         return
@@ -83,7 +84,7 @@ def _check_outputs(builder: Builder, node: OnnxNode) -> None:
 
 
 @imports("If")
-def if_(s: Step) -> None:
+def if_(s: OnnxStep) -> None:
     """With a condition that is known when the model is loaded (often computed from shapes): the branch it takes."""
     condition = s.constant(0)
     if condition is None or condition.size != 1:
@@ -110,7 +111,7 @@ def if_(s: Step) -> None:
             raise TinycError(f"the branch does not compute its output '{made}'", s.where)
 
 
-def _take(s: Step, branch: onnx.GraphProto) -> None:
+def _take(s: OnnxStep, branch: onnx.GraphProto) -> None:
     """Import the branch's nodes, in the file's order. Its names are unique in the model, as ONNX asks."""
     builder = s.builder
     nodes = [as_inner_node(proto, s.node) for proto in branch.node]

@@ -7,7 +7,7 @@ import math
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.mirroring import pad_with_copies
 from tinyc.load.picking import tiled
 from tinyc.ops.broadcast import Broadcast
@@ -19,7 +19,7 @@ from tinyc.ops.transpose import Transpose
 
 
 @imports("Reshape")
-def reshape(s: Step) -> None:
+def reshape(s: OnnxStep) -> None:
     """0 copies a size of the input (unless allowzero), one -1 takes what is left."""
     x, wanted = s.value(0), list(s.numbers(1))
     keep_zero = s.node.flag("allowzero", False)
@@ -39,7 +39,7 @@ def reshape(s: Step) -> None:
 
 
 @imports("Flatten")
-def flatten(s: Step) -> None:
+def flatten(s: OnnxStep) -> None:
     x = s.value(0)
     axis = s.node.int_("axis", 1)
     if not -len(x.shape) <= axis <= len(x.shape):
@@ -48,14 +48,14 @@ def flatten(s: Step) -> None:
     s.emit([x], Reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))))
 
 
-def _axes(s: Step, rank: int) -> set[int] | None:
+def _axes(s: OnnxStep, rank: int) -> set[int] | None:
     """Axes from the attribute or (since opset 13) the input; None if neither is there."""
     given = s.numbers(1) if s.has(1) else s.node.ints("axes")
     return None if given is None else {s.axis(axis, rank) for axis in given}
 
 
 @imports("Squeeze")
-def squeeze(s: Step) -> None:
+def squeeze(s: OnnxStep) -> None:
     x = s.value(0)
     axes = _axes(s, len(x.shape))
     dropped = {k for k, size in enumerate(x.shape) if size == 1} if axes is None else axes
@@ -65,7 +65,7 @@ def squeeze(s: Step) -> None:
 
 
 @imports("Unsqueeze")
-def unsqueeze(s: Step) -> None:
+def unsqueeze(s: OnnxStep) -> None:
     x = s.value(0)
     given = s.numbers(1) if s.has(1) else s.node.ints("axes") or ()
     rank = len(x.shape) + len(given)
@@ -77,20 +77,20 @@ def unsqueeze(s: Step) -> None:
 
 
 @imports("Transpose")
-def transpose(s: Step) -> None:
+def transpose(s: OnnxStep) -> None:
     x = s.value(0)
     perm = s.node.ints("perm")
     s.emit([x], Transpose(tuple(reversed(range(len(x.shape)))) if perm is None else perm))
 
 
 @imports("Concat")
-def concat(s: Step) -> None:
+def concat(s: OnnxStep) -> None:
     xs = [s.value(index) for index in range(s.input_count)]
     s.emit(xs, Concat(s.axis(s.node.int_("axis", 0), len(xs[0].shape) if xs else 0)))
 
 
 @imports("Pad")
-def pad(s: Step) -> None:
+def pad(s: OnnxStep) -> None:
     """Pads and value are attributes before opset 11, inputs since; axes came with 18. Negative pads crop."""
     x = s.value(0)
     rank = len(x.shape)
@@ -117,7 +117,7 @@ def pad(s: Step) -> None:
         pad_with_copies(s, x, before, after, mode)
 
 
-def _cropped(s: Step, x: Value, before: list[int], after: list[int]) -> Value:
+def _cropped(s: OnnxStep, x: Value, before: list[int], after: list[int]) -> Value:
     """x without what negative pads take off; they become 0."""
     if min((*before, *after), default=0) >= 0:
         return x
@@ -130,7 +130,7 @@ def _cropped(s: Step, x: Value, before: list[int], after: list[int]) -> Value:
 
 
 @imports("Expand")
-def expand(s: Step) -> None:
+def expand(s: OnnxStep) -> None:
     """Repeated along axes of size 1; where none is, nothing to do."""
     x, wanted = s.value(0), s.numbers(1)
     rank = max(len(x.shape), len(wanted))
@@ -146,7 +146,7 @@ def expand(s: Step) -> None:
 
 
 @imports("Tile")
-def tile(s: Step) -> None:
+def tile(s: OnnxStep) -> None:
     x = s.value(0)
     try:
         narrow, attrs = tiled(x.shape, s.numbers(1))

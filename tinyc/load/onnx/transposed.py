@@ -12,12 +12,12 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Pair
-from tinyc.load.onnx.importing import Step, imports
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 
 @imports("ConvTranspose")
-def conv_transpose(s: Step) -> None:
+def conv_transpose(s: OnnxStep) -> None:
     """w [I,O,KH,KW] (or [I,O,K]), no dilation. Groups become one, with weights of 0 between them."""
     weights, x, rank = s.weights(1), s.image(0), len(s.value(0).shape)
     groups = s.node.int_("group", 1)
@@ -46,7 +46,7 @@ def conv_transpose(s: Step) -> None:
 
 
 def _geometry(
-    s: Step, kernel: Sequence[int], sizes: Sequence[int]
+    s: OnnxStep, kernel: Sequence[int], sizes: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """(strides, padding before, size of the output) of each axis. Source: ONNX operator reference, ConvTranspose."""
     count = len(kernel)
@@ -92,7 +92,7 @@ def _dense(w: Array, groups: int, *, filled: bool) -> Array:
     return full
 
 
-def _bias(s: Step, out_c: int) -> Value:
+def _bias(s: OnnxStep, out_c: int) -> Value:
     bias: Array = s.weights(2)
     if bias.shape != (out_c,):
         raise TinycError(f"bias {list(bias.shape)} does not fit {out_c} output channels", s.where)

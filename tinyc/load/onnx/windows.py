@@ -9,10 +9,10 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape
 from tinyc.kernel.site import Padding, Pair
 from tinyc.kernel.windows import Window
-from tinyc.load.onnx.importing import Step
+from tinyc.load.onnx.importing import OnnxStep
 
 
-def window(s: Step, x: Shape, kernel: Sequence[int]) -> Window:
+def window(s: OnnxStep, x: Shape, kernel: Sequence[int]) -> Window:
     """The window of a node over the image x [1,H,W,C]; `kernel` is (KH, KW), or (K,) over an image of height 1.
 
     Source of the padding rules: ONNX operator reference, Conv and MaxPool (`auto_pad`).
@@ -41,7 +41,7 @@ def window(s: Step, x: Shape, kernel: Sequence[int]) -> Window:
     return Window(_pair(kernel, 1), _pair(strides, 1), pad, _pair(dilations, 1))
 
 
-def _numbers(s: Step, name: str, count: int, default: int) -> list[int]:
+def _numbers(s: OnnxStep, name: str, count: int, default: int) -> list[int]:
     found = s.node.ints(name)
     if found is None:
         return [default] * count
@@ -77,7 +77,7 @@ _EXPLICIT = "export the model with explicit pads (and auto_pad NOTSET)"
 
 
 def _check_same(
-    s: Step, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    s: OnnxStep, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> None:
     """Refuse automatic padding where ONNX Runtime does not pad as the ONNX operator reference says.
 
