@@ -12,7 +12,8 @@ from tinyc.build.disassembly import decode
 from tinyc.explain.cycles import core_of
 from tinyc.machine.cores import Core
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.operands import Kind, Op, parse
+from tinyc.machine.op import Op, parse
+from tinyc.machine.table import Kind
 
 
 def ops(code: str, start: int = 0x100) -> list[Op]:

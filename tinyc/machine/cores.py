@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.operands import Kind, Op
+from tinyc.machine.op import Op
+from tinyc.machine.table import Kind
 
 
 class Core(Protocol):
@@ -154,6 +155,30 @@ class CortexM7:
         return _M4_FIXED.get(op.kind, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class VectorCore:
+    """What kernels with vectors are thought to cost on a Cortex-M55: an upper bound, since the core overlaps loads with
+    products. A vector takes four beats of 32 bits, two at a time; LDM and the like a cycle for each word."""
+
+    name: str = "Cortex-M55"
+    error: str = "an upper bound"
+
+    def costs(self, ops: Sequence[Op], before: Op | None) -> list[int]:
+        return [self._cost(op) for op in ops]
+
+    def taken(self, op: Op, target: Instruction | None) -> int:
+        return 0 if op.row.counts else 2
+
+    @staticmethod
+    def _cost(op: Op) -> int:
+        if op.kind in (Kind.LOADS, Kind.STORES):
+            return max(1, op.words)
+        return 2 if op.kind in _BEATS else 1
+
+
+_BEATS = frozenset({Kind.VECTOR, *(kind for kind in Kind if kind.name.startswith("FP"))})
+
+
 def _pairs(first: Op, second: Op) -> bool:
     """Whether the M7 may start both in one cycle."""
     if first.writes & (second.reads | second.writes) or first.leaves:
@@ -175,6 +200,9 @@ CORES: dict[str, Core] = {
     "cortex-m7": CortexM7(),
     "cortex-m33": CortexM33(),
 }
+
+
+CORTEX_M55 = VectorCore()  # for costs of kernels; `tinyc profile` has no rules for it
 
 
 def core_of(name: str) -> Core | None:

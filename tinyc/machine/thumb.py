@@ -1,121 +1,210 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembler text for Armv7E-M and Armv8-M with DSP, built line by line and printed as one naked C function.
+"""Functions in assembly for Armv7E-M and Armv8-M with DSP, or with vectors (Helium): built instruction by instruction,
+printed at the end as one naked C function.
 
 A whole function in assembly depends on no compiler: neither its register allocation nor its -O level. Unified
 syntax that arm-none-eabi-gcc and clang both assemble, no literal pools, no symbols, numeric local labels.
+
+An instruction is an `Op` of the table; what a call executes follows from the instructions, the jumps between them and
+how often loops turn (`Asm.loop`), and nobody counts by hand.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from tinyc.machine.cores import CORES
+from tinyc.machine.cores import CORES, CORTEX_M55, Core
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.operands import Op, parse
+from tinyc.machine.op import Op, parse
+from tinyc.machine.table import Kind
+from tinyc.machine.work import CALL, Flow, Often, Work
+
+__all__ = ["Asm", "Work", "inner_loop_bytes", "naked_function"]
 
 _MNEMONIC = 7  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
+_CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
+class Line(NamedTuple):
+    """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
+    taken: a branch that is counted as taken."""
+
+    op: Op
+    text: str
+    label: str = ""
+    behind: str = ""
+    taken: bool = False
+
+
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Executed instructions, and their cycles on a Cortex-M4 without wait states by the rules of `tinyc profile`.
+class Label:
+    """A branch target. aligned: on a word."""
 
-    An int that is added stands for so many instructions of a cycle each.
-    """
-
-    instructions: int = 0
-    cycles: int = 0
-
-    def __add__(self, other: Work | int) -> Work:
-        more = Work(other, other) if isinstance(other, int) else other
-        return Work(self.instructions + more.instructions, self.cycles + more.cycles)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Work) -> Work:
-        return Work(self.instructions - other.instructions, self.cycles - other.cycles)
-
-    def __mul__(self, times: int) -> Work:
-        return Work(self.instructions * times, self.cycles * times)
-
-    __rmul__ = __mul__
-
-    @property
-    def time(self) -> int:
-        """As of a Cost: both together."""
-        return self.instructions + self.cycles
+    name: str
+    aligned: bool
 
 
-_CORE = CORES["cortex-m4"]
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A comment on a line of its own."""
+
+    text: str
 
 
-@functools.lru_cache(maxsize=1 << 15)
-def _parsed(mnemonic: str, operands: str) -> Op:
-    name, _, _ = mnemonic.partition(".")
-    condition = ""
-    if re.fullmatch(r"b(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)", name):
-        name, condition = name[:1], name[1:]
-    elif name.startswith("mov") and name[3:] in ("lt", "gt", "eq", "ne"):
-        name, condition = "mov", name[3:]
-    operands = re.sub(r"r(\d+)-r(\d+)", lambda m: ", ".join(f"r{i}" for i in range(int(m[1]), int(m[2]) + 1)), operands)
+@functools.lru_cache(maxsize=1 << 16)
+def _line(mnemonic: str, operands: tuple[str, ...]) -> Line:
+    """The instruction, made once."""
+    written = ", ".join(operands)
+    op = _op(mnemonic, written)
+    return Line(op, f"{mnemonic + ' ':<{_MNEMONIC}}{written}".rstrip(), taken=op.leaves)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _op(mnemonic: str, operands: str) -> Op:
+    name, condition = mnemonic.removesuffix(".w"), ""
+    if found := _CONDITION.fullmatch(name):
+        name, condition = found[1], found[2]
     return parse(Instruction(0, bytes(4), name, operands, condition))
 
 
-@dataclass(slots=True)
-class Asm:
-    """Lines of one function. `size`: what they cost when each is executed once, so that a generator can tell what its
-    parts cost. Branches are taken, but for conditional ones that go forward."""
+@functools.lru_cache(maxsize=1 << 16)
+def _cycles(core: str, op: Op, before: Op | None) -> int:
+    return _CORES[core].costs([op], before)[0]
 
-    size: Work = field(default_factory=Work)
-    _lines: list[str] = field(default_factory=list)
-    _labels: dict[str, int] = field(default_factory=dict)
-    _seen: set[str] = field(default_factory=set)
-    _last: Op | None = None
+
+_CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), CORTEX_M55)}
+
+
+class Asm:
+    """The instructions of one function.
+
+    Loops are written within `loop`, which says how often they turn; a branch forward with a condition says how often
+    it is taken, if that is worth counting. core: by whose rules cycles are counted.
+    """
+
+    def __init__(self, core: Core = CORES["cortex-m4"]) -> None:
+        self._core = core
+        self._items: list[Line | Label | Note] = []
+        self._flow = Flow()
+        self._often: list[Often] = []  # of each item
+        self._labels: dict[str, int] = {}
+        self._seen: set[str] = set()
+        self._sized, self._size = 0, Work()
+        self._before: Op | None = None
+
+    @property
+    def size(self) -> Work:
+        """What all lines so far cost when each is executed once."""
+        for item in self._items[self._sized :]:
+            if isinstance(item, Line):
+                cycles = _cycles(self._core.name, item.op, self._before)
+                self._size += Work(1, cycles + (self._core.taken(item.op, None) if item.taken else 0))
+                self._before = None if item.taken else item.op
+            elif isinstance(item, Label):
+                self._before = None
+        self._sized = len(self._items)
+        return self._size
+
+    @property
+    def items(self) -> Sequence[Line | Label | Note]:
+        """All of the function, in order."""
+        return self._items
+
+    def _add(self, item: Line | Label | Note) -> None:
+        self._items.append(item)
+        self._often.append(self._flow.now)
 
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
-        self._lines.append(f"{mnemonic + ' ':<{_MNEMONIC}}{', '.join(operands)}".rstrip())
-        self._count(_parsed(mnemonic, ", ".join(operands)), taken=True)
-
-    def _count(self, op: Op, taken: bool) -> None:
-        cycles = _CORE.costs([op], self._last)[0]
-        jumps = taken and op.leaves
-        self.size += Work(1, cycles + (_CORE.taken(op, None) if jumps else 0))
-        self._last = None if jumps else op
+        line = _line(mnemonic, operands)
+        self._add(line)
+        if line.taken:
+            self._flow.ends()
 
     @property
     def lines(self) -> int:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
-        return len(self._lines)
+        return len(self._items) + sum(isinstance(item, Label) and item.aligned for item in self._items)
 
     def note(self, text: str) -> None:
         """A comment on a line of its own."""
-        self._lines.append(f"@ {text}")
+        self._add(Note(text))
+
+    # ---- where it goes on ----
 
     def label(self, name: str, aligned: bool = False) -> None:
         """A branch target. aligned: on a word, for loops (unaligned 32-bit instructions fetch slower)."""
-        if aligned:
-            self._lines.append(".p2align 2")
-        self._lines.append(f"{self._number(name)}:")
-        self._seen.add(name)
-        self._last = None
+        self._place(name, aligned)
+        self._flow.label(name)
 
-    def branch(self, mnemonic: str, name: str) -> None:
-        """A branch to a label, defined before or after."""
-        op = _parsed(mnemonic, name)
-        self._count(op, taken=name in self._seen or not op.conditional)
-        self._lines.append(f"{mnemonic:<{_MNEMONIC}}<{self._number(name)}>")
+    def _place(self, name: str, aligned: bool) -> None:
+        self._add(Label(name, aligned))
+        self._number(name)
+        self._seen.add(name)
+
+    @contextmanager
+    def loop(self, name: str, turns: int | str, aligned: bool = True, of_call: bool = False) -> Iterator[None]:
+        """A loop that begins here; the branch back to `name` is written within the context.
+
+        turns: each time that it is entered, or with of_call in all of a call; a unit (`pair`) where the caller says
+        how often that is.
+        """
+        self._place(name, aligned)
+        with self._flow.loop(name, turns, of_call):
+            yield
+
+    @contextmanager
+    def times(self, times: int | str) -> Iterator[None]:
+        """What is written in the context is run `times` as often as what is around it: 0 for what is skipped nearly
+        always, or a unit."""
+        with self._flow.scaled(times):
+            yield
+
+    def branch(self, mnemonic: str, name: str, *operands: str, taken: int = 0) -> None:
+        """A branch to a label, defined before or after. taken: how often in a call, of one forward with a condition."""
+        self._jump(mnemonic, name, operands)
+        op = self._last_op
+        if op.kind is Kind.CALL:
+            self._flow.call(name)
+        elif not op.conditional:
+            self._flow.jump(name, self._flow.now)
+        elif not self._flow.in_loop(name):
+            self._flow.jump(name, {CALL: taken} if taken else {})
+
+    def leave(self, mnemonic: str, name: str) -> None:
+        """A branch out of the innermost loop, which is always left here."""
+        self._jump(mnemonic, name, ())
+        self._flow.leave(name)
+
+    def _jump(self, mnemonic: str, name: str, operands: Sequence[str]) -> None:
+        before = "".join(f"{operand}, "[:-1] for operand in operands)  # `le lr,1b`
+        op = _op(mnemonic, ", ".join((*operands, "")))
+        self._number(name)
+        taken = op.leaves and (name in self._seen or not op.conditional)
+        self._add(Line(op, f"{mnemonic:<{_MNEMONIC}}{before}", name, taken=taken))
+
+    @property
+    def _last_op(self) -> Op:
+        last = self._items[-1]
+        assert isinstance(last, Line)
+        return last.op
 
     def address(self, target: str, name: str) -> None:
-        """target = the address of a label as jumps take it (bit 0: Thumb)."""
-        self.op("adr.w", target, f"<{self._number(name)}>+1")
+        """target = the address of a label as jumps take it (bit 0: Thumb). The code goes there and on from here."""
+        self._number(name)
+        self._add(Line(_op("adr.w", target), f"{'adr.w':<{_MNEMONIC}}{target}, ", name, "+1"))
+        self._flow.call(name)
+
+    # ---- instructions that depend on their values ----
 
     def add(self, target: str, source: str, value: int, temp: str = "") -> None:
         """target = source + value; a large value goes through `temp` (target itself when that is not source)."""
@@ -148,14 +237,60 @@ class Asm:
         else:
             self.op("ldm", f"{base}{update}", "{" + ", ".join(registers) + "}")
 
+    # ---- what it comes to ----
+
+    def work(self, unit: str = CALL) -> Work:
+        """What a call executes; with a unit, what it executes beside for each of these.
+
+        Branches back are taken, forward ones with a condition are not.
+        """
+        known: dict[str, Often] = {}
+        counts: dict[int, int] = {}
+        found = Work()
+        for often, cost in zip(self._often, self._costs(), strict=True):
+            times = counts.get(id(often))
+            if times is None:
+                times = counts[id(often)] = self._flow.of(often, known).get(unit, 0)
+            if times:
+                found += times * cost
+        return found
+
+    def executions(self, unit: str = CALL) -> list[int]:
+        """How often each item runs in a call."""
+        known: dict[str, Often] = {}
+        return [self._flow.of(often, known).get(unit, 0) for often in self._often]
+
+    def _costs(self) -> Iterator[Work]:
+        """Of each item, run once."""
+        name, last = self._core.name, None
+        for item in self._items:
+            if isinstance(item, Line):
+                cycles = _cycles(name, item.op, last)
+                yield Work(1, cycles + (self._core.taken(item.op, None) if item.taken else 0))
+                last = None if item.taken else item.op
+            else:
+                yield Work()
+                if isinstance(item, Label):
+                    last = None
+
+    # ---- text ----
+
     def text(self) -> list[str]:
         """Lines for a C string literal each, without quotes; branches say whether they go back or forward."""
         seen: set[str] = set()
-        lines = []
-        for line in self._lines:
-            if line.endswith(":"):
-                seen.add(line[:-1])
-            lines.append(re.sub(r"<(\d+)>", lambda m: m[1] + ("b" if m[1] in seen else "f"), line))
+        lines: list[str] = []
+        for item in self._items:
+            if isinstance(item, Label):
+                lines += [".p2align 2"] if item.aligned else []
+                lines.append(f"{self._number(item.name)}:")
+                seen.add(item.name)
+            elif isinstance(item, Note):
+                lines.append(f"@ {item.text}")
+            elif item.label:
+                direction = "b" if item.label in seen else "f"
+                lines.append(f"{item.text}{self._number(item.label)}{direction}{item.behind}")
+            else:
+                lines.append(item.text)
         return lines
 
     def _number(self, name: str) -> int:

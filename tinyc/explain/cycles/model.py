@@ -11,7 +11,7 @@ from tinyc.build.disassembly import RISCV, decode_for, disassemble
 from tinyc.build.elf import Elf
 from tinyc.machine.cores import Core
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.operands import Op, parse
+from tinyc.machine.op import Op, parse
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instruction with what the table says of it: kind, operands, and the registers that it reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyc.machine.instruction import Instruction
+from tinyc.machine.operands import Memory, Operand, Register, RegisterList, operands_of
+from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """An instruction as its row in the table reads it.
+
+    reads, writes: registers (`r4`, `sp`, `s16`; d and q registers as their s registers). address: those of
+    `reads` that make the address of an access. words: registers moved to or from memory. offset_register: the
+    address is the sum of two registers. writeback: the access changes its base register. leaves: it may go
+    elsewhere than to the next instruction.
+    """
+
+    instruction: Instruction
+    row: Row
+    kind: Kind
+    operands: tuple[Operand, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    address: frozenset[str] = frozenset()
+    words: int = 0
+    offset_register: bool = False
+    writeback: bool = False
+
+    @property
+    def leaves(self) -> bool:
+        return self.kind in BRANCHES or "pc" in self.writes
+
+    @property
+    def conditional(self) -> bool:
+        return bool(self.instruction.condition) or self.row.counts or self.instruction.mnemonic in ("cbz", "cbnz")
+
+    @property
+    def is_memory(self) -> bool:
+        return self.kind in MEMORY
+
+    @property
+    def is_product(self) -> bool:
+        return self.kind in PRODUCTS
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is a data processing instruction of the core."""
+        return self.kind in (Kind.ALU, Kind.DIV) or self.is_product
+
+
+def parse(instruction: Instruction) -> Op:
+    """An instruction's kind, operands and registers."""
+    row = row_of(instruction.mnemonic)
+    operands = operands_of(instruction.operands)
+    if row.kind in MEMORY:
+        return _memory(instruction, row, operands)
+    if row.kind in BRANCHES or row.kind in (Kind.IT, Kind.UNKNOWN):
+        return Op(instruction, row, row.kind, operands, _words(operands), frozenset())
+    return _data(instruction, row, operands)
+
+
+def _words(operands: tuple[Operand, ...]) -> frozenset[str]:
+    return frozenset(word for operand in operands for word in operand.words)
+
+
+def _data(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Op:
+    kind, results = row.kind, row.results
+    if row.moves_pairs and len(operands) > 2:
+        kind = row.pair_kind
+        core = isinstance(operands[0], Register) and operands[0].name.startswith("r")
+        results = 2 if core else len(operands) - 2
+    writes, reads = _words(operands[:results]), _words(operands[results:])
+    in_place = len(operands) == 2 and not row.unary  # adds r0, #1
+    if row.updates or in_place:
+        reads |= writes
+    for memory in operands:
+        if isinstance(memory, Memory) and kind is Kind.VECTOR:  # a vector's access, which may move its base
+            writes |= {memory.base}
+    if "pc" in writes:
+        kind = Kind.INDIRECT
+    return Op(instruction, row, kind, operands, reads, writes)
+
+
+def _memory(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Op:
+    if any(isinstance(operand, RegisterList) for operand in operands):
+        moved = tuple(word for operand in operands if isinstance(operand, RegisterList) for word in operand.words)
+        bases = [operand for operand in operands if isinstance(operand, Register)]
+        address = tuple(word for base in bases for word in base.words) if bases else ("sp",)
+        writeback = any(base.writeback for base in bases) or not bases
+    else:
+        at = next((i for i, operand in enumerate(operands) if isinstance(operand, Memory)), len(operands))
+        moved = tuple(word for operand in operands[:at] for word in operand.words)
+        address = tuple(word for operand in operands[at:] for word in operand.words)
+        place = operands[at] if at < len(operands) else None
+        writeback = at + 1 < len(operands) or (isinstance(place, Memory) and place.writeback)
+    if row.status:  # strex: its result is no part of what is stored
+        moved = moved[1:]
+    writes = set(moved if row.loads else ()) | set(address[:1] if writeback else ())
+    reads = set(address) | set(() if row.loads else moved)
+    sets = frozenset(reads), frozenset(writes), frozenset(address)
+    return Op(instruction, row, row.kind, operands, *sets, len(moved), len(address) > 1, writeback)
