@@ -220,6 +220,20 @@ class Asm:
             self.constant(temp, value)
             self.op("add", target, source, temp)
 
+    def count_down(self, temp: str, place: str, name: str, branch: str = "bne.w") -> None:
+        """Back to the label until the counter in memory (with no place: in the register) is 0."""
+        if place:
+            self.op("ldr", temp, place)
+        self.op("subs", temp, temp, "#1")
+        if place:
+            self.op("str", temp, place)
+        self.branch(branch, name)
+
+    def until_equal(self, register: str, end: str, name: str, branch: str = "bne.w") -> None:
+        """Back to the label until two registers are equal."""
+        self.op("cmp", register, end)
+        self.branch(branch, name)
+
     def constant(self, target: str, value: int) -> None:
         """target = a 32-bit constant."""
         bits = value & 0xFFFFFFFF

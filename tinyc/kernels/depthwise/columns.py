@@ -33,6 +33,11 @@ class Column:
         return -(-self.channels // GROUP)
 
     @property
+    def full(self) -> int:
+        """Groups of four channels."""
+        return self.channels // GROUP
+
+    @property
     def rest(self) -> int:
         """Channels of a last group that is not full, else 0."""
         return self.channels % GROUP
@@ -57,28 +62,22 @@ def order(column: Column) -> list[int]:
 def pixel_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, y, offset)`: one output pixel; the taps lie `offset` bytes into the rows. Its text, and what a
     call executes."""
-    asm = Asm()
+    asm, full = Asm(), column.full
     asm.op("push", "{r4-r11, lr}")
-    full = column.groups - bool(column.rest)
     asm.add("r4", "r3", GROUP * full)
     asm.op("sub", "sp", "sp", "#12")
     asm.op("str", "r4", "[sp]")
-    executed = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    _pixel_group(asm, column, GROUP)
-    asm.op("ldr", "r12", "[sp]")
-    asm.op("add", "r3", "r3", f"#{GROUP}")
-    asm.op("cmp", "r3", "r12")
-    asm.branch("bne.w", "group")
-    executed += full * (asm.size - start)
-    start = asm.size
+    with asm.loop("group", full):
+        _pixel_group(asm, column, GROUP)
+        asm.op("ldr", "r12", "[sp]")
+        asm.op("add", "r3", "r3", f"#{GROUP}")
+        asm.until_equal("r3", "r12", "group")
     if column.rest:
         asm.op("sub", "r3", "r3", f"#{GROUP - column.rest}")
         _pixel_group(asm, column, column.rest)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, _PIXEL, asm), executed + (asm.size - start)
+    return naked_function(name, _PIXEL, asm), asm.work()
 
 
 def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
@@ -138,19 +137,13 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, sums)`: adds a row times its weights to int32 sums. Its text, and what a call executes."""
     asm = Asm()
     asm.op("push", "{r4-r11, lr}")
-    full = column.groups - bool(column.rest)
-    asm.add("r3", "r2", 4 * GROUP * full)
-    executed = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    asm.op("ldr", "r9", "[r1], #4")
-    asm.load_multiple("r2", _ACC, advance=False)
-    _single_row(asm, "r8", "r9")
-    asm.op("stm", "r2!", "{r4-r7}")
-    asm.op("cmp", "r2", "r3")
-    asm.branch("bne.w", "group")
-    executed += full * (asm.size - start)
-    start = asm.size
+    asm.add("r3", "r2", 4 * GROUP * column.full)
+    with asm.loop("group", column.full):
+        asm.op("ldr", "r9", "[r1], #4")
+        asm.load_multiple("r2", _ACC, advance=False)
+        _single_row(asm, "r8", "r9")
+        asm.op("stm", "r2!", "{r4-r7}")
+        asm.until_equal("r2", "r3", "group")
     if column.rest:
         asm.op("ldr", "r9", f"[r1, #-{GROUP - column.rest}]")
         used = ", ".join(_ACC[GROUP - column.rest :])
@@ -159,7 +152,7 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
         asm.op("stm" if column.rest > 1 else "str", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")
-    return naked_function(name, parameters, asm), executed + (asm.size - start)
+    return naked_function(name, parameters, asm), asm.work()
 
 
 def _multiple(count: int, used: str) -> tuple[str, ...]:
@@ -170,20 +163,14 @@ def finish_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(constants, sums, y)`: the outputs of the sums. Its text, and what a call executes."""
     asm = Asm()
     asm.op("push", "{r4-r11, lr}")
-    full = column.groups - bool(column.rest)
-    asm.add("r3", "r1", 4 * GROUP * full)
-    executed = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    asm.load_multiple("r1", _ACC)
-    _finish(asm, column.way, GROUP, "[r2], #1")
-    asm.op("cmp", "r1", "r3")
-    asm.branch("bne.w", "group")
-    executed += full * (asm.size - start)
-    start = asm.size
+    asm.add("r3", "r1", 4 * GROUP * column.full)
+    with asm.loop("group", column.full):
+        asm.load_multiple("r1", _ACC)
+        _finish(asm, column.way, GROUP, "[r2], #1")
+        asm.until_equal("r1", "r3", "group")
     if column.rest:
         asm.load_multiple("r1", _ACC[GROUP - column.rest :])
         _finish(asm, column.way, column.rest, "[r2], #1")
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
-    return naked_function(name, parameters, asm), executed + (asm.size - start)
+    return naked_function(name, parameters, asm), asm.work()

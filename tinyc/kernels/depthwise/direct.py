@@ -23,6 +23,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import GROUP, Finish, Way
 from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
+from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, inner_loop_bytes, naked_function
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
@@ -96,85 +97,55 @@ class Layer:
 
 
 class _Writer:
-    """Writes one function; `executed` is what a call takes."""
+    """Writes one function."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.asm = Asm()
-        self.executed = Work()
-        names = ["y", "groups", "turns", *(f"row{k}" for k in range(layer.k_h))]
-        self._slots = {name: 4 * i for i, name in enumerate(names)}
-        size = 4 * len(names)
-        self._size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
+        self.frame = Frame(("y", "groups", "turns", *(f"row{k}" for k in range(layer.k_h))), first="[sp, #0]")
 
-    def _at(self, name: str) -> str:
-        return f"[sp, #{self._slots[name]}]"
-
-    def write(self) -> None:
-        layer, asm = self.layer, self.asm
+    def write(self) -> Asm:
+        layer, asm, frame = self.layer, self.asm, self.frame
         asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{self._size}")
-        asm.op("str", "r2", self._at("y"))
+        asm.op("sub", "sp", "sp", f"#{frame.size}")
+        asm.op("str", "r2", frame.at("y"))
         asm.constant("r4", layer.groups)
-        asm.op("str", "r4", self._at("groups"))
+        asm.op("str", "r4", frame.at("groups"))
         for k in range(layer.k_h):
             asm.op("ldr", "r4", f"[r1, #{4 * k}]")
             asm.add("r4", "r4", -layer.pad_left * layer.in_c, "r5")
-            asm.op("str", "r4", self._at(f"row{k}"))
-        self.executed = asm.size
-        asm.label("group")
-        start = asm.size
-        pixels = self._row()
-        self.executed += layer.groups * pixels
-        start = asm.size
-        self._next_group()
-        self.executed += layer.groups * (asm.size - start)
+            asm.op("str", "r4", frame.at(f"row{k}"))
+        with asm.loop("group", layer.groups, aligned=False):
+            self._row()
+            self._next_group()
         asm.label("done")
-        start = asm.size
-        asm.op("add", "sp", "sp", f"#{self._size}")
+        asm.op("add", "sp", "sp", f"#{frame.size}")
         asm.op("pop", "{r4-r11, pc}")
-        self.executed += asm.size - start
+        return asm
 
-    def _row(self) -> Work:
-        """All pixels of four channels; what that takes."""
+    def _row(self) -> None:
+        """All pixels of four channels."""
         layer, asm = self.layer, self.asm
-        start = asm.size
         first, last = layer.edges
         for pair in range(first):
             self._pixels(2 * pair, 2)
-            self._rewind()
-        executed = Work()
         if last - first > 1:
             asm.constant("r9", last - first)
-            asm.op("str", "r9", self._at("turns"))
-            executed = asm.size - start
-            asm.label("pair", aligned=True)
-            start = asm.size
-            self._pixels(2 * first, 2)
-            self._rewind()
-            asm.op("ldr", "r9", self._at("turns"))
-            asm.op("subs", "r9", "r9", "#1")
-            asm.op("str", "r9", self._at("turns"))
-            asm.branch("bne.w", "pair")
-            executed += (last - first) * (asm.size - start)
-            start = asm.size
+            asm.op("str", "r9", self.frame.at("turns"))
+            with asm.loop("pair", last - first):
+                self._pixels(2 * first, 2)
+                asm.count_down("r9", self.frame.at("turns"), "pair")
         elif last > first:
             self._pixels(2 * first, 2)
-            self._rewind()
         for at in range(2 * last, layer.out_w, 2):
             self._pixels(at, min(2, layer.out_w - at))
-            self._rewind()
-        return executed + asm.size - start
-
-    def _rewind(self) -> None:
-        self.asm.add("r0", "r0", -4 * self.layer.group_words, "r9")
 
     def _next_group(self) -> None:
         layer, asm = self.layer, self.asm
-        asm.op("ldr", "r4", self._at("groups"))
+        asm.op("ldr", "r4", self.frame.at("groups"))
         asm.op("subs", "r4", "r4", "#1")
         asm.branch("beq.w", "done")
-        asm.op("str", "r4", self._at("groups"))
+        asm.op("str", "r4", self.frame.at("groups"))
         asm.add("r0", "r0", 4 * layer.group_words, "r9")
         pairs = -(-layer.out_w // 2)
         whole = -(pairs - 1) * 2 * layer.out_c - (2 if layer.out_w % 2 == 0 else 1) * layer.out_c
@@ -187,13 +158,13 @@ class _Writer:
         if layer.rest:
             asm.op("cmp", "r4", "#1")
         for name, move in moves:
-            asm.op("ldr", "r5", self._at(name))
+            asm.op("ldr", "r5", self.frame.at(name))
             asm.add("r5", "r5", move, "r6")
             if layer.rest:
                 back = GROUP - layer.rest
                 asm.op("it", "eq")
                 asm.op("subeq", "r5", "r5", f"#{back if name == 'y' else back // layer.times}")
-            asm.op("str", "r5", self._at(name))
+            asm.op("str", "r5", self.frame.at(name))
         asm.branch("b.w", "group")
 
     # ---- pixels ----
@@ -205,7 +176,7 @@ class _Writer:
         asm.op("ldm", "r0!", "{" + ", ".join(_ACC[0]) + "}")
         outside = layer.outside(first, pixels)
         for k in range(layer.k_h):
-            asm.op("ldr", "r14", self._at(f"row{k}"))
+            asm.op("ldr", "r14", self.frame.at(f"row{k}"))
             for chain in layer.chains:
                 self._column(chain[0] * layer.dilation, outside)
                 for tap in chain:
@@ -217,7 +188,7 @@ class _Writer:
                     elif tap != chain[-1]:
                         self._column(tap * layer.dilation + layer.stride, outside)
             asm.add("r14", "r14", 2 * layer.stride * layer.in_c, "r9")
-            asm.op("str", "r14", self._at(f"row{k}"))
+            asm.op("str", "r14", self.frame.at(f"row{k}"))
         self._finish(pixels)
 
     def _column(self, at: int, outside: frozenset[int]) -> None:
@@ -255,7 +226,7 @@ class _Writer:
     def _finish(self, pixels: int) -> None:
         layer, asm, way = self.layer, self.asm, self.layer.way
         constants = ("r9", "r10", "r11")[: way.constants]
-        asm.op("ldr", "r14", self._at("y"))
+        asm.op("ldr", "r14", self.frame.at("y"))
         for channel in range(GROUP):
             asm.load_multiple("r0", constants)
             for pixel in range(pixels):
@@ -264,7 +235,8 @@ class _Writer:
                 at = pixel * layer.out_c + channel
                 asm.op("strb", acc, f"[r14, #{at}]" if at else "[r14]")
         asm.add("r14", "r14", pixels * layer.out_c, "r9")
-        asm.op("str", "r14", self._at("y"))
+        asm.op("str", "r14", self.frame.at("y"))
+        asm.add("r0", "r0", -4 * layer.group_words, "r9")
 
 
 # ---- the kernel ----
@@ -312,9 +284,8 @@ def plan(site: Site, p: ConvParams) -> Plan | None:
     reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
     if edges > _MOST_EDGES or reach > _REACH or layer.out_c + 3 > _REACH:
         return None
-    writer = _Writer(layer)
-    writer.write()
-    return Plan(layer, finish, matrix, _text(layer, writer.asm), writer.executed)
+    asm = _Writer(layer).write()
+    return Plan(layer, finish, matrix, _text(layer, asm), asm.work())
 
 
 def _text(layer: Layer, asm: Asm) -> str:

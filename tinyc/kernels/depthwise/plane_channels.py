@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from tinyc.kernels.depthwise.plane_layer import Layer, row_macs
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.frame import Frame
+from tinyc.machine.thumb import Asm
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _WORD_BACK = 252  # of LDR, whose negative immediates end at 255
@@ -39,58 +42,24 @@ class Cursor:
         self.base = base
 
 
-class Frame:
-    """Stack slots [sp, #offset] by name; the constants of a channel first, where LDM finds them."""
-
-    _NAMES = (
-        *(
-            "mult",
-            "add",
-            "shift",
-            "start",
-            "plane",
-            "output",
-            "out",
-            "left",
-            "stream",
-            "channel",
-            "turns",
-            "z",
-        ),
-        *("x", "y", "scratch", "groups", "count", "first", "row", "from", "y_band", "stream_group", "bands"),
-    )
-
-    def __init__(self, words: int) -> None:
-        self._slots = {name: 4 * i for i, name in enumerate(self._NAMES)}
-        self.weights = 4 * len(self._NAMES)  # where int4 weights are unpacked to
-        size = self.weights + 4 * words
-        self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
-
-    def at(self, name: str) -> str:
-        offset = self._slots[name]
-        return f"[sp, #{offset}]" if offset else "[sp]"
+# The constants of a channel come first, where LDM finds them. Above are unpacked int4 weights.
+_WORDS = (
+    *("mult", "add", "shift", "start", "plane", "output", "out", "left", "stream", "channel", "turns", "z"),
+    *("x", "y", "scratch", "groups", "count", "first", "row", "from", "y_band", "stream_group", "bands"),
+)
 
 
 class ChannelWriter:
-    """Writes the channels of a function; `asm` has the text, `executed` the instructions that a call executes."""
+    """Writes the channels of a function; `asm` has the code."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.frame = Frame(layer.stacked_words)
+        self.frame = Frame(_WORDS, above=4 * layer.stacked_words)
         self.asm = Asm()
-        self.executed = Work()
-        self._mark = Work()
-        self._times = 1
-
-    def _count(self, times: int) -> None:
-        """What follows is executed `times` times in a call."""
-        self.executed += (self.asm.size - self._mark) * self._times
-        self._mark, self._times = self.asm.size, times
 
     def _channels(self) -> None:
         """The output rows of a band, channel by channel."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        around = self._times
         asm.op("ldr", "r4", frame.at("scratch"))
         if layer.rest and layer.groups > 1:
             asm.op("ldrd", "r6", "r5", frame.at("count"))
@@ -107,17 +76,12 @@ class ChannelWriter:
             asm.op("moveq", "r4", f"#{layer.last_band // layer.turn}")
             asm.op("movne", "r4", f"#{layer.band // layer.turn}")
             asm.op("str", "r4", frame.at("turns"))
-        self._count(layer.channels * layer.bands)
-        asm.label("channel")
-        if layer.resident:
-            self._resident_channel()
-        else:
-            self._streamed_channel()
-        asm.op("ldr", "r4", frame.at("channel"))
-        asm.op("subs", "r4", "r4", "#1")
-        asm.op("str", "r4", frame.at("channel"))
-        asm.branch("bne.w", "channel")
-        self._count(around)
+        with asm.loop("channel", layer.channels * layer.bands, aligned=False, of_call=True):
+            if layer.resident:
+                self._resident_channel()
+            else:
+                self._streamed_channel()
+            asm.count_down("r4", frame.at("channel"), "channel")
 
     @property
     def _turns_vary(self) -> bool:
@@ -173,23 +137,19 @@ class ChannelWriter:
             self._turn_count(counter)
             if spare:
                 asm.op("str", counter, frame.at("left"))
-        times = self._times
-        self._count(layer.channels * (layer.out_h // layer.turn))
-        asm.label("rows", aligned=True)
-        p, o = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH), Cursor(asm, "r1", -255, _WORD_REACH)
-        for row in range(layer.turn):
-            for first in range(0, layer.out_w, 2):
-                self._resident_step(p, o, row, first)
-        if self._looped:
-            p.move(layer.turn * layer.stride_h * layer.plane_row)
-            o.move(layer.turn * layer.out_row)
-            if spare:
-                asm.op("ldr", counter, frame.at("left"))
-            asm.op("subs", counter, counter, "#1")
-            if spare:
-                asm.op("str", counter, frame.at("left"))
-            asm.branch("bne.w", "rows")
-        self._count(times)
+        with self._rows():
+            p, o = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH), Cursor(asm, "r1", -255, _WORD_REACH)
+            for row in range(layer.turn):
+                for first in range(0, layer.out_w, 2):
+                    self._resident_step(p, o, row, first)
+            if self._looped:
+                p.move(layer.turn * layer.stride_h * layer.plane_row)
+                o.move(layer.turn * layer.out_row)
+                asm.count_down(counter, frame.at("left") if spare else "", "rows")
+
+    def _rows(self) -> AbstractContextManager[None]:
+        """The loop over the output rows of a channel."""
+        return self.asm.loop("rows", self.layer.channels * (self.layer.out_h // self.layer.turn), of_call=True)
 
     @property
     def _held(self) -> tuple[str, ...]:
@@ -269,31 +229,28 @@ class ChannelWriter:
         constants.move(0)
         asm.op("str", "r2", frame.at("stream"))
         if layer.int4:
-            asm.add("r1", "sp", frame.weights)
+            asm.add("r1", "sp", frame.top)
         if self._looped:
             self._turn_count("r14")
             asm.op("str", "r14", frame.at("left"))
-        times = self._times
-        self._count(layer.channels * (layer.out_h // layer.turn))
-        asm.label("rows", aligned=True)
-        p = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH)
-        for row in range(layer.turn):
-            for first in range(0, layer.out_w, 4):
-                self._streamed_step(p, row, first)
-        if self._looped:
-            p.move(layer.turn * layer.stride_h * layer.plane_row)
-            asm.op("ldrd", "r2", "r3", frame.at("out"))
-            Cursor(asm, "r2", 0, 0).move(layer.turn * layer.out_row)
-            asm.op("subs", "r3", "r3", "#1")
-            asm.op("strd", "r2", "r3", frame.at("out"))
-            asm.branch("bne.w", "rows")
-        self._count(times)
+        with self._rows():
+            p = Cursor(asm, "r0", -_WORD_BACK, _PAIR_REACH)
+            for row in range(layer.turn):
+                for first in range(0, layer.out_w, 4):
+                    self._streamed_step(p, row, first)
+            if self._looped:
+                p.move(layer.turn * layer.stride_h * layer.plane_row)
+                asm.op("ldrd", "r2", "r3", frame.at("out"))
+                Cursor(asm, "r2", 0, 0).move(layer.turn * layer.out_row)
+                asm.op("subs", "r3", "r3", "#1")
+                asm.op("strd", "r2", "r3", frame.at("out"))
+                asm.branch("bne.w", "rows")
 
     def _stack_weights(self, count: int) -> None:
         """int4 weights from r1 on, which moves on, to the stack, on top of halves."""
         asm = self.asm
         asm.op("mov", "r8", f"#{0xF000F000:#x}")
-        asm.add("r9", "sp", self.frame.weights)
+        asm.add("r9", "sp", self.frame.top)
         for first in range(0, count, 4):
             registers = [f"r{2 + i}" for i in range(min(4, count - first))]
             asm.op("ldr", "r10", "[r1], #4")

@@ -32,19 +32,16 @@ class _Writer(ChannelWriter):
     def write(self) -> None:
         layer, asm = self.layer, self.asm
         self._prologue()
-        asm.label("group")
-        self._count(layer.groups)
-        if layer.bands == 1:
-            self._load_all()
-            self._channels()
-        else:
-            self._bands()
-        self._next_group()
-        self._count(1)
+        with asm.loop("group", layer.groups, aligned=False):
+            if layer.bands == 1:
+                self._load_all()
+                self._channels()
+            else:
+                self._bands()
+            self._next_group()
         asm.label("done")
         asm.op("add", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
-        self._count(1)
 
     # ---- around the channels ----
 
@@ -86,15 +83,12 @@ class _Writer(ChannelWriter):
         """`rows` plane rows at r3 get r4 ... r11."""
         turns, rest = divmod(rows * self.layer.plane_row, 32)
         if turns > 8:
-            asm, times = self.asm, self._times
+            asm = self.asm
             asm.constant("r12", turns)
-            self._count(times * turns)
-            label = f"fill{asm.size.instructions}"
-            asm.label(label, aligned=True)
-            asm.op("stm", "r3!", "{r4-r11}")
-            asm.op("subs", "r12", "r12", "#1")
-            asm.branch("bne", label)
-            self._count(times)
+            label = f"fill{asm.lines}"
+            with asm.loop(label, turns):
+                asm.op("stm", "r3!", "{r4-r11}")
+                asm.count_down("r12", "", label, "bne")
         else:
             for _ in range(turns):
                 self.asm.op("stm", "r3!", "{r4-r11}")
@@ -107,8 +101,7 @@ class _Writer(ChannelWriter):
             return
         asm.op("ldr", "r2", frame.at("groups"))
         asm.op("subs", "r2", "r2", "#1")
-        asm.branch("beq.w", "done")
-        self._count(layer.groups - 1)
+        asm.leave("beq.w", "done")
         asm.op("str", "r2", frame.at("groups"))
         asm.op("ldrd", "r3", "r4", frame.at("x"))
         asm.op("add", "r3", "r3", f"#{layer.group}")
@@ -116,13 +109,11 @@ class _Writer(ChannelWriter):
         if layer.rest:
             # The last group loads as many channels, those that end with the last, and uses `rest` of them.
             asm.op("cmp", "r2", "#1")
-            asm.branch("bne", "full")
-            self._count(1)
+            asm.branch("bne", "full", taken=layer.groups - 2)
             asm.op("sub", "r3", "r3", f"#{layer.group - layer.rest}")
             asm.op("mov", "r5", f"#{layer.rest}")
             asm.constant("r6", (layer.group - layer.rest) * layer.pitch)
             asm.op("strd", "r5", "r6", frame.at("count"))
-            self._count(layer.groups - 1)
             asm.label("full")
         asm.op("strd", "r3", "r4", frame.at("x"))
         asm.branch("b.w", "group")
@@ -136,19 +127,21 @@ class _Writer(ChannelWriter):
         asm.op("ldr", "r1", frame.at("scratch"))
         Cursor(asm, "r1", 0, 0).move(layer.pad_top * layer.plane_row)
         self._load_zero()
-        if layer.real_rows > 1:
-            asm.constant("r14", layer.real_rows)
-            self._count(layer.groups * layer.real_rows)
-            asm.label("load", aligned=True)
-        if layer.by_rows:
+        if layer.real_rows == 1:
+            self._load_row()
+            return
+        asm.constant("r14", layer.real_rows)
+        with asm.loop("load", layer.real_rows):
+            self._load_row()
+            asm.count_down("r14", "", "load")
+
+    def _load_row(self) -> None:
+        asm = self.asm
+        if self.layer.by_rows:
             asm.op("ldr", "r0", "[r12], #4")
-            asm.op("ldr", "r4", frame.at("x"))
+            asm.op("ldr", "r4", self.frame.at("x"))
             asm.op("add", "r0", "r0", "r4")
         self._unpack_row()
-        if layer.real_rows > 1:
-            asm.op("subs", "r14", "r14", "#1")
-            asm.branch("bne.w", "load")
-            self._count(layer.groups)
 
     def _load_zero(self) -> None:
         """r2: four zero points as int8, r3: two as int16."""
@@ -211,23 +204,20 @@ class _Writer(ChannelWriter):
         asm.op("str", "r4", frame.at("bands"))
         asm.op("ldr", "r1", frame.at("scratch"))
         asm.constant("r14", layer.plane_rows)
-        self._count(layer.groups * layer.bands)
-        asm.label("band")
-        self._load_band()
-        self._channels()
-        asm.op("ldr", "r4", frame.at("bands"))
-        asm.op("subs", "r4", "r4", "#1")
-        asm.branch("beq.w", "bands_done")
-        self._count(layer.groups * (layer.bands - 1))
-        asm.op("str", "r4", frame.at("bands"))
-        asm.op("ldrd", "r4", "r5", frame.at("y_band"))
-        Cursor(asm, "r4", 0, 0).move(layer.band * layer.out_row)
-        asm.op("str", "r4", frame.at("y_band"))
-        asm.op("str", "r5", frame.at("stream"))
-        self._carry()
-        asm.constant("r14", layer.fresh)
-        asm.branch("b.w", "band")
-        self._count(layer.groups)
+        with asm.loop("band", layer.bands, aligned=False):
+            self._load_band()
+            self._channels()
+            asm.op("ldr", "r4", frame.at("bands"))
+            asm.op("subs", "r4", "r4", "#1")
+            asm.leave("beq.w", "bands_done")
+            asm.op("str", "r4", frame.at("bands"))
+            asm.op("ldrd", "r4", "r5", frame.at("y_band"))
+            Cursor(asm, "r4", 0, 0).move(layer.band * layer.out_row)
+            asm.op("str", "r4", frame.at("y_band"))
+            asm.op("str", "r5", frame.at("stream"))
+            self._carry()
+            asm.constant("r14", layer.fresh)
+            asm.branch("b.w", "band")
         asm.label("bands_done")
 
     def _load_band(self) -> None:
@@ -235,29 +225,21 @@ class _Writer(ChannelWriter):
         layer, asm, frame = self.layer, self.asm, self.frame
         loaded = layer.plane_rows + (layer.bands - 1) * layer.fresh
         real = min(loaded - layer.pad_top, layer.real_rows)
-        bands = layer.groups * layer.bands
         asm.op("ldrd", "r12", "r0", frame.at("row"))
         self._load_zero()
-        self._count(layer.groups * loaded)
-        asm.label("load", aligned=True)
-        if loaded > real:
-            asm.constant("r4", layer.real_rows)
-            asm.op("cmp", "r12", "r4")
-            asm.branch("bhs.w", "pad_row")
-        self._count(layer.groups * real)
-        self._unpack_row()
-        self._count(layer.groups * loaded)
-        asm.label("loaded_row")
-        asm.op("add", "r12", "r12", "#1")
-        asm.op("subs", "r14", "r14", "#1")
-        asm.branch("bne.w", "load")
-        self._count(bands)
+        with asm.loop("load", layer.groups * loaded, of_call=True):
+            if loaded > real:
+                asm.constant("r4", layer.real_rows)
+                asm.op("cmp", "r12", "r4")
+                asm.branch("bhs.w", "pad_row", taken=layer.groups * (loaded - real))
+            self._unpack_row()
+            asm.label("loaded_row")
+            asm.op("add", "r12", "r12", "#1")
+            asm.count_down("r14", "", "load")
         asm.op("strd", "r12", "r0", frame.at("row"))
         if loaded > real:
             asm.branch("b.w", "loaded")
-            self._count(layer.groups * (loaded - real))
             self._pad_row()
-            self._count(bands)
             asm.label("loaded")
 
     def _pad_row(self) -> None:
@@ -280,14 +262,10 @@ class _Writer(ChannelWriter):
         turns = layer.keep * layer.plane_row // 32
         if turns > 8:
             asm.constant("r12", turns)
-            times = self._times
-            self._count(times * turns)
-            asm.label("carry", aligned=True)
-            asm.op("ldm", "r0!", "{r4-r11}")
-            asm.op("stm", "r1!", "{r4-r11}")
-            asm.op("subs", "r12", "r12", "#1")
-            asm.branch("bne", "carry")
-            self._count(times)
+            with asm.loop("carry", turns):
+                asm.op("ldm", "r0!", "{r4-r11}")
+                asm.op("stm", "r1!", "{r4-r11}")
+                asm.count_down("r12", "", "carry", "bne")
             return
         for _ in range(turns):
             asm.op("ldm", "r0!", "{r4-r11}")
@@ -298,7 +276,7 @@ def function_text(name: str, layer: Layer) -> tuple[str, Work]:
     """C text of `name(stream, x, y, scratch)`, and the instructions that a call executes."""
     writer = _Writer(layer)
     writer.write()
-    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, writer.asm)), writer.executed
+    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, writer.asm)), writer.asm.work()
 
 
 def _contract(layer: Layer) -> str:
