@@ -65,47 +65,39 @@ def block_function(name: str, block: Block) -> tuple[str, Work]:
     zero = block.x_zero & 0xFF
     asm.constant("r7", zero * 0x01010101)
     asm.add("r6", "r1", 4 * block.k_h)
-    around = asm.size
-    asm.label("row", aligned=True)
-    start = asm.size
-    asm.op("ldr", "r3", "[r0], #4")
-    asm.op("str", "r2", "[r1], #4")
-    executed = asm.size - start + _fill(asm, block.left, "left")
-    start = asm.size
-    asm.add("r3", "r3", block.begin, "r4")
-    executed += asm.size - start + _copy(asm, block)
-    executed += _fill(asm, block.right, "right")
-    start = asm.size
-    used = block.left + block.copied + block.right
-    asm.add("r2", "r2", block.row_bytes - used)
-    asm.op("cmp", "r1", "r6")
-    asm.branch("bne.w", "row")
-    executed += asm.size - start
+    with asm.loop("row", block.k_h):
+        asm.op("ldr", "r3", "[r0], #4")
+        asm.op("str", "r2", "[r1], #4")
+        _fill(asm, block.left, "left")
+        asm.add("r3", "r3", block.begin, "r4")
+        _copy(asm, block)
+        _fill(asm, block.right, "right")
+        used = block.left + block.copied + block.right
+        asm.add("r2", "r2", block.row_bytes - used)
+        asm.until_equal("r1", "r6", "row")
     asm.op("pop", "{r4-r8, pc}")
     parameters = ("const int8_t *const *x", "const int8_t **rows", "int8_t *to")
-    return naked_function(name, parameters, asm), around + block.k_h * executed + 1
+    return naked_function(name, parameters, asm), asm.work()
 
 
-def _fill(asm: Asm, count: int, label: str) -> Work:
-    """`count` bytes of r7 to r2 on. Executed instructions."""
+def _fill(asm: Asm, count: int, label: str) -> None:
+    """`count` bytes of r7 to r2 on."""
     turns = count // _ROUND if count > _UNROLLED else 0
 
     def sixteen() -> None:
         for _ in range(4):
             asm.op("str", "r7", "[r2], #4")
 
-    executed = _loop(asm, turns, "r2", label, sixteen)
-    start = asm.size
+    _loop(asm, turns, "r2", label, sixteen)
     rest = count - turns * _ROUND
     for store, size in (("str", 4), ("strh", 2), ("strb", 1)):
         for _ in range(rest // size):
             asm.op(store, "r7", f"[r2], #{size}")
         rest %= size
-    return executed + asm.size - start
 
 
-def _copy(asm: Asm, block: Block) -> Work:
-    """Bytes of r3 on to r2 on. Executed instructions."""
+def _copy(asm: Asm, block: Block) -> None:
+    """Bytes of r3 on to r2 on."""
 
     def sixteen() -> None:
         registers = "{" + ", ".join(_TEMPS) + "}"
@@ -119,9 +111,8 @@ def _copy(asm: Asm, block: Block) -> Work:
             asm.op("str", register, "[r2], #4")
 
     turns = block.copied // _ROUND if block.copied > _UNROLLED else 0
-    executed = _loop(asm, turns, "r3", "copy", sixteen)
+    _loop(asm, turns, "r3", "copy", sixteen)
     rest = block.copied - turns * _ROUND
-    start = asm.size
     for _ in range(rest // _ROUND):
         sixteen()
     rest %= _ROUND
@@ -130,22 +121,16 @@ def _copy(asm: Asm, block: Block) -> Work:
             asm.op(f"ldr{suffix}", "r4", f"[r3], #{size}")
             asm.op(f"str{suffix}", "r4", f"[r2], #{size}")
         rest %= size
-    return executed + asm.size - start
 
 
-def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], None]) -> Work:
-    """`turns` times the body, which moves `pointer` by 16 bytes; nothing for 0. Executed instructions."""
+def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], None]) -> None:
+    """`turns` times the body, which moves `pointer` by 16 bytes; nothing for 0."""
     if turns == 0:
-        return Work()
-    start = asm.size
+        return
     asm.add("r8", pointer, turns * _ROUND)
-    executed = asm.size - start
-    asm.label(label, aligned=True)
-    start = asm.size
-    body()
-    asm.op("cmp", pointer, "r8")
-    asm.branch("bne.w", label)
-    return executed + turns * (asm.size - start)
+    with asm.loop(label, turns):
+        body()
+        asm.until_equal(pointer, "r8", label)
 
 
 def block_twin(name: str, block: Block) -> str:

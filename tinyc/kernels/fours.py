@@ -26,7 +26,7 @@ import numpy as np
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import FOURS, GROUP, Finish, Way, clamp_of, finish_wide
 from tinyc.kernels.requantize import MAX_SHIFT, Int64s, solve, steps_of
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.thumb import Asm
 
 _SIGNED, _UNSIGNED = (0, 8, 0, 8), (0, 8, 8, 8)
 _LARGEST = 2**31 - 2**20
@@ -135,12 +135,11 @@ def split(asm: Asm, acc: Sequence[str], offset: str, way: Way) -> None:
             asm.op("asr", register, register, f"#{amount}")
 
 
-def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> Work:
+def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> None:
     """The taps that r9 points to, `steps` words of each pixel in turn, summed and scaled for `split`.
 
-    The sums of the first and second pixel come in r11 and r12; uses r0-r10. What is executed.
+    The sums of the first and second pixel come in r11 and r12; uses r0-r10.
     """
-    start = asm.size
     asm.op("mov", "r0", f"#{0x00010001:#x}")
     asm.op("mov", "r11", "#0")
     asm.op("mov", "r12", "#0")
@@ -148,52 +147,39 @@ def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> Work:
     _sum(asm, ahead)
     if turns > 1:
         asm.add("r10", "r9", 8 * _PER_TURN * turns, "r1")
-    executed = asm.size - start
-    if turns > 1:
-        asm.label("sum_steps", aligned=True)
-    start = asm.size
-    _sum(asm, 2 * _PER_TURN if turns else 0)
-    if turns > 1:
-        asm.op("cmp", "r9", "r10")
-        asm.branch("bne.w", "sum_steps")
-    executed += turns * (asm.size - start)
-    start = asm.size
+        with asm.loop("sum_steps", turns):
+            _sum(asm, 2 * _PER_TURN)
+            asm.until_equal("r9", "r10", "sum_steps")
+    elif turns:
+        _sum(asm, 2 * _PER_TURN)
     if pixels == 1:
         asm.op("add", "r11", "r11", "r12")
     for register in ("r11", "r12")[:pixels]:
         asm.op("lsl", register, register, f"#{way.last_scale + 3}")
-    return executed + (asm.size - start)
 
 
-def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, way: Way) -> Work:
+def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, way: Way) -> None:
     """As `sum_of_taps` for two windows of k_h rows, the second `apart` taps to the right. What they share is summed
     once.
 
-    row_taps and apart: multiples of 8, apart less than row_taps. Uses r0-r10 and r14. What is executed.
+    row_taps and apart: multiples of 8, apart less than row_taps. Uses r0-r10 and r14.
     """
-    start = asm.size
     asm.op("mov", "r0", f"#{0x00010001:#x}")
     for register in ("r11", "r12", "r14"):  # of the first alone, of the second alone, of both
         asm.op("mov", register, "#0")
     asm.add("r10", "r9", 4 * k_h * row_taps, "r1")
-    executed = asm.size - start
-    asm.label("sum_rows", aligned=True)
-    start = asm.size
-    for tap in range(0, row_taps, 8):
-        asm.load_multiple("r9", [f"r{i}" for i in range(1, 9)])
-        for i in range(1, 9, 2):
-            own = "r11" if tap < apart else "r14"
-            asm.op("smlad", own, f"r{i}", "r0", own)
-            if tap >= row_taps - apart:
-                asm.op("smlad", "r12", f"r{i + 1}", "r0", "r12")
-    asm.op("cmp", "r9", "r10")
-    asm.branch("bne.w", "sum_rows")
-    executed += k_h * (asm.size - start)
-    start = asm.size
+    with asm.loop("sum_rows", k_h):
+        for tap in range(0, row_taps, 8):
+            asm.load_multiple("r9", [f"r{i}" for i in range(1, 9)])
+            for i in range(1, 9, 2):
+                own = "r11" if tap < apart else "r14"
+                asm.op("smlad", own, f"r{i}", "r0", own)
+                if tap >= row_taps - apart:
+                    asm.op("smlad", "r12", f"r{i + 1}", "r0", "r12")
+        asm.until_equal("r9", "r10", "sum_rows")
     for register in ("r11", "r12"):
         asm.op("add", register, register, "r14")
         asm.op("lsl", register, register, f"#{way.last_scale + 3}")
-    return executed + (asm.size - start)
 
 
 def _sum(asm: Asm, count: int) -> None:

@@ -28,7 +28,7 @@ def fits(a: int, b: int) -> bool:
 
 def specialize(shift: int) -> Special:
     """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
-    asm, _, _, _ = _function(shift)
+    asm = _function(shift)
     name = f"{NAME}_{shift}"
     text = f"""/* y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8: tc_add_linear_s8_dsp.h.
  * a and b: less than 2^23. y may be x0 or x1.
@@ -47,15 +47,15 @@ static void {name}({", ".join(_PARAMETERS)})
 
 def cost(shift: int, elements: int) -> Cost:
     """Exact but for the step around the call."""
-    asm, call, turn, last = _function(shift)
-    whole = call + elements // _TURN * turn + elements % _TURN * last + _CALL
+    asm = _function(shift)
+    whole = asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last") + _CALL
     flash = 4 * len(asm.text()) + 16
     return Cost(whole.instructions, flash, 0, whole.cycles, Fetches.around(16, flash - 16, whole.instructions))
 
 
 @lru_cache(maxsize=32)
-def _function(shift: int) -> tuple[Asm, Work, Work, Work]:
-    """The assembly; what a call, a turn of the loop and an element of the rest execute.
+def _function(shift: int) -> Asm:
+    """The assembly; units: a `turn` of the loop, an element of the rest (`last`).
 
     r0: a, r12: b, r14: c, r1 and r2: inputs, r3: output, [sp]: where the turns end, [sp, #4]: where all ends.
     In the turns r11: the mask of odd bytes, and a and b times 2^8.
@@ -75,41 +75,31 @@ def _function(shift: int) -> tuple[Asm, Work, Work, Work]:
     asm.op("mov", "r11", f"#{_ODD:#x}")
     for factor in ("r0", "r12"):
         asm.op("lsl", factor, factor, "#8")
-    call = asm.size
-    asm.label("turn", aligned=True)
-    start = asm.size
-    for first in range(0, _TURN, 4):
-        _four(asm, shift, first)
-    for pointer in ("r1", "r2", "r3"):
-        asm.op("add", pointer, pointer, f"#{_TURN}")
-    asm.op("ldr", "r4", "[sp]")
-    asm.op("cmp", "r1", "r4")
-    asm.branch("bne.w", "turn")
-    turn = asm.size - start
-    start = asm.size
+    with asm.loop("turn", "turn"):
+        for first in range(0, _TURN, 4):
+            _four(asm, shift, first)
+        for pointer in ("r1", "r2", "r3"):
+            asm.op("add", pointer, pointer, f"#{_TURN}")
+        asm.op("ldr", "r4", "[sp]")
+        asm.until_equal("r1", "r4", "turn")
     for factor in ("r0", "r12"):
         asm.op("asr", factor, factor, "#8")
     asm.label("rest")
     asm.op("ldr", "r8", "[sp, #4]")
     asm.op("cmp", "r1", "r8")
     asm.branch("beq.w", "done")
-    call += asm.size - start
-    asm.label("one", aligned=True)
-    start = asm.size
-    asm.op("ldrsb", "r4", "[r1], #1")
-    asm.op("ldrsb", "r5", "[r2], #1")
-    asm.op("mla", "r4", "r4", "r0", "r14")
-    asm.op("mla", "r4", "r5", "r12", "r4")
-    asm.op("ssat", "r4", "#8", "r4", f"asr #{shift}")
-    asm.op("strb", "r4", "[r3], #1")
-    asm.op("cmp", "r1", "r8")
-    asm.branch("bne.w", "one")
-    last = asm.size - start
+    with asm.loop("one", "last", of_call=True):
+        asm.op("ldrsb", "r4", "[r1], #1")
+        asm.op("ldrsb", "r5", "[r2], #1")
+        asm.op("mla", "r4", "r4", "r0", "r14")
+        asm.op("mla", "r4", "r5", "r12", "r4")
+        asm.op("ssat", "r4", "#8", "r4", f"asr #{shift}")
+        asm.op("strb", "r4", "[r3], #1")
+        asm.until_equal("r1", "r8", "one")
     asm.label("done")
-    start = asm.size
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
-    return asm, call + asm.size - start, turn, last
+    return asm
 
 
 def _four(asm: Asm, shift: int, first: int) -> None:

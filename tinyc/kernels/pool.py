@@ -98,26 +98,10 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
         asm.op("mov", register, "#0")
     turn = max(n for n in range(1, _TURN + 1) if pixels % n == 0)
     asm.constant("r8", pixels // turn)
-    executed = asm.size + 1
-    asm.label("turn", aligned=True)
-    start = asm.size
-    for _ in range(turn):
-        if channels % 4 == 0 and channels <= 4 * _PAIR_REACH:
-            asm.op("ldrd", "r2", "r3", f"[r0], #{channels}")
-        elif channels <= _PAIR_REACH:
-            asm.op("ldr", "r3", "[r0, #4]")
-            asm.op("ldr", "r2", f"[r0], #{channels}")
-        else:
-            asm.op("ldr", "r3", "[r0, #4]")
-            asm.op("ldr", "r2", "[r0]")
-            asm.add("r0", "r0", channels, "r12")
-        for even, odd, word in (("r4", "r5", "r2"), ("r6", "r7", "r3")):
-            asm.op("sxtab16", even, even, word)
-            asm.op("sxtab16", odd, odd, word, "ror #8")
-    asm.op("subs", "r8", "r8", "#1")
-    asm.branch("bne.w", "turn")
-    executed += pixels // turn * (asm.size - start)
-    start = asm.size
+    with asm.loop("turn", pixels // turn):
+        for _ in range(turn):
+            _pixel(asm, channels)
+        asm.count_down("r8", "", "turn")
     for even, odd in (("r4", "r5"), ("r6", "r7")):
         asm.op("sxth", "r2", even)
         asm.op("sxth", "r3", odd)
@@ -125,5 +109,20 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
         asm.op("asr", odd, odd, "#16")
         asm.op("stm", "r1!", f"{{r2, r3, {even}, {odd}}}")
     asm.op("pop", "{r4-r8, pc}")
-    executed += asm.size - start
-    return naked_function("@_sums", ("const int8_t *x", "int32_t *sums"), asm), executed
+    return naked_function("@_sums", ("const int8_t *x", "int32_t *sums"), asm), asm.work() + 1
+
+
+def _pixel(asm: Asm, channels: int) -> None:
+    """Adds eight channels; r0 goes on to the next pixel."""
+    if channels % 4 == 0 and channels <= 4 * _PAIR_REACH:
+        asm.op("ldrd", "r2", "r3", f"[r0], #{channels}")
+    elif channels <= _PAIR_REACH:
+        asm.op("ldr", "r3", "[r0, #4]")
+        asm.op("ldr", "r2", f"[r0], #{channels}")
+    else:
+        asm.op("ldr", "r3", "[r0, #4]")
+        asm.op("ldr", "r2", "[r0]")
+        asm.add("r0", "r0", channels, "r12")
+    for even, odd, word in (("r4", "r5", "r2"), ("r6", "r7", "r3")):
+        asm.op("sxtab16", even, even, word)
+        asm.op("sxtab16", odd, odd, word, "ror #8")

@@ -156,28 +156,28 @@ class Asm:
         """A loop that begins here; the branch back to `name` is written within the context.
 
         turns: each time that it is entered, or with of_call in all of a call; a unit (`pair`) where the caller says
-        how often that is.
+        how often that is: it turns once for each.
         """
         self._place(name, aligned)
         with self._flow.loop(name, turns, of_call):
             yield
 
     @contextmanager
-    def times(self, times: int | str) -> Iterator[None]:
-        """What is written in the context is run `times` as often as what is around it: 0 for what is skipped nearly
-        always, or a unit."""
-        with self._flow.scaled(times):
+    def per(self, *units: str) -> Iterator[None]:
+        """What is written in the context is run once for each of the units where what is around it is run once."""
+        with self._flow.per(units):
             yield
 
     def branch(self, mnemonic: str, name: str, *operands: str, taken: int = 0) -> None:
-        """A branch to a label, defined before or after. taken: how often in a call, of one forward with a condition."""
+        """A branch to a label, defined before or after. taken: how often in a call, of one with a condition that is
+        not the end of a loop."""
         self._jump(mnemonic, name, operands)
         op = self._last_op
         if op.kind is Kind.CALL:
             self._flow.call(name)
         elif not op.conditional:
             self._flow.jump(name, self._flow.now)
-        elif not self._flow.in_loop(name):
+        else:
             self._flow.jump(name, {CALL: taken} if taken else {})
 
     def leave(self, mnemonic: str, name: str) -> None:

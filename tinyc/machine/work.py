@@ -98,25 +98,22 @@ class Flow:
         loop.left = _plus(loop.left, loop.entry)
         self.jump(name, loop.entry)
 
-    def in_loop(self, name: str) -> bool:
-        """Whether the label is the head of a loop around."""
-        return any(loop.name == name for loop in self._loops)
-
     @contextmanager
     def loop(self, name: str, turns: int | str, of_call: bool) -> Iterator[None]:
         """What is written in the context turns so often each time, or (of_call) in all of a call."""
         loop = _Loop(name, self.now)
         self._loops.append(loop)
-        self.now = {CALL: int(turns)} if of_call else _times(self.now, turns)
+        self.now = _times({CALL: 1} if of_call else self.now, turns)
         yield
         self._loops.pop()
         self.now = _plus(loop.entry, loop.left, -1)
 
     @contextmanager
-    def scaled(self, times: int | str) -> Iterator[None]:
-        """What is written in the context runs so many times as often."""
-        before = self.now
-        self.now = _times(before, times)
+    def per(self, units: tuple[str, ...]) -> Iterator[None]:
+        """What is written in the context runs for each of the units."""
+        before, self.now = self.now, {}
+        for unit in units:
+            self.now = _plus(self.now, _times(before, unit))
         yield
         self.now = before
 

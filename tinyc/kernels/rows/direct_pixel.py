@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 from tinyc.kernels.finish import GROUP, Way
 from tinyc.kernels.weighted.groups import Weights
+from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _ACC = ("r1", "r2", "r3", "r4")
 _WEIGHTS = ("r8", "r9", "r10", "r11", "r12", "r14")
 _TURN = 32  # taps of a kernel row without a loop
-_FRAME = ("x", "row", "row_end", "tap_end", "y", "y_end", "start", "first", "count", "before", "after")
+_WORDS = ("x", "row", "row_end", "tap_end", "y", "y_end", "start", "first", "count", "before", "after")
+_FRAME = Frame(_WORDS, first="[sp, #0]")
 _SAVED = 36  # bytes: r4-r11, lr
-_FRAME_BYTES = 4 * len(_FRAME) + (4 - 4 * len(_FRAME)) % 8  # with the saved ones, a multiple of 8
 PARAMETERS = (
     "const int32_t *stream",
     "const int8_t *const *x",
@@ -72,89 +73,74 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
     """
     asm = Asm()
     _enter(asm, direct)
-    call = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    asm.op("ldr", "r5", _at("start"))
-    asm.load_multiple("r5", _ACC)
-    asm.op("str", "r5", _at("start"))
-    asm.op("add", "r0", "r0", f"#{4 * GROUP}")
-    asm.op("ldr", "r5", _at("x"))
-    group = asm.size - start
-    row, turn = _rows(asm, direct)
-    start = asm.size
-    _finish(asm, direct.way)
-    asm.op("ldr", "r5", _at("y_end"))
-    asm.op("str", "r14", _at("y"))
-    asm.op("cmp", "r14", "r5")
-    asm.branch("bne.w", "group")
-    call += direct.groups * (group + asm.size - start)
-    start = asm.size
-    asm.op("add", "sp", "sp", f"#{_FRAME_BYTES}")
+    with asm.loop("group", direct.groups):
+        asm.op("ldr", "r5", _FRAME.at("start"))
+        asm.load_multiple("r5", _ACC)
+        asm.op("str", "r5", _FRAME.at("start"))
+        asm.op("add", "r0", "r0", f"#{4 * GROUP}")
+        asm.op("ldr", "r5", _FRAME.at("x"))
+        _rows(asm, direct)
+        _finish(asm, direct.way)
+        asm.op("ldr", "r5", _FRAME.at("y_end"))
+        asm.op("str", "r14", _FRAME.at("y"))
+        asm.until_equal("r14", "r5", "group")
+    asm.op("add", "sp", "sp", f"#{_FRAME.size}")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, PARAMETERS, asm), call + (asm.size - start), row, turn
-
-
-def _at(slot: str) -> str:
-    return f"[sp, #{4 * _FRAME.index(slot)}]"
+    return naked_function(name, PARAMETERS, asm), asm.work(), asm.work("row"), asm.work("turn")
 
 
 def _enter(asm: Asm, direct: Direct) -> None:
     """Saves registers and arguments."""
     asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", f"#{_FRAME_BYTES}")
+    asm.op("sub", "sp", "sp", f"#{_FRAME.size}")
     asm.add("r4", "r1", 4 * direct.k_h)
-    asm.op("str", "r1", _at("x"))
-    asm.op("str", "r4", _at("row_end"))
+    asm.op("str", "r1", _FRAME.at("x"))
+    asm.op("str", "r4", _FRAME.at("row_end"))
     asm.add("r4", "r2", direct.out_c)
-    asm.op("strd", "r2", "r4", _at("y"))
-    asm.op("str", "r3", _at("start"))
-    asm.add("r4", "sp", _FRAME_BYTES + _SAVED)
+    asm.op("strd", "r2", "r4", _FRAME.at("y"))
+    asm.op("str", "r3", _FRAME.at("start"))
+    asm.add("r4", "sp", _FRAME.size + _SAVED)
     asm.op("ldm", "r4", "{r5, r6, r7, r8}")
-    asm.add("r4", "sp", 4 * _FRAME.index("first"))
+    asm.add("r4", "sp", _FRAME.place("first"))
     asm.op("stm", "r4", "{r5, r6, r7, r8}")
 
 
-def _rows(asm: Asm, direct: Direct) -> tuple[Work, Work]:
-    """The sums of four output channels over all kernel rows; r5: the first row's pointer. What each row executes beside
-    its turns, and each turn."""
-    asm.label("row", aligned=True)
-    start = asm.size
-    asm.op("ldr", "r7", "[r5], #4")
-    asm.op("str", "r5", _at("row"))
-    asm.op("ldrd", "r5", "r6", _at("first"))
-    asm.op("add", "r7", "r7", "r5")
-    asm.op("add", "r6", "r6", "r7")
-    asm.op("str", "r6", _at("tap_end"))
-    asm.op("ldr", "r5", _at("before"))
-    asm.op("add", "r0", "r0", "r5")
-    row = asm.size - start
-    asm.label("taps", aligned=True)
-    start = asm.size
-    weights = Weights(asm, _WEIGHTS, direct.turn * 2)
-    for _ in range(direct.turn // 4):
+def _rows(asm: Asm, direct: Direct) -> None:
+    """The sums of four output channels over all kernel rows; r5: the first row's pointer."""
+    with asm.loop("row", "row", of_call=True):
+        asm.op("ldr", "r7", "[r5], #4")
+        asm.op("str", "r5", _FRAME.at("row"))
+        asm.op("ldrd", "r5", "r6", _FRAME.at("first"))
+        asm.op("add", "r7", "r7", "r5")
+        asm.op("add", "r6", "r6", "r7")
+        asm.op("str", "r6", _FRAME.at("tap_end"))
+        asm.op("ldr", "r5", _FRAME.at("before"))
+        asm.op("add", "r0", "r0", "r5")
+        with asm.loop("taps", "turn", of_call=True):
+            _taps(asm, direct.turn)
+        asm.op("ldr", "r5", _FRAME.at("after"))
+        asm.op("add", "r0", "r0", "r5")
+        asm.op("ldrd", "r5", "r6", _FRAME.at("row"))
+        asm.until_equal("r5", "r6", "row")
+
+
+def _taps(asm: Asm, count: int) -> None:
+    """A turn of the innermost loop."""
+    weights = Weights(asm, _WEIGHTS, count * 2)
+    for _ in range(count // 4):
         asm.op("ldr", "r5", "[r7], #4")
         asm.op("sxtb16", "r6", "r5")
         asm.op("sxtb16", "r5", "r5", "ror #8")
         for x in ("r6", "r5"):
             for acc in _ACC:
                 asm.op("smlad", acc, x, weights.next(), acc)
-    asm.op("ldr", "r5", _at("tap_end"))
-    asm.op("cmp", "r7", "r5")
-    asm.branch("bne.w", "taps")
-    turn = asm.size - start
-    start = asm.size
-    asm.op("ldr", "r5", _at("after"))
-    asm.op("add", "r0", "r0", "r5")
-    asm.op("ldrd", "r5", "r6", _at("row"))
-    asm.op("cmp", "r5", "r6")
-    asm.branch("bne.w", "row")
-    return row + (asm.size - start), turn
+    asm.op("ldr", "r5", _FRAME.at("tap_end"))
+    asm.until_equal("r7", "r5", "taps")
 
 
 def _finish(asm: Asm, way: Way) -> None:
     """Scales and stores four outputs; r14: the next."""
-    asm.op("ldr", "r14", _at("y"))
+    asm.op("ldr", "r14", _FRAME.at("y"))
     constants: list[tuple[str, ...]] = []
     for position, acc in enumerate(_ACC):
         if not constants:

@@ -16,54 +16,44 @@ from __future__ import annotations
 
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
+from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _UNROLLED = 400  # instructions of four channels one after the other; beyond, they are a loop
-_FRAME = ("first", "second", "third", "planes", "y", "stream", "groups", "z", "spare")  # words of the stack
+_WORDS = ("first", "second", "third", "planes", "y", "stream", "groups", "z", "spare")  # of the stack, below the planes
 
 
 def row_function(name: str, layer: RowLayer) -> tuple[str, Work]:
     """C text of the naked function `name(stream, x, y, scratch)`, and what a call executes."""
-    writer = _Writer(layer)
-    executed = writer.write()
-    return naked_function(name, layer.parameters, writer.asm), executed
+    asm = _Writer(layer).write()
+    return naked_function(name, layer.parameters, asm), asm.work()
 
 
 class _Writer:
-    """Writes one function; `asm` has the text."""
+    """Writes one function."""
 
     def __init__(self, layer: RowLayer) -> None:
         self.layer = layer
         self.asm = Asm()
+        self.frame = Frame(_WORDS, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
+        self.at = self.frame.at
 
-    def at(self, slot: str) -> str:
-        return f"[sp, #{4 * _FRAME.index(slot)}]"
-
-    @property
-    def _frame_bytes(self) -> int:
-        """The planes lie above the words."""
-        size = 4 * len(_FRAME) + (self.layer.plane_bytes if self.layer.on_stack else 0)
-        return size + (4 - size) % 8  # with nine saved registers, a multiple of 8
-
-    def write(self) -> Work:
-        """What a call executes."""
+    def write(self) -> Asm:
         layer, asm = self.layer, self.asm
         self._enter()
-        executed = asm.size
-        asm.label("group", aligned=True)
-        start = asm.size
-        self._unpack()
-        executed += layer.groups * (asm.size - start) + self._channels() + self._next_group()
-        start = asm.size
+        with asm.loop("group", layer.groups):
+            self._unpack()
+            self._channels()
+            self._next_group()
         asm.label("done")
-        asm.op("add", "sp", "sp", f"#{self._frame_bytes}")
+        asm.op("add", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
-        return executed + asm.size - start
+        return asm
 
     def _enter(self) -> None:
         layer, asm = self.layer, self.asm
         asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{self._frame_bytes}")
+        asm.op("sub", "sp", "sp", f"#{self.frame.size}")
         asm.op("ldr", "r4", "[r0], #4")
         asm.op("str", "r4", self.at("z"))
         if layer.has_single:
@@ -71,7 +61,7 @@ class _Writer:
         else:
             asm.op("ldm", "r1", "{r5, r6}")
         if layer.on_stack:
-            asm.add("r3", "sp", 4 * len(_FRAME))
+            asm.add("r3", "sp", self.frame.top)
         asm.op("mov", "r8", "r3")
         asm.op("stm", "sp", "{r5, r6, r7, r8}")
         asm.op("strd", "r2", "r0", self.at("y"))
@@ -152,10 +142,9 @@ class _Writer:
 
     # ---- channels ----
 
-    def _channels(self) -> Work:
-        """The outputs of up to four channels. What is executed for all groups."""
+    def _channels(self) -> None:
+        """The outputs of up to four channels."""
         layer, asm = self.layer, self.asm
-        start = asm.size
         asm.op("mov", "r0", "r3")
         asm.op("ldrd", "r1", "r14", self.at("y"))
         partial = layer.rest and layer.groups > 1
@@ -164,53 +153,33 @@ class _Writer:
         if self._is_unrolled:
             if partial:
                 asm.op("cmp", "r2", "#1")
-                asm.branch("beq.w", f"channel{GROUP - layer.rest}")
-            executed = layer.groups * (asm.size - start)
+                asm.branch("beq.w", f"channel{GROUP - layer.rest}", taken=1)
             for channel in range(GROUP):
                 asm.label(f"channel{channel}")
-                start = asm.size
                 self._channel(channel * layer.pitch, channel)
-                skipped = partial and channel < GROUP - layer.rest
-                executed += (layer.groups - bool(skipped)) * (asm.size - start)
-            start = asm.size
             asm.op("add", "r1", "r1", f"#{GROUP}")
         else:
-            executed = self._channel_loop(start)
-            start = asm.size
+            self._channel_loop()
         asm.op("strd", "r1", "r14", self.at("y"))
-        return executed + layer.groups * (asm.size - start)
 
-    def _channel_loop(self, start: Work) -> Work:
-        """One channel after the other. What is executed since `start`."""
+    def _channel_loop(self) -> None:
+        """One channel after the other."""
         layer, asm = self.layer, self.asm
-        executed = Work()
         asm.op("mov", "r12", f"#{GROUP}")
         if layer.rest and layer.groups > 1:
             asm.op("cmp", "r2", "#1")
-            asm.branch("bne", "full")
-            executed += layer.groups * (asm.size - start)
-            start = asm.size
+            asm.branch("bne", "full", taken=layer.groups - 1)
             asm.op("mov", "r12", f"#{layer.rest}")
             asm.add("r0", "r0", (GROUP - layer.rest) * layer.pitch)
             asm.op("add", "r1", "r1", f"#{GROUP - layer.rest}")
-            executed += asm.size - start
-            start = asm.size
             asm.label("full")
         if self._busy:
             asm.op("str", "r12", self.at("spare"))
-        executed += layer.groups * (asm.size - start)
-        asm.label("channel", aligned=True)
-        start = asm.size
-        self._channel(0, 0)
-        asm.add("r0", "r0", layer.pitch)
-        asm.op("add", "r1", "r1", "#1")
-        if self._busy:
-            asm.op("ldr", "r12", self.at("spare"))
-        asm.op("subs", "r12", "r12", "#1")
-        if self._busy:
-            asm.op("str", "r12", self.at("spare"))
-        asm.branch("bne.w", "channel")
-        return executed + layer.channels * (asm.size - start)
+        with asm.loop("channel", layer.channels, of_call=True):
+            self._channel(0, 0)
+            asm.add("r0", "r0", layer.pitch)
+            asm.op("add", "r1", "r1", "#1")
+            asm.count_down("r12", self.at("spare") if self._busy else "", "channel")
 
     @property
     def _busy(self) -> bool:
@@ -265,34 +234,25 @@ class _Writer:
             at = out + i * layer.channels
             asm.op("strb", acc[i], f"[r1, #{at}]" if at else "[r1]")
 
-    def _next_group(self) -> Work:
-        """What is executed for all groups."""
+    def _next_group(self) -> None:
         layer, asm = self.layer, self.asm
         if layer.groups == 1:
-            return Work()
-        start = asm.size
+            return
         asm.op("ldr", "r2", self.at("groups"))
         asm.op("subs", "r2", "r2", "#1")
-        asm.branch("beq.w", "done")
-        executed = layer.groups * (asm.size - start)
-        start = asm.size
+        asm.leave("beq.w", "done")
         asm.op("str", "r2", self.at("groups"))
         if layer.rest:
             # The last group loads the four channels that end with the last, and makes `rest` of them.
             asm.op("cmp", "r2", "#1")
-            asm.branch("bne.w", "group")
-            executed += (layer.groups - 1) * (asm.size - start)
-            start = asm.size
+            asm.branch("bne.w", "group", taken=layer.groups - 2)
             pointers = ("r2", "r3", "r4")[: layer.k_h]
             asm.op("ldm", "sp", "{" + ", ".join(pointers) + "}")
             for pointer in (*pointers, "r1"):
                 asm.op("sub", pointer, pointer, f"#{GROUP - layer.rest}")
             asm.op("stm", "sp", "{" + ", ".join(pointers) + "}")
             asm.op("str", "r1", self.at("y"))
-            asm.branch("b.w", "group")
-            return executed + asm.size - start
         asm.branch("b.w", "group")
-        return executed + (layer.groups - 1) * (asm.size - start)
 
 
 class _Planes:

@@ -104,21 +104,15 @@ def _add_function(columns: int, channels: int) -> tuple[str, Work]:
     asm = Asm()
     asm.op("push", "{r4-r6, lr}")
     asm.add("r6", "r0", channels // 4 * 4)
-    executed = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    asm.op("ldrd", "r2", "r3", "[r1]")
-    for column in range(columns):
-        x = ("r4", "r5", "r12")[column % 3]
-        asm.op("ldr", x, f"[r0, #{column * channels}]" if column else "[r0]")
-        asm.op("sxtab16", "r2", "r2", x)
-        asm.op("sxtab16", "r3", "r3", x, "ror #8")
-    asm.op("strd", "r2", "r3", "[r1], #8")
-    asm.op("add", "r0", "r0", "#4")
-    asm.op("cmp", "r0", "r6")
-    asm.branch("bne.w", "group")
-    executed += channels // 4 * (asm.size - start)
-    start = asm.size
+    with asm.loop("group", channels // 4):
+        asm.op("ldrd", "r2", "r3", "[r1]")
+        for column in range(columns):
+            x = ("r4", "r5", "r12")[column % 3]
+            asm.op("ldr", x, f"[r0, #{column * channels}]" if column else "[r0]")
+            asm.op("sxtab16", "r2", "r2", x)
+            asm.op("sxtab16", "r3", "r3", x, "ror #8")
+        asm.op("strd", "r2", "r3", "[r1], #8")
+        asm.op("add", "r0", "r0", "#4")
+        asm.until_equal("r0", "r6", "group")
     asm.op("pop", "{r4-r6, pc}")
-    executed += asm.size - start
-    return naked_function("@_add", ("const int8_t *x", "int32_t *sums"), asm), executed
+    return naked_function("@_add", ("const int8_t *x", "int32_t *sums"), asm), asm.work()

@@ -137,36 +137,26 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     outer = [register for register, is_out in zip(raw, outside, strict=True) if is_out]
     for register in outer:
         asm.constant(register, (x_zero & 0xFF) * 0x01010101)
-    executed = asm.size
-    asm.label("row", aligned=True)
-    start = asm.size
-    asm.op("ldrd", "r9", "r10", "[sp]")
-    asm.op("ldr", "r0", "[r9], #4")
-    asm.op("str", "r9", "[sp]")
-    asm.op("add", "r0", "r0", "r10")
-    asm.add("r2", "r1", pitch * tiles.in_c // 2)
-    executed += ROWS * (asm.size - start)
-    asm.label("quad", aligned=True)
-    start = asm.size
-    for i, register in enumerate(raw):
-        if not outside[i]:
-            asm.op("ldr", register, f"[r0, #{i * tiles.in_c}]" if i else "[r0]")
-    asm.op("add", "r0", "r0", "#4")
-    for half in range(2):
-        _half(asm, tiles, raw, half)
-    asm.op("add", "r1", "r1", f"#{2 * pitch}")
-    asm.op("cmp", "r1", "r2")
-    asm.branch("bne.w", "quad")
-    executed += ROWS * tiles.in_c // 4 * (asm.size - start)
-    start = asm.size
-    asm.op("ldr", "r9", "[sp, #8]")
-    asm.op("cmp", "r1", "r9")
-    asm.branch("bne.w", "row")
-    executed += ROWS * (asm.size - start)
-    start = asm.size
+    with asm.loop("row", ROWS):
+        asm.op("ldrd", "r9", "r10", "[sp]")
+        asm.op("ldr", "r0", "[r9], #4")
+        asm.op("str", "r9", "[sp]")
+        asm.op("add", "r0", "r0", "r10")
+        asm.add("r2", "r1", pitch * tiles.in_c // 2)
+        with asm.loop("quad", tiles.in_c // 4):
+            for i, register in enumerate(raw):
+                if not outside[i]:
+                    asm.op("ldr", register, f"[r0, #{i * tiles.in_c}]" if i else "[r0]")
+            asm.op("add", "r0", "r0", "#4")
+            for half in range(2):
+                _half(asm, tiles, raw, half)
+            asm.op("add", "r1", "r1", f"#{2 * pitch}")
+            asm.until_equal("r1", "r2", "quad")
+        asm.op("ldr", "r9", "[sp, #8]")
+        asm.until_equal("r1", "r9", "row")
     asm.op("add", "sp", "sp", "#20")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, FACTORS_PARAMETERS, asm), executed + (asm.size - start)
+    return naked_function(name, FACTORS_PARAMETERS, asm), asm.work()
 
 
 def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
@@ -207,19 +197,14 @@ def move_function(name: str, pairs: bool) -> tuple[str, Work, Work]:
     asm = Asm()
     asm.op("push", "{r4, lr}")
     asm.op("add", "r2", "r0", "r2", "lsl #2")
-    around = asm.size
-    asm.label("word", aligned=True)
-    start = asm.size
-    if pairs:
-        asm.op("ldrd", "r3", "r4", "[r0], #8")
-        asm.op("strd", "r3", "r4", "[r1], #8")
-    else:
-        asm.op("ldr", "r3", "[r0], #4")
-        asm.op("str", "r3", "[r1], #4")
-    asm.op("cmp", "r0", "r2")
-    asm.branch("bne.w", "word")
-    each = asm.size - start
-    start = asm.size
+    with asm.loop("word", "turn"):
+        if pairs:
+            asm.op("ldrd", "r3", "r4", "[r0], #8")
+            asm.op("strd", "r3", "r4", "[r1], #8")
+        else:
+            asm.op("ldr", "r3", "[r0], #4")
+            asm.op("str", "r3", "[r1], #4")
+        asm.until_equal("r0", "r2", "word")
     asm.op("pop", "{r4, pc}")
-    around += asm.size - start
-    return naked_function(name, ("const int8_t *from", "int8_t *to", "int32_t words"), asm), around, each
+    parameters = ("const int8_t *from", "int8_t *to", "int32_t words")
+    return naked_function(name, parameters, asm), asm.work(), asm.work("turn")

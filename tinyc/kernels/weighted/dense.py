@@ -84,60 +84,45 @@ class DenseWriter(GroupWriter):
     def write(self) -> Count:
         asm = self.asm
         self.enter()
-        call = asm.size + self._gather() + self.sum_taps()
-        start = asm.size
+        self._gather()
+        self.sum_taps()
         self.load_stream()
-        call += asm.size - start + self.groups("dense", self._sums, paired=False)
-        start = asm.size
+        self.groups("dense", self._sums, paired=False)
         self.leave()
-        return Count(call + asm.size - start, Work(), Work(), self.group_bytes)
+        return Count(asm.work(), Work(), Work(), self.group_bytes)
 
-    def _gather(self) -> Work:
-        """Unpacks all taps: r9 input, r11 buffer. Executed instructions."""
+    def _gather(self) -> None:
+        """Unpacks all taps: r9 input, r11 buffer."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        start = asm.size
         asm.op("ldr", "r11", frame.at("buffer"))
         if layer.k_h == 1:
             asm.op("ldr", "r9", frame.at("x"))
-            return asm.size - start + self._runs()
+            self._runs()
+            return
         asm.op("ldr", "r0", frame.at("rows"))
         asm.add("r12", "r0", 4 * layer.k_h)
-        executed = asm.size - start
-        asm.label("kernel_row", aligned=True)
-        start = asm.size
-        asm.op("ldr", "r9", "[r0], #4")
-        asm.op("ldr", "r1", frame.at("first"))
-        asm.op("add", "r9", "r9", "r1")
-        per_row = asm.size - start + self._runs()
-        start = asm.size
-        asm.op("cmp", "r0", "r12")
-        asm.branch("bne.w", "kernel_row")
-        return executed + layer.k_h * (per_row + asm.size - start)
+        with asm.loop("kernel_row", layer.k_h):
+            asm.op("ldr", "r9", "[r0], #4")
+            asm.op("ldr", "r1", frame.at("first"))
+            asm.op("add", "r9", "r9", "r1")
+            self._runs()
+            asm.until_equal("r0", "r12", "kernel_row")
 
-    def _runs(self) -> Work:
-        """The taps of one kernel row. Executed instructions."""
-        executed, at = Work(), 0
+    def _runs(self) -> None:
+        """The taps of one kernel row."""
+        at = 0
         for number, run in enumerate(self.layer.runs):
-            start = self.asm.size
             self.asm.add("r9", "r9", run.offset - at, "r10")
-            executed += self.asm.size - start + self._run(run, f"run{number}")
+            self._run(run, f"run{number}")
             at = run.offset + run.size
-        return executed
 
-    def _run(self, run: Run, label: str) -> Work:
-        asm = self.asm
-        turns, executed = run.size // 16, Work()
+    def _run(self, run: Run, label: str) -> None:
+        asm, turns = self.asm, run.size // 16
         if turns:
-            start = asm.size
             asm.add("r10", "r9", 16 * turns)
-            executed = asm.size - start
-            asm.label(label, aligned=True)
-            start = asm.size
-            self._sixteen()
-            asm.op("cmp", "r9", "r10")
-            asm.branch("bne.w", label)
-            executed += turns * (asm.size - start)
-        start = asm.size
+            with asm.loop(label, turns):
+                self._sixteen()
+                asm.until_equal("r9", "r10", label)
         for _ in range(run.size % 16 // 4):
             asm.op("ldr", "r2", "[r9], #4")
             asm.op("sxtb16", "r1", "r2")
@@ -147,7 +132,6 @@ class DenseWriter(GroupWriter):
             asm.op("ldrsb", "r1", "[r9], #1")
             asm.op("strh", "r1", "[r11], #2")
         asm.add("r11", "r11", run.size % 2 * 2)  # what stays in that half of a step has weight 0
-        return executed + asm.size - start
 
     def _sixteen(self) -> None:
         asm = self.asm
@@ -162,10 +146,9 @@ class DenseWriter(GroupWriter):
             asm.op("sxtb16", word, word, "ror #8")
         asm.op("stm", "r11!", "{r1-r8}")
 
-    def _sums(self) -> Work:
-        """Four accumulators over all steps; executed instructions."""
+    def _sums(self) -> None:
+        """Four accumulators over all steps."""
         asm, frame = self.asm, self.frame
-        start = asm.size
         asm.load_multiple(STREAM, FIRST)
         asm.op("ldr", "r14", frame.at("buffer"))
         chunks, rest = divmod(self.layer.steps, _CHUNK)
@@ -176,16 +159,13 @@ class DenseWriter(GroupWriter):
         turns, ahead = divmod(chunks, per_turn) if chunks else (0, 0)
         if turns <= 1:
             self._steps(self.layer.steps)
-            return asm.size - start + self.split("first_sum", None)
-        self._steps(rest + _CHUNK * ahead)
-        executed = asm.size - start
-        asm.label("steps", aligned=True)
-        start = asm.size
-        self._steps(_CHUNK * per_turn)
-        asm.op("ldr", "r9", frame.at("buffer_end"))
-        asm.op("cmp", "r14", "r9")
-        asm.branch("bne.w", "steps")
-        return executed + turns * (asm.size - start) + self.split("first_sum", None)
+        else:
+            self._steps(rest + _CHUNK * ahead)
+            with asm.loop("steps", turns):
+                self._steps(_CHUNK * per_turn)
+                asm.op("ldr", "r9", frame.at("buffer_end"))
+                asm.until_equal("r14", "r9", "steps")
+        self.split("first_sum", None)
 
     def _steps(self, count: int) -> None:
         """The next steps: taps from r14 on, weights from the stream."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tinyc.kernels import fours
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.taps import Layer
+from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work
 
 STREAM = "r0"
@@ -50,7 +51,7 @@ def fpu_registers(first: int, end: int) -> tuple[str, ...]:
     return tuple(f"s{i}" for i in range(first, end))
 
 
-class Frame:
+class WeightedFrame(Frame):
     """The stack: the buffer of the taps (if it is there), above it words by name, then what the call pushed."""
 
     def __init__(self, layer: Layer) -> None:
@@ -60,13 +61,8 @@ class Frame:
         names += [] if layer.alone else ["n"]
         names += ["x"] if layer.k_h == 1 else ["rows", "first"]
         names += ["buffer", "buffer_end"] if layer.in_scratch else []
-        self._places = {name: base + 4 * i for i, name in enumerate(names)}
-        size = base + 4 * len(names)
+        super().__init__(names, below=base, first="[sp, #0]")
         self.saved = fpu_registers(_SCRATCH_FPU, max(2 * layer.held_steps, _SCRATCH_FPU))
-        self.size = size + (4 - size) % 8  # with nine saved registers, a multiple of 8
-
-    def at(self, name: str) -> str:
-        return f"[sp, #{self._places[name]}]"
 
     def argument(self, index: int) -> str:
         """A stack argument of the function; number 4 is the first."""
@@ -74,7 +70,7 @@ class Frame:
 
     def both(self, first: str) -> str | None:
         """Place of the word of that name and the next one, if LDRD reaches it."""
-        return self.at(first) if self._places[first] <= _LDRD_REACH else None
+        return self.at(first) if self.place(first) <= _LDRD_REACH else None
 
 
 class Weights:
@@ -106,14 +102,14 @@ class Weights:
 
 
 class GroupWriter:
-    """Writes a function `(stream, x, y, n, first[, buffer])`; `asm` has the text.
+    """Writes a function `(stream, x, y, n, first[, buffer])`; `asm` has the code.
 
     x: k_h row pointers; taps of the first pixel start `first` bytes into the rows. y: [n][out_c].
     """
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.frame = Frame(layer)
+        self.frame = WeightedFrame(layer)
         self.asm = Asm()
         self.group_bytes = 0
 
@@ -163,69 +159,56 @@ class GroupWriter:
     def load_stream(self) -> None:
         self.asm.op("ldr", STREAM, self.frame.at("stream"))
 
-    def groups(self, name: str, sums: Callable[[], Work], paired: bool) -> Work:
+    def groups(self, name: str, sums: Callable[[], None], paired: bool) -> None:
         """All output channels of one or two pixels; leaves y behind the (first) pixel in r14.
 
-        sums: writes the accumulation of four channels and says what it executes. Executed instructions.
+        sums: writes the accumulation of four channels.
         """
         layer, asm = self.layer, self.asm
         full, rest = divmod(layer.out_c, GROUP)
         again, shorter = f"{name}_group", f"{name}_rest"
-        asm.label(again, aligned=True)
-        first = asm.lines
-        executed = layer.groups * sums()
-        if rest and full:
-            start = asm.size
-            asm.op("ldr", "r9", self.frame.at("end"))
-            asm.op("cmp", STREAM, "r9")
-            asm.branch("beq.w", shorter)
-            executed += layer.groups * (asm.size - start)
-        if full:
-            start = asm.size
-            self._finish(GROUP, paired, checked=rest == 0)
-            asm.op("str", "r14", self.frame.at("y"))
-            if rest == 0:
+        with asm.loop(again, layer.groups):
+            first = asm.lines
+            sums()
+            if rest and full:
+                asm.op("ldr", "r9", self.frame.at("end"))
                 asm.op("cmp", STREAM, "r9")
-            asm.branch("b.w" if rest else "bne.w", again)
-            self.group_bytes = max(self.group_bytes, 4 * (asm.lines - first))
-            executed += full * (asm.size - start)
+                asm.leave("beq.w", shorter)
+            if full:
+                self._finish(GROUP, paired, checked=rest == 0)
+                asm.op("str", "r14", self.frame.at("y"))
+                if rest == 0:
+                    asm.op("cmp", STREAM, "r9")
+                asm.branch("b.w" if rest else "bne.w", again)
+                self.group_bytes = max(self.group_bytes, 4 * (asm.lines - first))
         if rest:
             asm.label(shorter)
-            start = asm.size
             self._finish(rest, paired, checked=False)
-            executed += asm.size - start
-        return executed
 
-    def sum_taps(self) -> Work:
-        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12. What is executed.
+    def sum_taps(self) -> None:
+        """For int4 weights: the sums of the taps in the buffer to the frame. Uses r0-r12.
 
         Windows of a pair that overlap: a subroutine does it, whose lr waits in the frame."""
         layer, asm, frame = self.layer, self.asm, self.frame
         if not layer.way.offsets:
-            return Work()
-        start = asm.size
+            return
         asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
         if layer.windows_overlap:
             asm.op("str", "lr", frame.at("first_sum"))
-            executed = asm.size - start
-            executed += fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.way)
-            start = asm.size
+            fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.way)
             asm.op("ldr", "lr", frame.at("first_sum"))
         else:
-            executed = asm.size - start
-            executed += fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
-            start = asm.size
+            fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
         asm.op("str", "r11", frame.at("first_sum"))
         if not layer.alone:
             asm.op("str", "r12", frame.at("second_sum"))
-        return executed + (asm.size - start)
 
-    def split(self, first: str | None, second: str | None) -> Work:
+    def split(self, first: str | None, second: str | None) -> None:
         """For int4 weights: what the accumulators stand for after the sums. first, second: names of the frame's sums
-        for both pixels' registers, None for none. Uses r12, r14. What is executed."""
-        asm, way, start = self.asm, self.layer.way, self.asm.size
+        for both pixels' registers, None for none. Uses r12, r14."""
+        asm, way = self.asm, self.layer.way
         if not way.offsets:
-            return Work()
+            return
         both = self.frame.both("first_sum") if first and second else None
         if both:
             asm.op("ldrd", "r12", "r14", both)
@@ -235,7 +218,6 @@ class GroupWriter:
         for name, register, acc in ((first, "r12", FIRST), (second, "r14", SECOND)):
             if name:
                 fours.split(asm, acc, register, way)
-        return asm.size - start
 
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""

@@ -24,7 +24,7 @@ from functools import lru_cache
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights, fpu_registers
 from tinyc.kernels.weighted.taps import Layer
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.thumb import naked_function
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -42,50 +42,40 @@ def pixels_function(name: str, layer: Layer) -> tuple[str, Count]:
 
 
 class PixelsWriter(GroupWriter):
-    """Writes one function; `asm` has the text."""
+    """Writes one function; `asm` has the code."""
 
     def write(self) -> Count:
         asm = self.asm
-        gathered = PixelsWriter(self.layer).gather() + PixelsWriter(self.layer).sum()
         self.enter()
-        call = asm.size
-        pair = self._pairs() + gathered
-        start = asm.size
+        self._pairs()
         asm.op("adds", "r9", "r9", "#1")
         asm.branch("bmi.w", "done")
-        call += asm.size - start
-        start = asm.size
-        self._step_back()
-        self._call_gather()
-        self.load_stream()
-        last = asm.size - start + gathered + self.groups("last", self._sums_last, paired=False)
+        with asm.per("last"):
+            self._step_back()
+            self._call_gather()
+            self.load_stream()
+            self.groups("last", self._sums_last, paired=False)
         asm.label("done")
-        start = asm.size
         self.leave()
-        call += asm.size - start
         self.gather()
         self.sum()
-        return Count(call, pair, last, self.group_bytes)
+        return Count(asm.work(), asm.work("pair"), asm.work("last"), self.group_bytes)
 
-    def _pairs(self) -> Work:
-        """The loop over pairs of pixels; instructions per pair. Leaves r9 = pixels left - 2: -1 or -2."""
+    def _pairs(self) -> None:
+        """The loop over pairs of pixels. Leaves r9 = pixels left - 2: -1 or -2."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        asm.label("pair")
-        start = asm.size
-        self._call_gather()
-        if layer.held_steps:
-            asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
-        self.load_stream()
-        around = asm.size - start
-        groups = self.groups("pair", self._sums, paired=True)
-        start = asm.size
-        asm.op("ldr", "r9", frame.at("n"))
-        asm.add("r14", "r14", layer.out_c, "r10")
-        asm.op("str", "r14", frame.at("y"))
-        asm.op("subs", "r9", "r9", "#2")
-        asm.op("str", "r9", frame.at("n"))
-        asm.branch("bpl.w", "pair")
-        return around + groups + asm.size - start
+        with asm.loop("pair", "pair", aligned=False):
+            self._call_gather()
+            if layer.held_steps:
+                asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
+            self.load_stream()
+            self.groups("pair", self._sums, paired=True)
+            asm.op("ldr", "r9", frame.at("n"))
+            asm.add("r14", "r14", layer.out_c, "r10")
+            asm.op("str", "r14", frame.at("y"))
+            asm.op("subs", "r9", "r9", "#2")
+            asm.op("str", "r9", frame.at("n"))
+            asm.branch("bpl.w", "pair")
 
     def _step_back(self) -> None:
         """The last odd pixel is the second of a pair: start one pixel earlier."""
@@ -99,39 +89,37 @@ class PixelsWriter(GroupWriter):
         if self.layer.way.offsets:
             self.asm.branch("bl", "sum")
 
-    def sum(self) -> Work:
-        """For int4 weights: a subroutine that sums the taps in the buffer. What is executed."""
+    def sum(self) -> None:
+        """For int4 weights: a subroutine that sums the taps in the buffer."""
         if not self.layer.way.offsets:
-            return Work()
+            return
         self.asm.label("sum", aligned=True)
-        executed, start = self.sum_taps(), self.asm.size
+        self.sum_taps()
         self.asm.op("bx", "lr")
-        return executed + (self.asm.size - start)
 
     # ---- gather: r9, r10 taps of both pixels, r11 buffer, r1-r8 data ----
 
-    def gather(self) -> Work:
-        """A subroutine: fills the buffer, moves to the next pair. Executed instructions."""
+    def gather(self) -> None:
+        """A subroutine: fills the buffer, moves to the next pair."""
         layer, asm = self.layer, self.asm
         asm.label("gather", aligned=True)
-        start = asm.size
         if layer.in_scratch:
             asm.op("ldr", "r11", self.frame.at("buffer"))
         else:
             asm.op("mov", "r11", "sp")
-        found = asm.size - start
         if layer.k_h == 1:
-            return found + self._gather_row()
-        return found + (self._gather_looped() if layer.looped else self._gather_unrolled())
+            self._gather_row()
+        elif layer.looped:
+            self._gather_looped()
+        else:
+            self._gather_unrolled()
 
-    def _gather_row(self) -> Work:
+    def _gather_row(self) -> None:
         """One kernel row: its address is in the frame."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        start = asm.size
         asm.op("ldr", "r9", frame.at("x"))
         asm.add("r10", "r9", layer.pixel_bytes)
-        executed = asm.size - start + self._runs(None if layer.looped else self._first_tail)
-        start = asm.size
+        self._runs(None if layer.looped else self._first_tail)
         span = layer.runs[-1].offset + layer.runs[-1].size
         if layer.pixel_bytes == span:
             asm.op("str", "r10", frame.at("x"))  # where the second pixel ends, the next pair starts
@@ -139,11 +127,9 @@ class PixelsWriter(GroupWriter):
             asm.add("r9", "r9", 2 * layer.pixel_bytes - span, "r12")
             asm.op("str", "r9", frame.at("x"))
         asm.op("bx", "lr")
-        return executed + asm.size - start
 
-    def _gather_unrolled(self) -> Work:
+    def _gather_unrolled(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
-        start = asm.size
         asm.op("ldr", "r0", frame.at("rows"))
         asm.op("ldr", "r12", frame.at("first"))
         tail = self._first_tail
@@ -154,30 +140,21 @@ class PixelsWriter(GroupWriter):
             self._runs(tail)
             tail += sum(run.size % 4 for run in layer.runs)
         self._next_pair()
-        return asm.size - start
 
-    def _gather_looped(self) -> Work:
+    def _gather_looped(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
-        start = asm.size
         asm.op("ldr", "r0", frame.at("rows"))
-        executed = asm.size - start
-        asm.label("kernel_row", aligned=True)
-        start = asm.size
-        asm.op("ldr", "r9", "[r0], #4")
-        asm.op("ldr", "r12", frame.at("first"))
-        asm.op("add", "r9", "r9", "r12")
-        asm.add("r10", "r9", layer.pixel_bytes)
-        per_row = asm.size - start + self._runs(None)
-        start = asm.size
-        asm.op("ldr", "r1", frame.at("rows"))
-        asm.add("r1", "r1", 4 * layer.k_h)
-        asm.op("cmp", "r0", "r1")
-        asm.branch("bne.w", "kernel_row")
-        executed += layer.k_h * (per_row + asm.size - start)
-        start = asm.size
+        with asm.loop("kernel_row", layer.k_h):
+            asm.op("ldr", "r9", "[r0], #4")
+            asm.op("ldr", "r12", frame.at("first"))
+            asm.op("add", "r9", "r9", "r12")
+            asm.add("r10", "r9", layer.pixel_bytes)
+            self._runs(None)
+            asm.op("ldr", "r1", frame.at("rows"))
+            asm.add("r1", "r1", 4 * layer.k_h)
+            asm.until_equal("r0", "r1", "kernel_row")
         asm.op("ldr", "r12", frame.at("first"))
         self._next_pair()
-        return executed + asm.size - start
 
     def _next_pair(self) -> None:
         """Moves `first`, which is in r12, to the next pair; returns."""
@@ -190,43 +167,32 @@ class PixelsWriter(GroupWriter):
         """Number of the first half step that holds a tap outside the groups of four."""
         return self.layer.k_h * sum(run.size // 4 * 4 for run in self.layer.runs)
 
-    def _runs(self, tail: int | None) -> Work:
-        """The taps of one kernel row to the buffer. Executed instructions.
+    def _runs(self, tail: int | None) -> None:
+        """The taps of one kernel row to the buffer.
 
         tail: the half step that takes the first tap outside the groups of four; None: where r11 is.
         """
         asm = self.asm
-        executed, at = Work(), 0
+        at = 0
         for number, run in enumerate(self.layer.runs):
-            start = asm.size
             for pointer in ("r9", "r10"):
                 asm.add(pointer, pointer, run.offset - at, "r8")
-            executed += asm.size - start + self._fours(run.size // 4, f"run{number}")
-            start = asm.size
+            self._fours(run.size // 4, f"run{number}")
             self._tail(run.size % 4, tail)
-            executed += asm.size - start
             at = run.offset + run.size
             tail = tail + run.size % 4 if tail is not None else None
-        return executed
 
-    def _fours(self, count: int, label: str) -> Work:
-        """`count` groups of four taps, two groups at a time. Executed instructions."""
-        asm = self.asm
-        eights, executed = count // 2, Work()
+    def _fours(self, count: int, label: str) -> None:
+        """`count` groups of four taps, two groups at a time."""
+        asm, eights = self.asm, count // 2
         if self.layer.looped and eights > _EIGHTS:
             turns = eights // _EIGHTS_PER_TURN
-            start = asm.size
             asm.add("r12", "r9", 8 * _EIGHTS_PER_TURN * turns)
-            executed += asm.size - start
-            asm.label(label, aligned=True)
-            start = asm.size
-            for _ in range(_EIGHTS_PER_TURN):
-                self._eight()
-            asm.op("cmp", "r9", "r12")
-            asm.branch("bne.w", label)
-            executed += turns * (asm.size - start)
+            with asm.loop(label, turns):
+                for _ in range(_EIGHTS_PER_TURN):
+                    self._eight()
+                asm.until_equal("r9", "r12", label)
             eights -= _EIGHTS_PER_TURN * turns
-        start = asm.size
         for _ in range(eights):
             self._eight()
         if count % 2:
@@ -234,7 +200,6 @@ class PixelsWriter(GroupWriter):
             asm.op("ldr", "r4", "[r10], #4")
             self._unpack(0)
             asm.op("stm", "r11!", "{r1-r4}")
-        return executed + asm.size - start
 
     def _eight(self) -> None:
         """Eight taps of both pixels to eight words of the buffer."""
@@ -274,12 +239,12 @@ class PixelsWriter(GroupWriter):
 
     # ---- sums ----
 
-    def _sums(self) -> Work:
-        """Eight accumulators over all steps; executed instructions."""
+    def _sums(self) -> None:
+        """Eight accumulators over all steps."""
         if self.layer.in_scratch:
-            return self._sums_looped()
+            self._sums_looped()
+            return
         asm, layer = self.asm, self.layer
-        start = asm.size
         asm.load_multiple(STREAM, FIRST)
         weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
         for step in range(layer.steps):
@@ -288,9 +253,9 @@ class PixelsWriter(GroupWriter):
             else:
                 asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
             self._step(weights, "r12", "r14", fresh=step == 0)
-        return asm.size - start + self.split("first_sum", "second_sum")
+        self.split("first_sum", "second_sum")
 
-    def _sums_looped(self) -> Work:
+    def _sums_looped(self) -> None:
         asm, layer, frame = self.asm, self.layer, self.frame
         turns, ahead = divmod(layer.steps, _STEPS_PER_TURN)
 
@@ -300,19 +265,15 @@ class PixelsWriter(GroupWriter):
                 asm.op("ldrd", "r11", "r12", "[r14], #8")
                 self._step(weights, "r11", "r12", fresh=False)
 
-        start = asm.size
         asm.load_multiple(STREAM, FIRST, advance=False)
         asm.load_multiple(STREAM, SECOND)
         asm.op("ldr", "r14", frame.at("buffer"))
         steps(ahead)
-        executed = asm.size - start
-        asm.label("pair_steps", aligned=True)
-        start = asm.size
-        steps(_STEPS_PER_TURN)
-        asm.op("ldr", "r9", frame.at("buffer_end"))
-        asm.op("cmp", "r14", "r9")
-        asm.branch("bne.w", "pair_steps")
-        return executed + turns * (asm.size - start) + self.split("first_sum", "second_sum")
+        with asm.loop("pair_steps", turns):
+            steps(_STEPS_PER_TURN)
+            asm.op("ldr", "r9", frame.at("buffer_end"))
+            asm.until_equal("r14", "r9", "pair_steps")
+        self.split("first_sum", "second_sum")
 
     def _step(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
         """x0, x1 times the weights of four channels. fresh: only the first pixel's registers have the start values."""
@@ -323,14 +284,14 @@ class PixelsWriter(GroupWriter):
             asm.op("smlad", b, x1, w, a if fresh else b)
             asm.op("smlad", a, x0, w, a)
 
-    def _sums_last(self) -> Work:
-        """Four accumulators over all steps of the second pixel in the buffer; executed instructions."""
+    def _sums_last(self) -> None:
+        """Four accumulators over all steps of the second pixel in the buffer."""
         asm, layer, frame = self.asm, self.layer, self.frame
-        start = asm.size
         asm.load_multiple(STREAM, FIRST)
         if not layer.in_scratch and layer.k_h > 1 and layer.steps <= _LAST_UNROLLED:
             self._steps_last([f"[sp, #{8 * step + 4}]" for step in range(layer.steps)])
-            return asm.size - start + self.split("second_sum", None)
+            self.split("second_sum", None)
+            return
         turns, ahead = divmod(layer.steps, _LAST_PER_TURN)
         if layer.in_scratch:
             asm.op("ldr", "r14", frame.at("buffer"))
@@ -338,20 +299,16 @@ class PixelsWriter(GroupWriter):
         else:
             asm.add("r14", "sp", 4)
         self._steps_last(["[r14], #8"] * ahead)
-        executed = asm.size - start
-        if turns == 0:
-            return executed + self.split("second_sum", None)
-        asm.label("last_steps", aligned=True)
-        start = asm.size
-        self._steps_last(["[r14], #8"] * _LAST_PER_TURN)
-        if layer.in_scratch:
-            asm.op("ldr", "r9", frame.at("buffer_end"))
-            asm.add("r9", "r9", 4)
-        else:
-            asm.add("r9", "sp", layer.buffer_bytes + 4)
-        asm.op("cmp", "r14", "r9")
-        asm.branch("bne.w", "last_steps")
-        return executed + turns * (asm.size - start) + self.split("second_sum", None)
+        if turns:
+            with asm.loop("last_steps", turns):
+                self._steps_last(["[r14], #8"] * _LAST_PER_TURN)
+                if layer.in_scratch:
+                    asm.op("ldr", "r9", frame.at("buffer_end"))
+                    asm.add("r9", "r9", 4)
+                else:
+                    asm.add("r9", "sp", layer.buffer_bytes + 4)
+                asm.until_equal("r14", "r9", "last_steps")
+        self.split("second_sum", None)
 
     def _steps_last(self, places: Sequence[str]) -> None:
         """Steps of one pixel whose taps are at `places`."""

@@ -43,17 +43,15 @@ def solo_function(name: str, layer: SoloLayer) -> tuple[str, Work]:
 class _SoloWriter(DenseWriter):
     """Writes one function; `asm` has the text."""
 
-    def _gather(self) -> Work:
-        """Unpacks all taps: r9 input, r11 buffer. What is executed."""
-        start = self.asm.size
+    def _gather(self) -> None:
+        """Unpacks all taps: r9 input, r11 buffer."""
         self.asm.op("mov", "r11", "sp")
         self.asm.op("ldr", "r9", self.frame.at("x"))
-        return self.asm.size - start + self._runs()
+        self._runs()
 
-    def _sums(self) -> Work:
-        """Four accumulators over all steps; what is executed."""
+    def _sums(self) -> None:
+        """Four accumulators over all steps."""
         asm, layer = self.asm, self.layer
-        start = asm.size
         asm.load_multiple(STREAM, FIRST)
         weights = Weights(asm, _WEIGHTS, layer.steps * layer.words_per_step)
         for first in range(0, layer.steps, 2):
@@ -61,7 +59,6 @@ class _SoloWriter(DenseWriter):
             asm.op("ldrd" if len(taps) == 2 else "ldr", *taps, f"[sp, #{4 * first}]" if first else "[sp]")
             for tap in taps:
                 self._step(weights, tap)
-        return asm.size - start
 
     def _step(self, weights: Weights, tap: str) -> None:
         asm, packed = self.asm, self.layer.way.packed
