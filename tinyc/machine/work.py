@@ -54,9 +54,12 @@ def _plus(a: Often, b: Often, sign: int = 1) -> Often:
 def _times(often: Often, times: int | str) -> Often:
     if isinstance(times, int):
         return {unit: count * times for unit, count in often.items() if count * times}
-    if set(often) - {CALL}:
-        raise ValueError(f"what is run for each {times} runs for each {sorted(often)} already")
-    return {times: often.get(CALL, 0)}
+    found: dict[str, int] = {}
+    for unit, count in often.items():
+        if unit != CALL and (unit[0] != "@" or "*" in unit):
+            raise ValueError(f"what runs for each {unit} cannot run for each {times} of it")
+        found[times if unit == CALL else f"{unit}*{times}"] = count
+    return found
 
 
 @dataclass(slots=True)
@@ -124,10 +127,12 @@ class Flow:
             if not unit.startswith("@"):
                 found = _plus(found, {unit: count})
                 continue
-            if unit not in known:
-                known[unit] = {}  # a jump back that no loop says how often it is taken counts for nothing
-                known[unit] = self.of(self._jumps.get(unit[1:], {}), known)
-            found = _plus(found, _times(known[unit], count))
+            label, _, per = unit[1:].partition("*")
+            if label not in known:
+                known[label] = {}  # a jump back that no loop says how often it is taken counts for nothing
+                known[label] = self.of(self._jumps.get(label, {}), known)
+            runs = _times(known[label], count)
+            found = _plus(found, _times(runs, per) if per else runs)
         return found
 
 

@@ -11,12 +11,11 @@ once for as many products in a row as the form has, not once for each product:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-from tinyc.kernels.fast.tiles import Tiles, count_down
+from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.finish import GROUP
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.thumb import Asm
 
 ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, then of the second
 _VECTOR = 4 * len(ACC)
@@ -54,7 +53,7 @@ class ProductCode:
         self._top = base + 4 * len(names)
         size = self._top + _VECTOR * vectors
         self._size = size + (4 - size) % 8 - self._height  # with nine saved registers, a multiple of 8
-        self._calls: Counter[str] = Counter()
+        self._called: set[str] = set()
 
     def _at(self, slot: str) -> str:
         offset = _LOW[slot] if slot in _LOW else self._slots[slot] - self._height
@@ -100,7 +99,7 @@ class ProductCode:
         self._call("last")
 
     def _call(self, label: str) -> None:
-        self._calls[label] += 1
+        self._called.add(label)
         self.asm.branch("bl", label)
 
     def _steps(self, fresh: bool = False, first: int = 0) -> None:
@@ -123,103 +122,80 @@ class ProductCode:
 
     # ---- subroutines ----
 
-    def _subroutines(self) -> Work:
-        """Writes those that are called; what their calls execute."""
-        work: dict[str, Work] = {}
+    def _subroutines(self) -> None:
+        """Those that are called."""
         if not self.tiles.inline:
-            work |= self._one_product()
+            self._one_product()
         if self._moves:
-            work |= self._inline_column() if self.tiles.inline else self._calling_column(work)
-        elif self.tiles.inline and self._calls:
-            work |= self._runs()
-        return sum((times * work[label] for label, times in self._calls.items()), Work())
+            if self.tiles.inline:
+                self._inline_column()
+            else:
+                self._calling_column()
+        elif self.tiles.inline and self._called:
+            self._runs()
 
-    def _one_product(self) -> dict[str, Work]:
+    def _one_product(self) -> None:
         """ "onto" and "fresh"."""
         asm, steps = self.asm, self.tiles.steps
         turn = max(n for n in range(1, _STEPS + 1) if steps % n == 0)
         looped = steps > turn
         asm.label("fresh", aligned=True)
-        start = asm.size
         if looped:
             for register in ACC:
                 asm.op("mov", register, "#0")
-            fresh = asm.size - start
         else:
             asm.op("str", "r14", self._at("inner"))
             self._step("smuad")
             asm.branch("b.w", "rest")
-            fresh = asm.size - start
         asm.label("onto", aligned=True)
-        start = asm.size
         asm.op("str", "r14", self._at("inner"))
         if looped:
             asm.constant("r10", steps // turn)
             asm.op("str", "r10", self._at("turns"))
-            around = asm.size - start
-            asm.label("turn", aligned=True)
-            start = asm.size
-            for _ in range(turn):
-                self._step("smlad")
-            count_down(asm, "r10", self._at("turns"), "turn")
-            loop = asm.size - start
-            start = asm.size
-            asm.op("ldr", "pc", self._at("inner"))
-            onto = around + steps // turn * loop + asm.size - start
-            return {"onto": onto, "fresh": fresh + onto}
-        self._step("smlad")
-        rest = asm.size
-        asm.label("rest")
-        self._steps(first=1)
+            with asm.loop("turn", steps // turn):
+                for _ in range(turn):
+                    self._step("smlad")
+                asm.count_down("r10", self._at("turns"), "turn")
+        else:
+            self._step("smlad")
+            asm.label("rest")
+            self._steps(first=1)
         asm.op("ldr", "pc", self._at("inner"))
-        return {"onto": asm.size - start, "fresh": fresh + asm.size - rest}
 
-    def _entry(self, label: str, to: str, smuad: bool = False) -> Work:
-        """A way into a run of products; what it executes."""
-        start = self.asm.size
+    def _entry(self, label: str, to: str, smuad: bool = False) -> None:
+        """A way into a run of products."""
         self.asm.label(label, aligned=True)
         self.asm.op("str", "r14", self._at("return"))
         if smuad:
             self._step("smuad")
         self.asm.branch("b.w", to)
-        return self.asm.size - start
 
-    def _runs(self) -> dict[str, Work]:
+    def _runs(self) -> None:
         """The longest run, and ways to enter it where as many products are left as are wanted."""
         asm = self.asm
-        work = {}
-        for label in sorted(self._calls):
+        for label in sorted(self._called):
             count = int(label[-1])
             fresh = label.startswith("fresh")
-            work[label] = self._entry(label, f"last{count}" + "_after" * fresh, fresh)
-        left: dict[str, Work] = {}
+            self._entry(label, f"last{count}" + "_after" * fresh, fresh)
         for count in range(_LONGEST, 0, -1):
             asm.label(f"last{count}", aligned=True)
-            left[f"onto{count}"] = asm.size
             self._step("smlad")
             asm.label(f"last{count}_after")
-            left[f"fresh{count}"] = asm.size
             self._steps(first=1)
         asm.op("ldr", "pc", self._at("return"))
-        return {label: entry + asm.size - left[label] for label, entry in work.items()}
 
-    def _inline_column(self) -> dict[str, Work]:
+    def _inline_column(self) -> None:
         """ "column", "fresh_column" and "last"."""
         asm = self.asm
-        fresh = self._entry("fresh_column", "column_after", smuad=True)
-        start = asm.size
+        self._entry("fresh_column", "column_after", smuad=True)
         asm.label("last", aligned=True)
         asm.op("str", "r14", self._at("return"))
         self._load("t")
         asm.branch("b.w", "last_product")
-        last = asm.size - start
-        start = asm.size
         asm.label("column", aligned=True)
         asm.op("str", "r14", self._at("return"))
         self._step("smlad")
-        onto = asm.size - start
         asm.label("column_after")
-        start = asm.size
         self._steps(first=1)
         self._store("t")
         self._steps()
@@ -228,37 +204,23 @@ class ProductCode:
         self._store("v")
         self._steps()
         self._rows()
-        column = asm.size - start
         asm.label("last_product", aligned=True)
-        start = asm.size
         self._steps()
         asm.op("ldr", "pc", self._at("return"))
-        product = asm.size - start
-        return {
-            "fresh_column": fresh + column + product,
-            "column": onto + column + product,
-            "last": last + product,
-        }
 
-    def _calling_column(self, products: dict[str, Work]) -> dict[str, Work]:
+    def _calling_column(self) -> None:
         """ "column", "fresh_column" and "last", which call "onto" and "fresh"."""
         asm = self.asm
-        start = asm.size
         asm.label("last", aligned=True)
         self._load("t")
         asm.branch("b.w", "onto")
-        last = asm.size - start + products["onto"]
-        before = {}
         for label, first in (("column", "onto"), ("fresh_column", "fresh")):
-            start = asm.size
             asm.label(label, aligned=True)
             asm.op("str", "r14", self._at("return"))
             asm.branch("bl", first)
             if label == "column":
                 asm.branch("b.w", "column_after")
-            before[label] = asm.size - start + products[first]
         asm.label("column_after")
-        start = asm.size
         self._store("t")
         asm.branch("bl", "onto")
         self._store("u")
@@ -268,8 +230,6 @@ class ProductCode:
         self._rows()
         asm.op("ldr", "r14", self._at("return"))
         asm.branch("b.w", "onto")
-        column = asm.size - start + 3 * products["onto"] + products["fresh"]
-        return {"last": last, **{label: work + column for label, work in before.items()}}
 
     def _rows(self) -> None:
         """From acc: S, t: m1, u: s, v: m3 to acc: S + 4 s, u: S + s, v: D + 2 d, t: d + 2 D."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.kernels.fast.product_code import ACC, ProductCode
-from tinyc.kernels.fast.tiles import INVERSES, Tiles, count_down
+from tinyc.kernels.fast.tiles import INVERSES, Tiles
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 _VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
 
@@ -24,24 +24,23 @@ def products_function(name: str, tiles: Tiles) -> tuple[str, Work, list[tuple[in
     y: m pointers to the first output of the pair in each output row.
     """
     writer = _Products(tiles)
-    writer.write()
+    asm = writer.write()
     parameters = (
         "const int32_t *stream",
         "const int32_t *constants",
         "const int32_t *factors",
         "int8_t *const *y",
     )
-    return naked_function(name, parameters, writer.asm), writer.executed, writer.order
+    return naked_function(name, parameters, asm), asm.work(), writer.order
 
 
 class _Products(ProductCode):
-    """Writes the function; `executed` is what a call takes."""
+    """Writes the function."""
 
     def __init__(self, tiles: Tiles) -> None:
         super().__init__(tiles, _VECTORS[tiles.form.name])
-        self.executed = Work()
 
-    def write(self) -> None:
+    def write(self) -> Asm:
         asm, tiles = self.asm, self.tiles
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{self._size}")
@@ -55,21 +54,19 @@ class _Products(ProductCode):
             asm.constant("r4", INVERSES[tiles.form.odd])
             asm.op("str", "r4", self._at("inverse"))
         asm.op("mov", "r1", "r2")
-        self.executed = asm.size + 2
-        asm.label("group", aligned=True)
-        start = asm.size
-        asm.op("ldm", "r0", "{r2-r5}")
-        asm.op("ldm", "r0!", "{r6-r9}")
-        {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
-        asm.op("ldr", "r10", self._at("constants"))
-        asm.add("r10", "r10", 4 * tiles.finish_words)
-        asm.op("str", "r10", self._at("constants"))
-        asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
-        count_down(asm, "r10", self._at("groups"), "group")
-        per_group = asm.size - start
+        with asm.loop("group", tiles.groups):
+            asm.op("ldm", "r0", "{r2-r5}")
+            asm.op("ldm", "r0!", "{r6-r9}")
+            {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
+            asm.op("ldr", "r10", self._at("constants"))
+            asm.add("r10", "r10", 4 * tiles.finish_words)
+            asm.op("str", "r10", self._at("constants"))
+            asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
+            asm.count_down("r10", self._at("groups"), "group")
         asm.op("add", "sp", "sp", f"#{self._size}")
         asm.op("pop", "{r4-r11, pc}")
-        self.executed += tiles.groups * (per_group + self._subroutines())
+        self._subroutines()
+        return asm
 
     # ---- sums over products ----
 

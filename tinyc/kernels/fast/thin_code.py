@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.fast.tiles import Tiles, count_down
+from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import toom_of_registers
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -47,36 +47,31 @@ def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
     """`name(upper, lower, count, strip)`: text, instructions of a call, of each column."""
     asm, row = Asm(), 4 * tiles.columns
     asm.op("push", "{r4-r7}")
-    around = asm.size
-    asm.label("column", aligned=True)
-    start = asm.size
-    unpacked = []  # registers of two channels or one, and whether the second of them is above
-    if tiles.in_c == 4:
-        asm.op("ldr", "r4", "[r0], #4")
-        asm.op("ldr", "r5", "[r1], #4")
-        asm.op("pkhtb", "r6", "r5", "r4", "asr #16")
-        asm.op("pkhbt", "r4", "r4", "r5", "lsl #16")
-        unpacked = ["r4", "r6"]
-    else:
-        for load, size in (("ldrh", 2), ("ldrb", 1)):
-            if tiles.in_c & size:
-                both = ("r4", "r5") if not unpacked else ("r6", "r7")
-                asm.op(load, both[0], f"[r0], #{size}")
-                asm.op(load, both[1], f"[r1], #{size}")
-                asm.op("orr", both[0], both[0], f"{both[1]}, lsl #16")
-                unpacked.append(both[0])
-    for channel in range(tiles.in_c - 1, -1, -1):
-        word = unpacked[channel // 2]
-        asm.op("sxtb16", "r12", word, *(("ror #8",) if channel % 2 else ()))
-        asm.op("str", "r12", f"[r3, #{row * channel}]" if channel else "[r3], #4")
-    asm.op("subs", "r2", "r2", "#1")
-    asm.branch("bne.w", "column")
-    each = asm.size - start
-    start = asm.size
+    with asm.loop("column", "column"):
+        unpacked = []  # registers of two channels or one, and whether the second of them is above
+        if tiles.in_c == 4:
+            asm.op("ldr", "r4", "[r0], #4")
+            asm.op("ldr", "r5", "[r1], #4")
+            asm.op("pkhtb", "r6", "r5", "r4", "asr #16")
+            asm.op("pkhbt", "r4", "r4", "r5", "lsl #16")
+            unpacked = ["r4", "r6"]
+        else:
+            for load, size in (("ldrh", 2), ("ldrb", 1)):
+                if tiles.in_c & size:
+                    both = ("r4", "r5") if not unpacked else ("r6", "r7")
+                    asm.op(load, both[0], f"[r0], #{size}")
+                    asm.op(load, both[1], f"[r1], #{size}")
+                    asm.op("orr", both[0], both[0], f"{both[1]}, lsl #16")
+                    unpacked.append(both[0])
+        for channel in range(tiles.in_c - 1, -1, -1):
+            word = unpacked[channel // 2]
+            asm.op("sxtb16", "r12", word, *(("ror #8",) if channel % 2 else ()))
+            asm.op("str", "r12", f"[r3, #{row * channel}]" if channel else "[r3], #4")
+        asm.count_down("r2", "", "column")
     asm.op("pop", "{r4-r7}")
     asm.op("bx", "lr")
     parameters = ("const int8_t *upper", "const int8_t *lower", "int32_t count", "int32_t *strip")
-    return naked_function(name, parameters, asm), around + (asm.size - start), each
+    return naked_function(name, parameters, asm), asm.work(), asm.work("column")
 
 
 def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
@@ -88,28 +83,24 @@ def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) 
     asm.op("str", "r1", "[sp, #4]")
     asm.constant("r2", words)
     asm.op("str", "r2", "[sp]")
-    executed = asm.size
-    asm.label("channel", aligned=True)
-    start = asm.size
-    asm.op("ldm", "r0!", "{r2-r11}")
-    for tile in range(2):
+    with asm.loop("channel", words):
+        asm.op("ldm", "r0!", "{r2-r11}")
+        for tile in range(2):
 
-        def store(product: int, register: str, tile: int = tile) -> None:
-            at = 8 * words * order.index((0, product)) + 4 * tile
-            asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
+            def store(product: int, register: str, tile: int = tile) -> None:
+                at = 8 * words * order.index((0, product)) + 4 * tile
+                asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
 
-        toom_of_registers(asm, [f"r{2 + 4 * tile + i}" for i in range(6)], store)
-    asm.op("add", "r1", "r1", "#8")
-    count_down(asm, "r2", "[sp]", "channel")
-    executed += words * (asm.size - start)
-    start = asm.size
+            toom_of_registers(asm, [f"r{2 + 4 * tile + i}" for i in range(6)], store)
+        asm.op("add", "r1", "r1", "#8")
+        asm.count_down("r2", "[sp]", "channel")
     asm.op("ldrd", "r12", "r0", "[sp, #4]")  # words of the pair, factors
     asm.add("r1", "r0", 4 * tiles.factor_words)
     for _ in range(tiles.products):
         _next_product(asm, tiles)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), executed + (asm.size - start)
+    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
 def _next_product(asm: Asm, tiles: ThinTiles) -> None:

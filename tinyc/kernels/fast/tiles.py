@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from tinyc.kernels.fast.bilinear import Form
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.machine.thumb import Asm
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 
@@ -97,10 +96,3 @@ class Tiles:
         """Words of constants for four output channels."""
         return len(self.raises) * GROUP * self.way.constants
 
-
-def count_down(asm: Asm, temp: str, place: str, label: str) -> None:
-    """Back to the label until the counter in memory is 0."""
-    asm.op("ldr", temp, place)
-    asm.op("subs", temp, temp, "#1")
-    asm.op("str", temp, place)
-    asm.branch("bne.w", label)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyc.kernels.fast.bilinear import F4, Form
-from tinyc.kernels.fast.tiles import Tiles, count_down
+from tinyc.kernels.fast.tiles import Tiles
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
@@ -25,13 +25,12 @@ def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Wor
     asm.op("sub", "sp", "sp", "#12")
     asm.op("str", "r2", "[sp]")
     to = _vertical_pointers(asm, tiles.form)
-    around = asm.size + 2
-    asm.label("column", aligned=True)
-    executed = _vertical_column(asm, tiles, to, pitch)
+    with asm.loop("column", "column"):
+        _vertical_column(asm, tiles, to, pitch)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
-    return naked_function(name, parameters, asm), around, executed
+    return naked_function(name, parameters, asm), asm.work(), asm.work("column")
 
 
 def _vertical_pointers(asm: Asm, form: Form) -> str:
@@ -51,24 +50,18 @@ def _vertical_pointers(asm: Asm, form: Form) -> str:
     return to
 
 
-def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> Work:
-    """The loop over columns, whose label is set; executed instructions of each."""
+def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> None:
+    """All of a column, and back to the next."""
     quad = {"f2": _vertical_f2, "s2": _vertical_s2, "s24": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
     quad_bytes = 8 * tiles.form.products * tiles.columns
     full, rest = divmod(tiles.in_c, 4)
-    start = asm.size
-    executed = Work()
     if full > _UNROLLED_QUADS:
         asm.constant("r12", full)
         asm.op("str", "r12", "[sp, #4]")
-        executed += asm.size - start
-        asm.label("quad", aligned=True)
-        start = asm.size
-        quad(asm, tiles, 4)
-        asm.add(to, to, quad_bytes)
-        count_down(asm, "r12", "[sp, #4]", "quad")
-        executed += full * (asm.size - start)
-        start = asm.size
+        with asm.loop("quad", full):
+            quad(asm, tiles, 4)
+            asm.add(to, to, quad_bytes)
+            asm.count_down("r12", "[sp, #4]", "quad")
     for channels in [4] * full * (full <= _UNROLLED_QUADS) + [rest] * (rest > 0):
         quad(asm, tiles, channels)
         asm.add(to, to, quad_bytes)
@@ -77,8 +70,7 @@ def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> Work:
         pointers = ("r0",) if tiles.form is F4 else tuple(f"r{i}" for i in range(tiles.form.n))
         for pointer in pointers:
             asm.add(pointer, pointer, pitch - tiles.in_c)
-    count_down(asm, "r12", "[sp]", "column")
-    return executed + asm.size - start
+    asm.count_down("r12", "[sp]", "column")
 
 
 def _load(asm: Asm, target: str, pointer: str, channels: int, temp: str) -> None:
@@ -222,21 +214,18 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], a
     steps = at_a_time or tiles.steps
     asm.constant("r2", steps)
     asm.op("str", "r2", "[sp]")
-    around = asm.size + 2
-    asm.label("step", aligned=True)
-    start = asm.size
-    to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
-    loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
-    for i in range(tiles.form.products):
-        places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.across.products)]
-        asm.op("ldm", "r0!", "{" + ", ".join(f"r{2 + column}" for column in range(loaded)) + "}")
-        row(asm, to, places)
-    to.move(8)
-    count_down(asm, "r2", "[sp]", "step")
-    executed = around + steps * (asm.size - start)
+    with asm.loop("step", steps):
+        to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
+        loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
+        for i in range(tiles.form.products):
+            places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.across.products)]
+            asm.op("ldm", "r0!", "{" + ", ".join(f"r{2 + column}" for column in range(loaded)) + "}")
+            row(asm, to, places)
+        to.move(8)
+        asm.count_down("r2", "[sp]", "step")
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), executed
+    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
 def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:

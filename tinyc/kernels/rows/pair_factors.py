@@ -8,7 +8,7 @@ function is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from tinyc.kernels.fast.bilinear import F2, F4, S2
@@ -29,8 +29,9 @@ def pair_factors_function(
     `outside` is set where column i counts as x_zero. variants: which columns those may be. What a call with each
     executes."""
     writer = _Factors(tiles, variants)
-    executed = writer.write(x_zero)
-    return naked_function(name, PARAMETERS, writer.asm), executed
+    asm = writer.write(x_zero)
+    always = asm.work()
+    return naked_function(name, PARAMETERS, asm), [always + asm.work(_unit(i)) for i in range(len(variants))]
 
 
 class _Factors:
@@ -42,7 +43,6 @@ class _Factors:
 
     def __init__(self, tiles: RowTiles, variants: Sequence[tuple[bool, ...]]) -> None:
         self.tiles = tiles
-        self._variants = variants
         self._spans = [
             (list(span), outer)
             for outer, span in groupby(range(tiles.form.n), key=lambda c: tuple(v[c] for v in variants))
@@ -55,8 +55,7 @@ class _Factors:
         self._rows = [f"r{2 + i}" for i in range(tiles.vertical.n)]
         self._raw = [f"r{2 + tiles.vertical.n + i}" for i in range(tiles.vertical.n)]
 
-    def write(self, x_zero: int) -> list[Work]:
-        """What a call executes, of each variant."""
+    def write(self, x_zero: int) -> Asm:
         asm, tiles = self.asm, self.tiles
         pitch = 4 * tiles.together  # of a step
         size = self._outside_at + 4
@@ -71,43 +70,34 @@ class _Factors:
         asm.op("mov", "r1", "r2")
         asm.add("r2", "r1", pitch * tiles.steps)
         asm.op("str", "r2", f"[sp, #{self._end_at}]")
-        skipped = self._outer_columns(x_zero)
-        around = asm.size
-        asm.label("quad", aligned=True)
-        start = asm.size
-        skipped_of_quad = self._vertical()
-        self._horizontal(pitch)
-        asm.op("ldr", "r2", f"[sp, #{self._end_at}]")
-        asm.op("add", "r1", "r1", f"#{2 * pitch}")
-        asm.op("cmp", "r1", "r2")
-        asm.branch("bne.w", "quad")
-        quad = asm.size - start
-        start = asm.size
+        self._outer_columns(x_zero)
+        with asm.loop("quad", tiles.in_c // 4):
+            self._vertical()
+            self._horizontal(pitch)
+            asm.op("ldr", "r2", f"[sp, #{self._end_at}]")
+            asm.op("add", "r1", "r1", f"#{2 * pitch}")
+            asm.until_equal("r1", "r2", "quad")
         asm.op("add", "sp", "sp", f"#{size}")
         asm.op("pop", "{r4-r11, pc}")
-        around += asm.size - start
-        return [around - skipped[i] + tiles.in_c // 4 * (quad - skipped_of_quad[i]) for i in range(len(self._variants))]
+        return asm
 
-    def _unless(self, number: int, inside: bool, write: Callable[[list[int]], None]) -> list[Work]:
-        """Writes the columns of a span for tiles where they are inside (else: outside); what each variant skips."""
-        columns, outer = self._spans[number]
-        wanted = [is_out != inside for is_out in outer]
-        if not any(wanted):
-            return [Work() for _ in outer]
-        label = f"past{number}{inside}"
-        if not all(wanted):
-            self.asm.op("ldr", "r0", f"[sp, #{self._outside_at}]")
-            self.asm.op("lsls", "r0", "r0", f"#{31 - columns[0]}")
-            self.asm.branch("bmi.w" if inside else "bpl.w", label)
-        start = self.asm.size
-        write(columns)
-        size = self.asm.size - start
-        if not all(wanted):
-            self.asm.label(label)
-        return [Work() if is_wanted else size for is_wanted in wanted]
+    def _where(self, inside: bool, write: Callable[[list[int]], None]) -> None:
+        """Writes the columns for tiles where they are inside (else: outside)."""
+        for number, (columns, outer) in enumerate(self._spans):
+            wanted = [variant for variant, is_out in enumerate(outer) if is_out != inside]
+            if len(wanted) == len(outer):
+                write(columns)
+            elif wanted:
+                label = f"past{number}{inside}"
+                self.asm.op("ldr", "r0", f"[sp, #{self._outside_at}]")
+                self.asm.op("lsls", "r0", "r0", f"#{31 - columns[0]}")
+                self.asm.branch("bmi.w" if inside else "bpl.w", label)
+                with self.asm.per(*map(_unit, wanted)):
+                    write(columns)
+                self.asm.label(label)
 
-    def _outer_columns(self, x_zero: int) -> list[Work]:
-        """The sums of columns that are outside, which stay in the buffer. What each variant skips."""
+    def _outer_columns(self, x_zero: int) -> None:
+        """The sums of columns that are outside, which stay in the buffer."""
         sums = [sum(line) * x_zero for line in self.tiles.vertical.inputs]
 
         def write(columns: list[int]) -> None:
@@ -118,14 +108,14 @@ class _Factors:
                         for column in columns:
                             self._store(half, line, column, "r2")
 
-        return _sums_of(self._unless(number, False, write) for number in range(len(self._spans)))
+        self._where(False, write)
 
     def _store(self, half: int, line: int, column: int, register: str) -> None:
         at = 4 * ((half * self._lines + line) * self._columns + column)
         self.asm.op("str", register, f"[sp, #{at}]" if at else "[sp]")
 
-    def _vertical(self) -> list[Work]:
-        """Four channels of every column inside; the row pointers move on. What each variant skips."""
+    def _vertical(self) -> None:
+        """Four channels of every column inside; the row pointers move on."""
         asm = self.asm
         asm.op("add", "r0", "sp", f"#{self._rows_at}")
         asm.op("ldm", "r0", "{" + ", ".join(self._rows) + "}")
@@ -140,7 +130,7 @@ class _Factors:
                 for half in range(2):
                     self._sums(half, column)
 
-        return _sums_of(self._unless(number, True, write) for number in range(len(self._spans)))
+        self._where(True, write)
 
     def _sums(self, half: int, column: int) -> None:
         """Sums over the rows, of two channels."""
@@ -191,6 +181,6 @@ class _Factors:
                         store(product, "r12")
 
 
-def _sums_of(spans: Iterable[list[Work]]) -> list[Work]:
-    """Of each variant."""
-    return [sum(works, Work()) for works in zip(*spans, strict=True)]
+def _unit(variant: int) -> str:
+    """Of what a variant executes beside what all do."""
+    return f"variant{variant}"

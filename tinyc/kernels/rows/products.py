@@ -13,7 +13,6 @@ are left as are wanted. Such code returns to an address in the frame: lr is in u
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from tinyc.kernels.fast.bilinear import F2
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, Step
 from tinyc.kernels.weighted.groups import Weights
+from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 THIRD = 2863311531  # 1/3 modulo 2^32
@@ -33,71 +33,67 @@ _OTHER = ("r5", "r6", "r7", "r8")
 _LAST = ("r9", "r10", "r11", "r12")
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10")  # of one tile
 _ONE_ROW_SLOTS = 3  # vectors of four sums on the stack
-_FRAME = ("y0", "end", "factors", "stop", "third", "back", "y1")
+_WORDS = ("y0", "end", "factors", "stop", "third", "back", "y1")
 
 
 def products_function(name: str, tiles: RowTiles) -> tuple[str, Work]:
     """`name(stream, factors, y)`, of two rows `name(stream, factors, y, y1)`: the outputs of a call, each y
     [outputs][out_c]. Its text, and what a call executes."""
     writer = _Products(tiles)
-    executed = writer.write()
+    asm = writer.write()
     parameters = ("const int32_t *stream", "const int32_t *factors", "int8_t *y", "int8_t *y1")[: 2 + tiles.rows]
-    return naked_function(name, parameters, writer.asm), executed
+    return naked_function(name, parameters, asm), asm.work()
 
 
 class _Products:
-    """Writes one function; `asm` has the text."""
+    """Writes one function."""
 
     def __init__(self, tiles: RowTiles) -> None:
         self.tiles = tiles
         self.asm = Asm()
-        self._loops = Work()  # what turns beyond the first execute
-        self._count = 0
-        self._entered: Counter[str] = Counter()  # subroutines, in a group
-        self._slots = _ONE_ROW_SLOTS if tiles.rows == 1 else SLOTS
+        self._entered: list[str] = []  # subroutines, in the order of their calls
+        slots = _ONE_ROW_SLOTS if tiles.rows == 1 else SLOTS
+        self.frame = Frame(_WORDS[: len(_WORDS) - 2 + tiles.rows], below=16 * slots)
 
-    def _at(self, slot: str) -> str:
-        return f"[sp, #{16 * self._slots + 4 * _FRAME.index(slot)}]"
-
-    def write(self) -> Work:
-        """What a call executes."""
-        asm, tiles = self.asm, self.tiles
-        size = 16 * self._slots + 4 * (len(_FRAME) - 2 + tiles.rows)
-        size += (4 - size) % 8  # with nine saved registers, a multiple of 8
+    def write(self) -> Asm:
+        asm, tiles, frame = self.asm, self.tiles, self.frame
         asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{size}")
+        asm.op("sub", "sp", "sp", f"#{frame.size}")
         if tiles.rows == 2:
-            asm.op("str", "r3", self._at("y1"))
+            asm.op("str", "r3", frame.at("y1"))
         asm.add("r3", "r2", tiles.out_c)
-        asm.op("strd", "r2", "r3", self._at("y0"))
-        asm.op("str", "r1", self._at("factors"))
+        asm.op("strd", "r2", "r3", frame.at("y0"))
+        asm.op("str", "r1", frame.at("factors"))
         if tiles.third:
             asm.constant("r3", THIRD)
-            asm.op("str", "r3", self._at("third"))
-        executed = asm.size
-        asm.label("group", aligned=True)
-        start = asm.size
-        asm.op("ldr", "r14", self._at("factors"))
+            asm.op("str", "r3", frame.at("third"))
+        with asm.loop("group", tiles.groups):
+            self._group()
+        asm.op("add", "sp", "sp", f"#{frame.size}")
+        asm.op("pop", "{r4-r11, pc}")
+        if self._entered and self._in_columns:
+            self._column()
+        elif self._entered:
+            self._runs()
+        return asm
+
+    def _group(self) -> None:
+        """The output channels that accumulate together."""
+        asm, tiles, frame = self.asm, self.tiles, self.frame
+        asm.op("ldr", "r14", frame.at("factors"))
         asm.load_multiple("r0", _ACC[: tiles.channels])
         if tiles.together == 2:
             asm.op("mov", "r3", "r1")
             asm.op("mov", "r4", "r2")
         self._walk()
         if tiles.rows == 2:
-            asm.op("ldr", "r4", self._at("y1"))
+            asm.op("ldr", "r4", frame.at("y1"))
             asm.op("add", "r4", "r4", f"#{tiles.channels}")
-            asm.op("str", "r4", self._at("y1"))
-        asm.op("ldrd", "r2", "r3", self._at("y0"))
+            asm.op("str", "r4", frame.at("y1"))
+        asm.op("ldrd", "r2", "r3", frame.at("y0"))
         asm.op("add", "r2", "r2", f"#{tiles.channels}")
-        asm.op("str", "r2", self._at("y0"))
-        asm.op("cmp", "r2", "r3")
-        asm.branch("bne.w", "group")
-        executed += tiles.groups * (asm.size - start + self._loops)
-        start = asm.size
-        asm.op("add", "sp", "sp", f"#{size}")
-        asm.op("pop", "{r4-r11, pc}")
-        executed += asm.size - start
-        return executed + tiles.groups * self._subroutines()
+        asm.op("str", "r2", frame.at("y0"))
+        asm.until_equal("r2", "r3", "group")
 
     def _walk(self) -> None:
         fresh, walk = False, self.tiles.walk
@@ -142,16 +138,12 @@ class _Products:
             _all(left)
             return
         asm.add("r11", "r14", 4 * steps * self.tiles.together)
-        asm.op("str", "r11", self._at("stop"))
-        label = f"steps{self._count}"
-        self._count += 1
-        asm.label(label, aligned=True)
-        start = asm.size
-        _all(left)
-        asm.op("ldr", "r11", self._at("stop"))
-        asm.op("cmp", "r14", "r11")
-        asm.branch("bne.w", label)
-        self._loops += (turns - 1) * (asm.size - start)
+        asm.op("str", "r11", self.frame.at("stop"))
+        label = f"steps{asm.lines}"
+        with asm.loop(label, turns):
+            _all(left)
+            asm.op("ldr", "r11", self.frame.at("stop"))
+            asm.until_equal("r14", "r11", label)
 
     def _turn(self, rows: int) -> int:
         """Steps of products that are written one after the other."""
@@ -206,70 +198,48 @@ class _Products:
         return self.tiles.vertical is F2
 
     def _go(self, label: str) -> None:
-        back = f"back{self._entered.total()}"
-        self._entered[label] += 1
+        back = f"back{len(self._entered)}"
+        self._entered.append(label)
         self.asm.address("r5", back)
         self.asm.branch("b.w", label)
         self.asm.label(back)
 
-    def _subroutines(self) -> Work:
-        """Writes those that are entered; what they execute in a group."""
-        if not self._entered:
-            return Work()
-        work = self._column() if self._in_columns else self._runs()
-        return sum((times * work[label] for label, times in self._entered.items()), Work())
-
-    def _entry(self, label: str, to: str, fresh: bool) -> tuple[Work, Iterator[None]]:
-        """A way into products: what it executes, and the steps that are left of the first. to: where they are; "" for
-        here."""
-        start = self.asm.size
+    def _entry(self, label: str, fresh: bool) -> Iterator[None]:
+        """A way into products, and the steps that are left of the first."""
         self.asm.label(label, aligned=True)
-        self.asm.op("str", "r5", self._at("back"))
-        left = self._begin(1, fresh)
-        if to:
-            self.asm.branch("b.w", to)
-        return self.asm.size - start, left
+        self.asm.op("str", "r5", self.frame.at("back"))
+        return self._begin(1, fresh)
 
-    def _column(self) -> dict[str, Work]:
+    def _column(self) -> None:
         asm = self.asm
-        fresh, _ = self._entry("fresh_column", "column_after", fresh=True)
-        start = asm.size
+        self._entry("fresh_column", fresh=True)
+        asm.branch("b.w", "column_after")
         asm.label("rest", aligned=True)
-        asm.op("str", "r5", self._at("back"))
+        asm.op("str", "r5", self.frame.at("back"))
         self._combine(Step("turn", SPLIT))
         asm.branch("b.w", "last")
-        rest = asm.size - start
-        onto, left = self._entry("onto_column", "", fresh=False)
+        left = self._entry("onto_column", fresh=False)
         asm.label("column_after")
-        start, loops = asm.size, self._loops
         self._end(left, 1)
         self._vector("stm", SPLIT, _ACC)
         self._product(1, fresh=False)
         self._vector("stm", SPLIT + 1, _ACC)
-        two = asm.size - start + (self._loops - loops)
         asm.label("last", aligned=True)
-        start, loops = asm.size, self._loops
         self._product(1, fresh=False)
-        asm.op("ldr", "pc", self._at("back"))
-        last = asm.size - start + (self._loops - loops)
-        return {"fresh_column": fresh + two + last, "onto_column": onto + two + last, "rest": rest + last}
+        asm.op("ldr", "pc", self.frame.at("back"))
 
-    def _runs(self) -> dict[str, Work]:
+    def _runs(self) -> None:
         """The longest run, and ways to enter it where as many products are left as are wanted."""
         asm = self.asm
-        entries = {}
-        for label in sorted(self._entered):
-            entries[label], _ = self._entry(label, f"last{label[-1]}_after", label.startswith("fresh"))
-        left: dict[str, Work] = {}
-        start, loops = asm.size, self._loops
+        entries = sorted(set(self._entered))
+        for label in entries:
+            self._entry(label, label.startswith("fresh"))
+            asm.branch("b.w", f"last{label[-1]}_after")
         for count in range(max(int(label[-1]) for label in entries), 0, -1):
             steps = self._begin(1, fresh=False)
             asm.label(f"last{count}_after")
-            left[str(count)] = asm.size - start + (self._loops - loops)
             self._end(steps, 1)
-        asm.op("ldr", "pc", self._at("back"))
-        whole = asm.size - start + (self._loops - loops)
-        return {label: entry + (whole - left[label[-1]]) for label, entry in entries.items()}
+        asm.op("ldr", "pc", self.frame.at("back"))
 
     # ---- sums ----
 
@@ -327,9 +297,9 @@ class _Products:
         raised, way = tiles.form.raised[number], tiles.way
         if not tiles.lowers and way.shifts is not None:
             way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
-        asm.op("ldr", "r7", self._at(f"y{row}"))
+        asm.op("ldr", "r7", self.frame.at(f"y{row}"))
         if tiles.third:
-            asm.op("ldr", "r6", self._at("third"))
+            asm.op("ldr", "r6", self.frame.at("third"))
         constants: list[tuple[str, ...]] = []
         for channel in range(tiles.channels):
             if not constants:

@@ -87,26 +87,16 @@ def function(name: str, layer: Layer) -> tuple[str, Work]:
     asm.constant("r9", layer.groups)
     asm.op("str", "r9", _at("groups"))
     _hold(asm, layer)
-    executed = asm.size
-    asm.label("group", aligned=True)
-    start = asm.size
-    asm.op("ldm", "r0!", "{r1-r8}")
-    again = _sums(asm, layer) - start
-    start = asm.size
-    if layer.rest:
-        asm.op("ldr", "r9", _at("groups"))
-        asm.op("cmp", "r9", "#1")
-        asm.branch("beq.w", "rest")
-    again += asm.size - start
-    start = asm.size
-    if layer.groups > 1 or not layer.rest:
-        _finish(asm, layer, OUTPUTS)
-        asm.op("ldr", "r9", _at("groups"))
-        asm.op("subs", "r9", "r9", "#1")
-        asm.op("str", "r9", _at("groups"))
-        asm.branch("bne.w", "group")
-    executed += layer.groups * again + layer.out_c // OUTPUTS * (asm.size - start)
-    start = asm.size
+    with asm.loop("group", layer.groups):
+        asm.op("ldm", "r0!", "{r1-r8}")
+        _sums(asm, layer)
+        if layer.rest:
+            asm.op("ldr", "r9", _at("groups"))
+            asm.op("cmp", "r9", "#1")
+            asm.leave("beq.w", "rest")
+        if layer.groups > 1 or not layer.rest:
+            _finish(asm, layer, OUTPUTS)
+            asm.count_down("r9", _at("groups"), "group")
     if layer.rest:
         asm.label("rest")
         _finish(asm, layer, layer.rest)
@@ -114,7 +104,7 @@ def function(name: str, layer: Layer) -> tuple[str, Work]:
     if saved:
         asm.op("vpop", saved)
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, PARAMETERS, asm), executed + asm.size - start
+    return naked_function(name, PARAMETERS, asm), asm.work()
 
 
 def _hold(asm: Asm, layer: Layer) -> None:
@@ -147,32 +137,31 @@ def _pair_at(layer: Layer, pair: int) -> str:
     return f"[sp, #{_PAIRS + 4 * (pair - layer.held)}]"
 
 
-def _sums(asm: Asm, layer: Layer) -> Work:
-    """Eight accumulators over all inputs; the size of the code, loops as often as they are executed."""
+def _sums(asm: Asm, layer: Layer) -> None:
+    """Eight accumulators over all inputs."""
     if layer.hold == "pairs":
         _pair_steps(asm, layer)
-        return asm.size
-    if layer.words <= _FPU_REGISTERS:
+    elif layer.words <= _FPU_REGISTERS:
         _word_steps(asm, layer.words)
-        return asm.size
+    else:
+        _word_turns(asm, layer)
+
+
+def _word_turns(asm: Asm, layer: Layer) -> None:
     asm.op("ldr", "r9", _at("x"))
     turns, rest = divmod(layer.words, _FPU_REGISTERS)
     if rest:
         asm.op("vldmia", "r9!", _registers(rest))
     asm.op("str", "r9", _at("at"))
     _word_steps(asm, rest)
-    before = asm.size
-    asm.label("turn", aligned=True)
-    start = asm.size
-    asm.op("ldr", "r9", _at("at"))
-    asm.op("vldmia", "r9!", _registers(_FPU_REGISTERS))
-    asm.op("str", "r9", _at("at"))
-    _word_steps(asm, _FPU_REGISTERS)
-    asm.op("ldr", "r9", _at("at"))
-    asm.op("ldr", "r10", _at("end"))
-    asm.op("cmp", "r9", "r10")
-    asm.branch("bne.w", "turn")
-    return before + turns * (asm.size - start)
+    with asm.loop("turn", turns):
+        asm.op("ldr", "r9", _at("at"))
+        asm.op("vldmia", "r9!", _registers(_FPU_REGISTERS))
+        asm.op("str", "r9", _at("at"))
+        _word_steps(asm, _FPU_REGISTERS)
+        asm.op("ldr", "r9", _at("at"))
+        asm.op("ldr", "r10", _at("end"))
+        asm.until_equal("r9", "r10", "turn")
 
 
 def _word_steps(asm: Asm, words: int) -> None:
