@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Line, Work, naked_function
 
 
 def test_branches_know_their_direction():
     asm = Asm()
     asm.branch("b", "end")
-    asm.label("again", aligned=True)
-    asm.branch("bne.w", "again")
+    with asm.loop("again", 1, of_call=True):
+        asm.branch("bne.w", "again")
     asm.label("end")
     assert asm.text() == ["b      1f", ".p2align 2", "2:", "bne.w  2b", "1:"]
-    assert asm.size == Work(instructions=2, cycles=4)  # a taken branch refills the pipeline: 2 cycles each
+    assert asm.work() == Work(instructions=2, cycles=4)  # a taken branch refills the pipeline: 2 cycles each
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_add(value, lines):
     asm = Asm()
     asm.add("r1", "r2", value)
     assert asm.text() == lines
-    assert asm.size == Work(len(lines), len(lines))
+    assert asm.work() == Work(len(lines), len(lines))
 
 
 def test_add_of_nothing_in_place_is_nothing():
     asm = Asm()
     asm.add("r1", "r1", 0)
-    assert asm.size == Work()
+    assert asm.work() == Work()
 
 
 def test_large_add_in_place_wants_a_register():
@@ -83,9 +83,9 @@ def test_cycles_are_counted_by_the_rules_of_the_core():
         ("vmov", "r10", "r11", "s0", "s1"),
         ("pop", "{r4-r11, pc}"),
     ):
-        before = asm.size
+        before = asm.work()
         asm.op(*line)
-        counted.append((asm.size - before).cycles)
+        counted.append((asm.work() - before).cycles)
     assert counted == [2, 1, 2, 6, 1, 6, 1, 2, 10 + 2]
 
 
@@ -93,9 +93,65 @@ def test_conditional_branches_are_taken_backwards_only():
     asm = Asm()
     asm.branch("beq.w", "end")
     asm.label("end")
-    assert asm.size == Work(1, 1)
+    assert asm.work() == Work(1, 1)
     asm.branch("beq.w", "end")
-    assert asm.size == Work(2, 3)
+    assert asm.work() == Work(2, 3)
+
+
+def test_loops_and_jumps_say_how_often_code_runs():
+    """Two groups of three turns; the second group leaves in its middle."""
+    asm = Asm()
+    asm.op("nop")
+    with asm.loop("group", 2):
+        asm.op("nop")
+        with asm.loop("turn", 3):
+            asm.op("nop")
+            asm.branch("bne.w", "turn")
+        asm.leave("beq.w", "done")
+        asm.op("nop")
+        asm.branch("b.w", "group")
+    asm.label("done")
+    asm.op("bx", "lr")
+    counted = [often for item, often in zip(asm.items, asm.executions(), strict=True) if isinstance(item, Line)]
+    assert counted == [1, 2, 6, 6, 2, 1, 1, 1]
+    assert asm.work().instructions == sum(counted)
+
+
+def test_a_subroutine_runs_as_often_as_it_is_called_wherever_it_stands():
+    asm = Asm()
+    asm.branch("b.w", "start")
+    asm.label("inner")
+    asm.op("bx", "lr")
+    asm.label("start")
+    asm.branch("bl", "outer")
+    with asm.loop("again", 4):
+        asm.branch("bl", "inner")
+        asm.branch("bne.w", "again")
+    asm.op("pop", "{r4, pc}")
+    asm.label("outer")
+    asm.branch("b.w", "inner")
+    counted = [often for item, often in zip(asm.items, asm.executions(), strict=True) if isinstance(item, Line)]
+    assert counted == [1, 5, 1, 4, 4, 1, 1]
+
+
+def test_units_are_counted_apart():
+    asm = Asm()
+    with asm.loop("pair", "pair"):
+        asm.branch("bl", "gather")
+        asm.branch("bpl.w", "pair")
+    with asm.per("last"):
+        asm.branch("bl", "gather")
+    asm.op("bx", "lr")
+    asm.label("gather")
+    asm.op("nop")
+    asm.op("bx", "lr")
+    assert [asm.work(unit).instructions for unit in ("", "pair", "last")] == [1, 4, 3]
+
+
+def test_what_runs_for_one_unit_cannot_run_for_another():
+    asm = Asm()
+    with pytest.raises(ValueError, match="for each pair"), asm.per("pair"), asm.per("row"):
+        pass
 
 
 def test_work_is_added_and_multiplied():

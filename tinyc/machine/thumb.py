@@ -98,21 +98,6 @@ class Asm:
         self._often: list[Often] = []  # of each item
         self._labels: dict[str, int] = {}
         self._seen: set[str] = set()
-        self._sized, self._size = 0, Work()
-        self._before: Op | None = None
-
-    @property
-    def size(self) -> Work:
-        """What all lines so far cost when each is executed once."""
-        for item in self._items[self._sized :]:
-            if isinstance(item, Line):
-                cycles = _cycles(self._core.name, item.op, self._before)
-                self._size += Work(1, cycles + (self._core.taken(item.op, None) if item.taken else 0))
-                self._before = None if item.taken else item.op
-            elif isinstance(item, Label):
-                self._before = None
-        self._sized = len(self._items)
-        return self._size
 
     @property
     def items(self) -> Sequence[Line | Label | Note]:

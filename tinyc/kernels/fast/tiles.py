@@ -95,4 +95,3 @@ class Tiles:
     def finish_words(self) -> int:
         """Words of constants for four output channels."""
         return len(self.raises) * GROUP * self.way.constants
-

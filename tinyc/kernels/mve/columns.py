@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.mve.asm import VectorAsm
 from tinyc.kernels.mve.dot import STEP
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.cores import CORTEX_M55
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 _PARAMETERS = ("const int8_t *const *x", "int32_t first", "int32_t n", "int8_t *to")
 _ROWS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11")
@@ -39,9 +39,8 @@ class Columns:
 def columns_function(name: str, columns: Columns) -> tuple[str, Work, Work]:
     """The naked function `name(x, first, n, to)`; what it executes once, the last pixel included, and for each of the
     others. What lies behind the taps of a slot is undefined."""
-    writer = _Writer(columns)
-    once, each = writer.write()
-    return naked_function(name, _PARAMETERS, writer.asm), once, each
+    asm = _Writer(columns).write()
+    return naked_function(name, _PARAMETERS, asm), asm.work(), asm.work("pixel")
 
 
 class _Writer:
@@ -49,12 +48,12 @@ class _Writer:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self.asm = VectorAsm()
+        self.asm = Asm(CORTEX_M55)
         self.held = columns.k_h <= len(_ROWS)
         self.tail = columns.run % STEP
         self.by_words = self.tail in (0, *_WORDS)
 
-    def write(self) -> tuple[Work, Work]:
+    def write(self) -> Asm:
         asm, columns = self.asm, self.columns
         asm.op("push", "{r4-r11, lr}")
         for row in range(columns.k_h if self.held else 0):
@@ -64,20 +63,16 @@ class _Writer:
         if not self.by_words:  # the last pixel must not be read beyond its taps
             asm.op("subs", "lr", "lr", "#1")
             asm.branch("beq", "last")
-        once = asm.size
-        asm.label("pixel", aligned=True)
-        start = asm.size
-        self._pixel(False)
-        asm.branch("le     lr,", "pixel")
-        each = asm.size - start
-        start = asm.size
+        with asm.loop("pixel", "pixel"):
+            self._pixel(False)
+            asm.branch("le", "pixel", "lr")
         if not self.by_words:
             asm.label("last")
             asm.constant("r12", (1 << self.tail) - 1)
             asm.op("vmsr", "p0", "r12")
             self._pixel(True)
         asm.op("pop", "{r4-r11, pc}")
-        return once + (asm.size - start), each
+        return asm
 
     def _pixel(self, last: bool) -> None:
         columns = self.columns

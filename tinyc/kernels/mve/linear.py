@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tinyc.kernel.kernel import Cost, Special
-from tinyc.kernels.mve.asm import VectorAsm
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.cores import CORTEX_M55
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 NAME = "tc_add_linear_s8_mve"
 SHIFTS = range(1, 25)
@@ -28,7 +28,7 @@ def offset(shift: int) -> int:
 
 def specialize(shift: int) -> Special:
     """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
-    asm, _, _, _ = _function(shift)
+    asm = _function(shift)
     name = f"{NAME}_{shift}"
     text = f"""/* y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8; y may be x0 or x1.
  * tc_add_linear_s8_dsp.h has the parameters. */
@@ -46,18 +46,18 @@ static void {name}({", ".join(_PARAMETERS)})
 
 def cost(shift: int, elements: int) -> Cost:
     """Exact but for the step around the call; cycles are an upper bound for a Cortex-M55."""
-    asm, call, turn, last = _function(shift)
-    whole = call + elements // _TURN * turn + -(-(elements % _TURN) // 4) * last + _CALL
+    asm = _function(shift)
+    whole = asm.work() + elements // _TURN * asm.work("turn") + -(-(elements % _TURN) // 4) * asm.work("four") + _CALL
     return Cost(whole.instructions, 4 * len(asm.text()) + 16, 0, whole.cycles)
 
 
 @lru_cache(maxsize=32)
-def _function(shift: int) -> tuple[VectorAsm, Work, Work, Work]:
-    """The assembly; what a call, a turn of the loop and four elements of the rest execute.
+def _function(shift: int) -> Asm:
+    """The assembly; units: a `turn` of the loop, `four` elements of the rest.
 
     r1 and r2: inputs, r3: output, r5: elements left, r6: b, r7: c; q3: a.
     """
-    asm = VectorAsm()
+    asm = Asm(CORTEX_M55)
     asm.op("push", "{r4-r7, lr}")
     asm.op("ldrd", "r5", "r4", "[r0]")
     asm.op("ldrd", "r6", "r7", "[r0, #8]")
@@ -66,32 +66,24 @@ def _function(shift: int) -> tuple[VectorAsm, Work, Work, Work]:
     asm.op("sub", "r7", "r7", "r4")
     asm.op("lsrs", "lr", "r5", "#4")
     asm.branch("beq", "rest")
-    call = asm.size
-    asm.label("turn", aligned=True)
-    start = asm.size
-    for _ in range(0, _TURN, 4):
-        _four(asm, shift, False)
-    asm.branch("le     lr,", "turn")
-    turn = asm.size - start
+    with asm.loop("turn", "turn", of_call=True):
+        for _ in range(0, _TURN, 4):
+            _four(asm, shift, False)
+        asm.branch("le", "turn", "lr")
     asm.label("rest")
-    start = asm.size
     asm.op("ands", "r5", "r5", f"#{_TURN - 1}")
     asm.branch("beq", "done")
-    call += asm.size - start
-    asm.label("four", aligned=True)
-    start = asm.size
-    asm.op("vctp.32", "r5")
-    _four(asm, shift, True)
-    asm.op("subs", "r5", "r5", "#4")
-    asm.branch("bgt.w", "four")
-    last = asm.size - start
+    with asm.loop("four", "four", of_call=True):
+        asm.op("vctp.32", "r5")
+        _four(asm, shift, True)
+        asm.op("subs", "r5", "r5", "#4")
+        asm.branch("bgt.w", "four")
     asm.label("done")
-    start = asm.size
     asm.op("pop", "{r4-r7, pc}")
-    return asm, call + (asm.size - start), turn, last
+    return asm
 
 
-def _four(asm: VectorAsm, shift: int, partial: bool) -> None:
+def _four(asm: Asm, shift: int, partial: bool) -> None:
     """Four elements, or with `partial` those of the predicate; all are read before one is written."""
     when = "t" if partial else ""
     if partial:

@@ -7,11 +7,13 @@ steps (unrolled; long ones of a single row in a loop), then its sums are scaled 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tinyc.kernels.mve.asm import VectorAsm
 from tinyc.kernels.mve.dot import ACCUMULATORS, BYTE_REACH, LANES, STEP, VECTORS, Dot, Step
 from tinyc.kernels.mve.lanes import STREAM, narrow, needed, scale_sums, set_power, to_bytes
+from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 PARAMETERS = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y", "int32_t n", "int32_t first")
@@ -25,15 +27,13 @@ _HIGH = ACCUMULATORS[LANES:]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a call executes: once, for each pair of pixels, and `turns` times for each pair's channels."""
+    """What a call executes: once, and for each pair of pixels."""
 
     once: Work
     pair: Work
-    turns: int
-    turn: Work
 
     def of(self, pixels: int) -> Work:
-        return self.once + -(-pixels // 2) * (self.pair + self.turns * self.turn)
+        return self.once + -(-pixels // 2) * self.pair
 
 
 def can_read(dot: Dot) -> bool:
@@ -45,22 +45,86 @@ def can_read(dot: Dot) -> bool:
 
 def pixels_function(name: str, dot: Dot) -> tuple[str, Count]:
     """The naked function `name(stream, x, y, n, first)`; with more than one row, n is 2 or more."""
-    writer = _Pixels(dot)
-    count = writer.write()
-    return naked_function(name, PARAMETERS, writer.asm), count
+    asm = _Pixels(dot).write()
+    return naked_function(name, PARAMETERS, asm), Count(asm.work(), asm.work("pair"))
 
 
-class _Pixels:
+class _Dots:
+    """What both functions do alike. Registers: r7 y, r11 stream."""
+
+    def __init__(self, dot: Dot, together: int) -> None:
+        self.dot = dot
+        self.asm = Asm(CORTEX_M55)
+        self.together = together  # channels
+        self.ragged = dot.out_c % together != 0
+
+    def enter(self) -> None:
+        self.asm.op("vpush", "{d8-d15}")
+        self.asm.op("push", _SAVED)
+        self.asm.op("mov", "r7", "r2")
+
+    def leave(self) -> None:
+        self.asm.op("add", "sp", "sp", "#12")
+        self.asm.op("pop", "{r4-r11, lr}")
+        self.asm.op("vpop", "{d8-d15}")
+        self.asm.op("bx", "lr")
+
+    def tail_lanes(self, begins: bool) -> None:
+        """Predicate: the bytes of a short step, set where a function `begins`, or, where the last channels have another
+        one, again and again. Uses r0."""
+        if self.dot.tail and self.ragged != begins:
+            self.asm.constant("r0", (1 << self.dot.tail) - 1)
+            self.asm.op("vmsr", "p0", "r0")
+
+    @contextmanager
+    def groups(self, counter: str, passes: int = 1) -> Iterator[None]:
+        """The loop over groups of channels, so many in a turn."""
+        turns = self.dot.groups // passes
+        self.asm.constant(counter, self.dot.out_c if self.ragged else turns)
+        with self.asm.loop("group", turns):
+            yield
+            self.asm.op("subs", counter, counter, f"#{self.together if self.ragged else 1}")
+            self.asm.branch("bgt.w", "group")
+
+    def steps(
+        self,
+        before: tuple[int, int],
+        counter: str,
+        label: str,
+        write: Callable[[Step, int, bool], None],
+        keep: str = "",
+    ) -> None:
+        """All steps, written with their number and whether they are the first. before: steps of a turn of the loop, 0
+        for none, and before it. keep: where the counter's register waits, if it has another use."""
+        asm, steps = self.asm, self.dot.steps
+        turn, first = before
+        turns = (len(steps) - first - (self.dot.tail > 0)) // turn if turn else 0
+        for index, step in enumerate(steps[:first]):
+            write(step, index, index == 0)
+        if turns:
+            if keep:
+                asm.op("str", counter, keep)
+            asm.constant(counter, turns)
+            with asm.loop(label, turns):
+                for _ in range(turn):
+                    write(steps[first], first, False)
+                asm.count_down(counter, "", label)
+            if keep:
+                asm.op("ldr", counter, keep)
+        for index, step in enumerate(steps[first + turns * turn :], first):
+            write(step, index, False)
+
+
+class _Pixels(_Dots):
     """Writes the function of two pixels by four channels.
 
-    Registers: r7 y, r11 stream. One row: r1 pixel, r3 2^scale, r5 pixels left, r9 channels; where immediates do not
+    One row: r1 pixel, r3 2^scale, r5 pixels left, r9 channels; where immediates do not
     reach (`walks`), r3 is the second pixel. More rows: r1, r3, r9 rows, r5 channels; a third row takes the place of
     2^scale.
     """
 
     def __init__(self, dot: Dot) -> None:
-        self.dot = dot
-        self.asm = VectorAsm()
+        super().__init__(dot, LANES)
         self.single = dot.k_h == 1
         self.walks = self.single and not dot.reaches(dot.pixel_bytes)
         self.x = ("r1", "r3", "r9")[: 2 if self.walks else dot.k_h]
@@ -71,35 +135,23 @@ class _Pixels:
         self.inputs = [f"q{i}" for i in range(taken)]
         self.free = [f"q{i}" for i in range(taken, VECTORS)]
         self.held = [self.free.pop(), self.free.pop()] if dot.paired else []
-        self.ragged = dot.out_c % LANES != 0
 
-    def write(self) -> Count:
-        asm, dot = self.asm, self.dot
+    def write(self) -> Asm:
+        asm, passes = self.asm, 1 + self.dot.paired
         self._enter()
-        once = asm.size
-        asm.label("pair", aligned=True)
-        start = asm.size
-        self._begin_pair()
-        asm.constant(self.counter, dot.out_c if self.ragged else dot.groups // (1 + dot.paired))
-        pair = asm.size - start
-        asm.label("group", aligned=True)
-        start = asm.size
-        looped = sum((self._group(number) for number in range(1 + dot.paired)), Work())
-        asm.op("subs", self.counter, self.counter, f"#{LANES if self.ragged else 1}")
-        asm.branch("bgt.w", "group")
-        turn = asm.size - start + looped
-        start = asm.size
-        self._end_pair()
-        pair += asm.size - start
-        start = asm.size
-        self._leave()
-        return Count(once + asm.size - start, pair, dot.groups // (1 + dot.paired), turn)
+        with asm.loop("pair", "pair"):
+            self._begin_pair()
+            with self.groups(self.counter, passes):
+                for number in range(passes):
+                    self._group(number)
+            self._end_pair()
+        asm.label("done")
+        self.leave()
+        return asm
 
     def _enter(self) -> None:
         asm, dot = self.asm, self.dot
-        asm.op("vpush", "{d8-d15}")
-        asm.op("push", _SAVED)
-        asm.op("mov", "r7", "r2")
+        self.enter()
         asm.op("ldr", "r4", f"[sp, #{_SAVED_BYTES}]")
         asm.op("mov", "r6", "r1")
         if self.single:
@@ -109,19 +161,7 @@ class _Pixels:
             asm.op("add", self.x[row], self.x[row], "r4")
         if self.power:
             set_power(asm, dot.way, self.power)
-        if dot.tail and not self.ragged:
-            self._tail_lanes()
-
-    def _leave(self) -> None:
-        self.asm.op("add", "sp", "sp", "#12")
-        self.asm.op("pop", "{r4-r11, lr}")
-        self.asm.op("vpop", "{d8-d15}")
-        self.asm.op("bx", "lr")
-
-    def _tail_lanes(self) -> None:
-        """Predicate: the bytes of a short step. Uses r0."""
-        self.asm.constant("r0", (1 << self.dot.tail) - 1)
-        self.asm.op("vmsr", "p0", "r0")
+        self.tail_lanes(begins=True)
 
     def _begin_pair(self) -> None:
         asm, dot = self.asm, self.dot
@@ -129,8 +169,7 @@ class _Pixels:
         if self.walks:
             asm.add("r3", "r1", dot.pixel_bytes, "r3")
         if dot.held:
-            if dot.tail and self.ragged:
-                self._tail_lanes()
+            self.tail_lanes(begins=False)
             for number, step in enumerate(dot.steps):
                 self._load_inputs(step, self.inputs[2 * number : 2 * number + 2])
 
@@ -154,7 +193,6 @@ class _Pixels:
             asm.add(row, row, -dot.pixel_bytes, "r2")
         asm.add("r7", "r7", -dot.out_c, "r2")
         asm.branch("b.w", "pair")
-        asm.label("done")
 
     def _load_inputs(self, step: Step, targets: list[str]) -> None:
         short = step.size < STEP
@@ -167,36 +205,19 @@ class _Pixels:
                 base, at = self.x[step.row], step.at + pixel * self.dot.pixel_bytes
             load_input(self.asm, self.dot.aligned and not short, target, base, at, short, self.walks)
 
-    def _group(self, number: int) -> Work:
-        """Four channels of two pixels. Instructions beyond those in the text."""
+    def _group(self, number: int) -> None:
+        """Four channels of two pixels."""
         asm, dot = self.asm, self.dot
-        if dot.tail and self.ragged and not self.dot.held:
-            self._tail_lanes()
-        steps = dot.steps
-        turn, first = _turns(len(steps)) if len(steps) > _UNROLLED else (0, len(steps))
-        turns = (len(steps) - first - (dot.tail > 0)) // turn if turn else 0
-        for index, step in enumerate(steps[:first]):
-            self._step(step, index, index == 0)
-        looped = Work()
-        if turns:
-            asm.op("str", self.counter, "[sp, #4]")
-            asm.constant(self.counter, turns)
-            asm.label(f"turn{number}", aligned=True)
-            start = asm.size
-            for _ in range(turn):
-                self._step(steps[first], first, False)
-            asm.op("subs", self.counter, self.counter, "#1")
-            asm.branch("bne.w", f"turn{number}")
-            looped = (turns - 1) * (asm.size - start)
-            asm.op("ldr", self.counter, "[sp, #4]")
-        for index, step in enumerate(steps[first + turns * turn :], first):
-            self._step(step, index, False)
+        if not dot.held:
+            self.tail_lanes(begins=False)
+        steps = len(dot.steps)
+        before = _turns(steps) if steps > _UNROLLED else (0, steps)
+        self.steps(before, self.counter, f"turn{number}", self._step, "[sp, #4]")
         self._finish(number)
         if self.walks:
             whole = dot.row_taps // STEP * STEP
             for pointer in self.x:
                 asm.add(pointer, pointer, -whole, "r0")
-        return looped
 
     def _step(self, step: Step, index: int, begins: bool) -> None:
         asm = self.asm
@@ -278,76 +299,34 @@ def load_input(asm: Asm, words: bool, target: str, base: str, at: int, short: bo
 
 def alone_function(name: str, dot: Dot) -> tuple[str, Count]:
     """The naked function `name(stream, x, y, n, first)` of one pixel with one row; n is not looked at."""
-    writer = _Alone(dot)
-    count = writer.write()
-    return naked_function(name, PARAMETERS, writer.asm), count
+    asm = _Alone(dot).write()
+    return naked_function(name, PARAMETERS, asm), Count(asm.work(), Work())
 
 
-class _Alone:
-    """Writes the function of one pixel by eight channels: r1 taps, r3 where they begin, r5 turns, r7 y, r9 channels."""
+class _Alone(_Dots):
+    """Writes the function of one pixel by eight channels: r1 taps, r3 where they begin, r5 turns, r9 channels."""
 
     def __init__(self, dot: Dot) -> None:
-        self.dot = dot
-        self.asm = VectorAsm()
-        self.ragged = dot.out_c % (2 * LANES) != 0
-        self.turn, self.first = _turns(len(dot.steps))
+        super().__init__(dot, 2 * LANES)
 
-    def write(self) -> Count:
-        asm, dot = self.asm, self.dot
-        asm.op("vpush", "{d8-d15}")
-        asm.op("push", _SAVED)
-        asm.op("mov", "r7", "r2")
+    def write(self) -> Asm:
+        asm = self.asm
+        self.enter()
         asm.op("mov", STREAM, "r0")
         asm.op("ldr", "r4", f"[sp, #{_SAVED_BYTES}]")
         asm.op("ldr", "r3", "[r1]")
         asm.op("add", "r3", "r3", "r4")
-        if dot.tail and not self.ragged:
-            self._tail_lanes()
-        asm.constant("r9", dot.out_c if self.ragged else dot.groups)
-        once = asm.size
-        asm.label("group", aligned=True)
-        start = asm.size
-        if dot.tail and self.ragged:
-            self._tail_lanes()
-        asm.op("mov", "r1", "r3")
-        looped = self._sums()
-        self._finish()
-        asm.op("subs", "r9", "r9", f"#{2 * LANES if self.ragged else 1}")
-        asm.branch("bgt.w", "group")
-        turn = asm.size - start + looped
-        start = asm.size
-        asm.op("add", "sp", "sp", "#12")
-        asm.op("pop", "{r4-r11, lr}")
-        asm.op("vpop", "{d8-d15}")
-        asm.op("bx", "lr")
-        return Count(once + asm.size - start, Work(), dot.groups, turn)
+        self.tail_lanes(begins=True)
+        with self.groups("r9"):
+            self.tail_lanes(begins=False)
+            asm.op("mov", "r1", "r3")
+            self.steps(_turns(len(self.dot.steps)), "r5", "turn", self._step)
+            self._finish()
+        self.leave()
+        return asm
 
-    def _tail_lanes(self) -> None:
-        self.asm.constant("r0", (1 << self.dot.tail) - 1)
-        self.asm.op("vmsr", "p0", "r0")
-
-    def _sums(self) -> Work:
-        """All steps of eight channels; instructions beyond those in the text."""
-        asm, steps = self.asm, self.dot.steps
-        turns = (len(steps) - self.first - (self.dot.tail > 0)) // self.turn if self.turn else 0
-        for index in range(self.first):
-            self._step(steps[index].size < STEP, index == 0)
-        looped = Work()
-        if turns:
-            asm.constant("r5", turns)
-            asm.label("turn", aligned=True)
-            start = asm.size
-            for _ in range(self.turn):
-                self._step(False, False)
-            asm.op("subs", "r5", "r5", "#1")
-            asm.branch("bne.w", "turn")
-            looped = (turns - 1) * (asm.size - start)
-        for step in steps[self.first + turns * self.turn :]:
-            self._step(step.size < STEP, False)
-        return looped
-
-    def _step(self, short: bool, begins: bool) -> None:
-        asm = self.asm
+    def _step(self, step: Step, index: int, begins: bool) -> None:
+        asm, short = self.asm, step.size < STEP
         if short:
             asm.op("vpst")
         load_input(asm, self.dot.aligned and not short, "q0", "r1", 0, short, True)

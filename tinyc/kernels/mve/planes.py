@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyc.kernels.mve.asm import VectorAsm
 from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
 from tinyc.kernels.mve.finish import LaneWay
+from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 LINES = 4
@@ -129,9 +129,8 @@ class Tile:
 def lines_function(name: str, lines: Lines) -> tuple[str, Work]:
     """The naked function `name(x, at, to, channels)`: x LINES pointers, of which those of missing lines are not read;
     at: the byte of the first channel."""
-    writer = _Lines(lines)
-    work = writer.write()
-    return naked_function(name, LINES_PARAMETERS, writer.asm), work
+    asm = _Lines(lines).write()
+    return naked_function(name, LINES_PARAMETERS, asm), asm.work()
 
 
 class _Lines:
@@ -139,13 +138,13 @@ class _Lines:
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.asm = VectorAsm()
+        self.asm = Asm(CORTEX_M55)
         self.limit = _WORD_REACH if lines.aligned else _BYTE_REACH
         reach = lines.lines_step * (LINES - 1)
         self.shared = lines.step > self.limit and 0 < reach <= self.limit  # one pointer
         self.there = [line for line in range(LINES) if line not in lines.missing]
 
-    def write(self) -> Work:
+    def write(self) -> Asm:
         asm, lines = self.asm, self.lines
         asm.op("push", "{r4-r7, lr}")
         asm.op("vpush", "{d8-d9}")
@@ -164,15 +163,11 @@ class _Lines:
         vectors = -(-lines.count * lines.width // STEP) if lines.flat else lines.count
         short = lines.count * lines.width % STEP if lines.flat else 0
         whole = vectors - (short > 0 or lines.last < LINES)
-        work = asm.size
         if whole:
             asm.constant("lr", whole)
-            asm.label("place", aligned=True)
-            start = asm.size
-            self._vector(self.there, lines.partial)
-            asm.branch("le     lr,", "place")
-            work += whole * (asm.size - start) + 1
-        start = asm.size
+            with asm.loop("place", whole):
+                self._vector(self.there, lines.partial)
+                asm.branch("le", "place", "lr")
         if short:
             asm.constant("r12", short)
             asm.op("vctp.8", "r12")
@@ -185,7 +180,7 @@ class _Lines:
         self._fill(lines.right)
         asm.op("vpop", "{d8-d9}")
         asm.op("pop", "{r4-r7, pc}")
-        return work + (asm.size - start)
+        return asm
 
     def _fill(self, places: int) -> None:
         for _ in range(-(-4 * self.lines.width * places // STEP)):
@@ -219,9 +214,8 @@ class _Lines:
 
 def tile_function(name: str, tile: Tile) -> tuple[str, Work, Work]:
     """The naked function `name(header, record, from, y, channels)`; what it executes once and for each channel."""
-    writer = _Tile(tile)
-    once, each = writer.write()
-    return naked_function(name, TILE_PARAMETERS, writer.asm), once, each
+    asm = _Tile(tile).write()
+    return naked_function(name, TILE_PARAMETERS, asm), asm.work(), asm.work("channel")
 
 
 class _Tile:
@@ -230,9 +224,9 @@ class _Tile:
 
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
-        self.asm = VectorAsm()
+        self.asm = Asm(CORTEX_M55)
 
-    def write(self) -> tuple[Work, Work]:
+    def write(self) -> Asm:
         asm, tile = self.asm, self.tile
         asm.op("vpush", "{d8-d15}")
         asm.op("push", "{r4-r11, lr}")
@@ -253,48 +247,40 @@ class _Tile:
         if rest:
             asm.constant("r0", tile.valid(whole * tile.gathers, rest))
             asm.op("vmsr", "p0", "r0")
-        once = asm.size
-        asm.label("channel", aligned=True)
-        start = asm.size
-        for window, (line, place) in enumerate(tile.windows):
-            asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{LEAD - tile.shift(line, place)}]")
-        asm.op("ldrd", "r7", "r9", f"[r5, #{LEAD + STEP}]")
-        looped = self._blocks(whole)
-        if rest:
-            self._block(rest, True)
-        asm.constant("r0", tile.count * tile.gather_bytes - 4)
-        asm.op("vsub.i32", "q3", "q3", "r0")
-        asm.add("r3", "r3", 1 - self._moved(whole + (rest > 0)), "r0")
-        asm.add("r5", "r5", 4 * tile.record_words)
-        asm.op("subs", "r1", "r1", "#1")
-        asm.branch("bne.w", "channel")
-        each = asm.size - start + looped
-        start = asm.size
+        with asm.loop("channel", "channel"):
+            for window, (line, place) in enumerate(tile.windows):
+                asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{LEAD - tile.shift(line, place)}]")
+            asm.op("ldrd", "r7", "r9", f"[r5, #{LEAD + STEP}]")
+            self._blocks(whole)
+            if rest:
+                self._block(rest, True)
+            asm.constant("r0", tile.count * tile.gather_bytes - 4)
+            asm.op("vsub.i32", "q3", "q3", "r0")
+            asm.add("r3", "r3", 1 - self._moved(whole + (rest > 0)), "r0")
+            asm.add("r5", "r5", 4 * tile.record_words)
+            asm.count_down("r1", "", "channel")
         asm.op("add", "sp", "sp", f"#{STEP}")
         asm.op("pop", "{r4-r11, lr}")
         asm.op("vpop", "{d8-d15}")
         asm.op("bx", "lr")
-        return once + (asm.size - start), each
+        return asm
 
     def _moved(self, blocks: int) -> int:
         return blocks * self.tile.gathers * self.tile.places * self.tile.out_place
 
-    def _blocks(self, whole: int) -> Work:
-        """All full blocks; what is executed beyond the text."""
+    def _blocks(self, whole: int) -> None:
+        """All full blocks."""
         asm = self.asm
         if whole <= _UNROLLED:
             for _ in range(whole):
                 self._block(self.tile.gathers, False)
-            return Work()
+            return
         turn = max(n for n in range(1, _TURN + 1) if whole % n == 0)
         asm.constant("r11", whole // turn)
-        asm.label("block", aligned=True)
-        start = asm.size
-        for _ in range(turn):
-            self._block(self.tile.gathers, False)
-        asm.op("subs", "r11", "r11", "#1")
-        asm.branch("bne.w", "block")
-        return (whole // turn - 1) * (asm.size - start)
+        with asm.loop("block", whole // turn):
+            for _ in range(turn):
+                self._block(self.tile.gathers, False)
+            asm.count_down("r11", "", "block")
 
     def _block(self, gathers: int, partial: bool) -> None:
         asm, tile = self.asm, self.tile
