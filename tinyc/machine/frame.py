@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stack of a function: words by name, beside what the function saved."""
 
 from __future__ import annotations
