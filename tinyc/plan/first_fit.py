@@ -24,10 +24,7 @@ class FirstFit:
         self.work = 0
         self.sizes = [block.size for block in layout.blocks]
         self._aligns = [block.align for block in layout.blocks]
-        self._apart = [
-            tuple((j, low, high) for j, intervals in others.items() for low, high in intervals)
-            for others in layout.forbidden
-        ]
+        self._apart = layout.rivals
         self.order = list(order)
         self.rank = [0] * len(self.order)
         for rank, block in enumerate(self.order):

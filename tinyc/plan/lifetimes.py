@@ -10,7 +10,7 @@ where the second uses up the first row by row, the interval is shorter (`slide.p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyc.plan.problem import Problem, Task
 from tinyc.plan.slide import slide_of
@@ -31,31 +31,41 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Members with one address. Where two share bytes, the later one is made in place of the earlier."""
+    """Members with one address. Where two share bytes, the later one is made in place of the earlier.
+
+    size: up to the last byte of any; alive [born, dies), from the first member's birth to the last one's end.
+    """
 
     members: tuple[Member, ...]
     align: int
     scratch: bool = False
+    size: int = field(init=False, compare=False)
+    born: int = field(init=False, compare=False)
+    dies: int = field(init=False, compare=False)
 
-    @property
-    def size(self) -> int:
-        return max(m.at + m.size for m in self.members)
-
-    @property
-    def born(self) -> int:
-        return min(m.born for m in self.members)
-
-    @property
-    def dies(self) -> int:
-        return max(m.dies for m in self.members)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", max(m.at + m.size for m in self.members))
+        object.__setattr__(self, "born", min(m.born for m in self.members))
+        object.__setattr__(self, "dies", max(m.dies for m in self.members))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take."""
+    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take.
+
+    rivals: of each block the same as (j, low, high).
+    """
 
     blocks: tuple[Block, ...]
     forbidden: tuple[Mapping[int, tuple[Interval, ...]], ...]
+    rivals: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = (
+            tuple((j, low, high) for j, intervals in others.items() for low, high in intervals)
+            for others in self.forbidden
+        )
+        object.__setattr__(self, "rivals", tuple(found))
 
 
 def lifetimes(problem: Problem, order: Sequence[int]) -> dict[str, tuple[int, int]]:
@@ -164,6 +174,9 @@ def conflicts(
 
 def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of b - start of a."""
+    if len(a.members) == len(b.members) == 1 and not gaps:
+        (m,), (n,) = a.members, b.members
+        return ((m.at - n.at - n.size, m.at - n.at + m.size),) if m.size and n.size else ()
     found: list[Interval] = []
     for m in a.members:
         for n in b.members:

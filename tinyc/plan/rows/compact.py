@@ -9,6 +9,7 @@ an arena is large enough as soon as no turn has more bytes alive.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,11 +38,11 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
 
     Blocks that move in a turn do so before it, those of the larger size first.
     """
-    found = None
+    found, arena = None, _Arena(layout, kinds)
     first, last = 0, len(heights)
     while first < last:
         middle = (first + last) // 2
-        places = _Arena(layout, kinds, heights[middle]).places()
+        places = arena.places(heights[middle])
         if places is None:
             first = middle + 1
         else:
@@ -52,8 +53,8 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
 class _Arena:
     """An arena of some bytes. base: where slots begin; unit, little: their sizes, below and on top."""
 
-    def __init__(self, layout: Layout, kinds: Kinds, height: int) -> None:
-        self.layout, self.kinds, self.height = layout, kinds, height
+    def __init__(self, layout: Layout, kinds: Kinds) -> None:
+        self.layout, self.kinds = layout, kinds
         blocks = layout.blocks
         self.turns = max((block.dies for block in blocks), default=0)
         rest = [i for i in range(len(blocks)) if i not in kinds.scratch and i not in kinds.tall]
@@ -67,16 +68,19 @@ class _Arena:
         others = [i for i in small if i not in self.arriving]
         self.fixed = [i for i in others if _LONG * (blocks[i].dies - blocks[i].born) >= self.turns]
         self.short = [i for i in others if i not in self.fixed]
-        self.offsets = [-1] * len(blocks)
-        self.base = 0
+        self.align = max((blocks[i].align for i in kinds.scratch), default=1)
+        self.scratch, self.alive = self._scratch(), self._alive(self.rows)
+        self.height = self.base = 0
+        self.offsets: list[int] = []
 
-    def places(self) -> Places | None:
+    def places(self, height: int) -> Places | None:
+        """Where everything lies in an arena of that height; None if it does not fit."""
+        self.height, self.offsets = height, [-1] * len(self.layout.blocks)
         if not self._place_fixed():
             return None
-        ceilings, scratch = self._ceilings(), self._scratch()
-        alive = self._alive(self.rows)
+        ceilings, scratch = self._ceilings(), self.scratch
         limits = [
-            (ceilings[turn] - scratch[turn] - self.base - alive[turn] * self.unit) // max(self.little, 1)
+            (ceilings[turn] - scratch[turn] - self.base - self.alive[turn] * self.unit) // max(self.little, 1)
             for turn in range(self.turns)
         ]
         if min(limits, default=0) < 0:
@@ -86,7 +90,7 @@ class _Arena:
             return None
         before, after = self._extents(arriving)
         tops = [ceilings[turn] - after[turn] * self.little for turn in range(self.turns)]
-        starts = [(tops[turn] - scratch[turn]) // self._align * self._align for turn in range(self.turns)]
+        starts = [(tops[turn] - scratch[turn]) // self.align * self.align for turn in range(self.turns)]
         limits = [(start - self.base) // self.unit for start in starts]
         reached = [(ceilings[turn] - before[turn] * self.little - self.base) // self.unit for turn in range(self.turns)]
         rows = self._in_slots(self.rows, limits, reached)
@@ -103,8 +107,9 @@ class _Arena:
     def _place_short(self, places: dict[int, Sequence[tuple[int, int]]]) -> bool:
         """Adds what does not live long, where all others leave room; whether they do."""
         blocks = self.layout.blocks
-        held: list[list[tuple[int, int]]] = [[] for _ in range(self.turns)]
-        for i in (*places, *self.short):
+        wanted = sorted({turn for i in self.short for turn in range(blocks[i].born, blocks[i].dies)})
+        held: dict[int, list[tuple[int, int]]] = {turn: [] for turn in wanted}
+        for i in (*places, *self.short) if wanted else ():
             if i in self.short:
                 near = sorted({gap for turn in range(blocks[i].born, blocks[i].dies) for gap in held[turn]})
                 at = lowest([(low - blocks[i].size, high) for low, high in near], blocks[i].align)
@@ -113,13 +118,10 @@ class _Arena:
                 places[i] = [(0, at)]
             for (start, at), (end, _) in pairwise((*places[i], (self.turns, 0))):
                 for member in blocks[i].members:
-                    for turn in range(max(start, member.born), min(end, member.dies)):
+                    first = bisect_left(wanted, max(start, member.born))
+                    for turn in wanted[first : bisect_left(wanted, min(end, member.dies))]:
                         held[turn].append((at + member.at, at + member.at + member.size))
         return True
-
-    @property
-    def _align(self) -> int:
-        return max((self.layout.blocks[i].align for i in self.kinds.scratch), default=1)
 
     def _place_fixed(self) -> bool:
         """Tall tensors as high as they can, what is small as low as it can; whether that leaves room for slots."""
@@ -164,13 +166,16 @@ class _Arena:
         """A slot below the limit of each turn for every block; None if there are too few. A block that moves goes to a
         slot below `reached`."""
         born: dict[int, list[int]] = {}
+        dying: dict[int, list[int]] = {}
         for i in blocks:
             born.setdefault(self.layout.blocks[i].born, []).append(i)
+            dying.setdefault(self.layout.blocks[i].dies, []).append(i)
         found: Residences = {i: [] for i in blocks}
         held: dict[int, int] = {}  # slot -> block
         for turn in range(self.turns):
             limit = limits[turn]
-            held = {slot: i for slot, i in held.items() if self.layout.blocks[i].dies > turn}
+            for i in dying.get(turn, ()):
+                del held[found[i][-1][1]]
             moving = [(slot, i) for slot, i in held.items() if slot >= limit]
             for slot, _ in moving:
                 del held[slot]

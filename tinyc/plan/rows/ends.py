@@ -77,16 +77,10 @@ class _Search:
             align = self.layout.blocks[i].align
             offsets[i] = (height - self.sizes[i]) // align * align
         for i in order:
-            forbidden = self.layout.forbidden[i]
             align, at = self.layout.blocks[i].align, 0
-            taken = sorted(
-                (offsets[j] + low, offsets[j] + high)
-                for j, ways in forbidden.items()
-                if offsets[j] >= 0
-                for low, high in ways
-            )
-            self.work -= len(forbidden)
-            for low, high in taken:
+            taken = [(offsets[j] + low, offsets[j] + high) for j, low, high in self.layout.rivals[i] if offsets[j] >= 0]
+            self.work -= len(self.layout.forbidden[i])
+            for low, high in sorted(taken):
                 if at <= low:
                     break
                 at = max(at, -(-high // align) * align)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
@@ -250,14 +250,17 @@ def _scratch_offsets(
 def _lower_bound(blocks: Sequence[Block], turns: int, unit: int) -> int:
     """Most live bytes in any turn: bytes that two members of a block share count once. Every start is a multiple of
     `unit`; the topmost block of a turn may end between."""
-    live, slack = [0] * turns, 0
+    changes, slack = [0] * (turns + 1), 0
     for block in blocks:
-        for turn in range(block.born, block.dies):
-            for low, high in _merged((m.at, m.at + m.size) for m in block.members if m.born <= turn < m.dies):
+        times = sorted({time for m in block.members for time in (m.born, m.dies)})
+        for born, dies in pairwise(times):
+            for low, high in _merged((m.at, m.at + m.size) for m in block.members if m.born <= born < m.dies):
                 # Bytes that begin between two units: another block may end there, and has that unit in its own count.
-                live[turn] += max(0, round_up(high, unit) - round_up(low, unit))
+                size = max(0, round_up(high, unit) - round_up(low, unit))
+                changes[born] += size
+                changes[dies] -= size
                 slack = max(slack, round_up(high, unit) - high)
-    return max(live, default=0) - slack
+    return max(accumulate(changes)) - slack
 
 
 def _merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -149,12 +149,7 @@ class _Tabu:
 def taken(layout: Layout, offsets: Sequence[int], i: int) -> list[Interval]:
     """The offsets that the blocks placed so far forbid a block, as open intervals that do not overlap, ascending.
     offsets: negative where a block has none."""
-    found = sorted(
-        (offsets[j] + low, offsets[j] + high)
-        for j, ways in layout.forbidden[i].items()
-        if offsets[j] >= 0
-        for low, high in ways
-    )
+    found = sorted((offsets[j] + low, offsets[j] + high) for j, low, high in layout.rivals[i] if offsets[j] >= 0)
     joined: list[Interval] = []
     for low, high in found:
         if joined and low < joined[-1][1]:
