@@ -42,7 +42,7 @@ from tinyc.board import load_board  # noqa: E402
 from tinyc.build.elf import read_elf  # noqa: E402
 from tinyc.build.toolchain import find_toolchain  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
-from tinyc.emit.lower import Program  # noqa: E402
+from tinyc.emit.program import Program  # noqa: E402
 from tinyc.pipeline import Options, Progress, compile_model, proof_samples  # noqa: E402
 from tinyc.pipeline.proving import input_bytes  # noqa: E402
 from tinyc.reference.interpreter import run_int  # noqa: E402

@@ -14,12 +14,13 @@ import numpy as np
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice, ask, select
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.problem import Plan, Step
+from tinyc.plan.answer import Plan, Step
 from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
 

@@ -26,7 +26,8 @@ from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import Toolchain
 from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
 from tinyc.kernel.kernel import Kernel, Offer
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site

@@ -20,7 +20,8 @@ from tinyc.build.compile import compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node, State
 from tinyc.ops import all_ops

@@ -4,13 +4,48 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
-from tinyc.kernel.kernel import Across, Rows
+from tinyc.choose.select import Choice
+from tinyc.kernel.kernel import Across, Cost, Rows
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.moves import Cut, Part
-from tinyc.plan.problem import Problem, Task
+from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
+
+
+def layer(
+    node: str,
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
+    inplace: tuple[str, ...] = (),
+    scratch_bytes: int = 0,
+    sliding: Sliding | None = None,
+) -> Layer:
+    """A layer that runs whole, by no kernel."""
+    form = Form(cast(Choice, None), None, Cost(0, 0, scratch_bytes), inplace, sliding=sliding)
+    return Layer(node, reads, writes, None, (), (form,))
+
+
+def changed(old: Layer, **changes: Any) -> Layer:
+    """The layer with another form."""
+    return replace(old, whole_forms=(replace(old.whole, **changes),))
+
+
+def problem_of(
+    layers: tuple[Layer, ...], sizes: Mapping[str, int], inputs: tuple[str, ...], outputs: tuple[str, ...], **more: Any
+) -> Problem:
+    """Layers that run whole; sizes: bytes of each tensor."""
+    return Problem(layers, tensors_of(sizes), inputs, outputs, **{"scratch_unit": 16, **more})
+
+
+def tensors_of(sizes: Mapping[str, int]) -> dict[str, Tensor]:
+    return {name: Tensor(name, 1, size) for name, size in sizes.items()}
+
+
+def sizes_of(problem: Problem) -> dict[str, int]:
+    return {name: tensor.size for name, tensor in problem.tensors.items()}
 
 
 def random_rows(rng: random.Random, in_h: int, in_row: int) -> Rows:
@@ -49,14 +84,15 @@ def random_problem(seed: int, tasks: int, width: int = 4, largest: int = 24, ali
     outputs = {name for name in sizes if rng.random() < 0.1} | {list(sizes)[-1]}
     views = {f"view of {name}": name for name in sizes if rng.random() < 0.2}
     kept = tuple(name for name in sizes if name in outputs)
-    return Problem(tuple(made), sizes, inputs, kept, views, align, max(align, rng.choice([4, 16])))
+    units = {"unit": align, "scratch_unit": max(align, rng.choice([4, 16]))}
+    return problem_of(tuple(made), sizes, inputs, kept, views=views, **units)
 
 
 def with_moves(problem: Problem, seed: int) -> Problem:
     """The same, and on its end joins (one of them of another join) and cuts, which are read and are outputs."""
     rng = random.Random(seed)
-    sizes, tasks, joins = dict(problem.sizes), list(problem.tasks), {}
-    free = [name for name in sizes if sizes[name] % problem.align == 0]
+    sizes, tasks, joins = sizes_of(problem), list(problem.layers), {}
+    free = [name for name in sizes if sizes[name] % problem.unit == 0]
     rng.shuffle(free)
     for number in range(rng.choice([1, 2, 3])):
         names = [free.pop() for _ in range(min(len(free), rng.choice([1, 2, 3])))]
@@ -67,38 +103,37 @@ def with_moves(problem: Problem, seed: int) -> Problem:
         made = f"join {number}"
         joins[made] = tuple(Part(name, offset) for name, offset in zip(names, offsets, strict=True))
         sizes[made] = sum(sizes[name] for name in names)
-        tasks.insert(_ready(tasks, names, problem.inputs), Task(made, tuple(names), (made,)))
+        tasks.insert(_ready(tasks, names, problem.inputs), layer(made, tuple(names), (made,)))
         if rng.random() < 0.7:
             sizes[f"of {made}"] = sizes[made]
             reads, allowed = rng.choice([((made, rng.choice(names)), ()), ((made,), ()), ((made,), (made,))])
-            tasks.append(Task(f"t of {made}", reads, (f"of {made}",), allowed))
+            tasks.append(layer(f"t of {made}", reads, (f"of {made}",), allowed))
     parts = {part.name for found in joins.values() for part in found}
     tasks = [_without(task, parts) for task in tasks]
     cut = rng.choice([name for name in sizes if name not in joins])
-    offset = rng.randrange(sizes[cut] // problem.align + 1) * problem.align % sizes[cut]
+    offset = rng.randrange(sizes[cut] // problem.unit + 1) * problem.unit % sizes[cut]
     outputs = (*problem.outputs, list(sizes)[-1])
     cuts = {"cut": Cut(cut, offset, rng.randrange(1, sizes[cut] - offset + 1))}
-    return replace(
-        problem, tasks=tuple(tasks), sizes=sizes, joins=joins, cuts=cuts, outputs=tuple(dict.fromkeys(outputs))
-    )
+    outputs, tensors = tuple(dict.fromkeys(outputs)), tensors_of(sizes)
+    return replace(problem, layers=tuple(tasks), tensors=tensors, joins=joins, cuts=cuts, outputs=outputs)
 
 
-def _ready(tasks: Sequence[Task], names: Sequence[str], inputs: Sequence[str]) -> int:
+def _ready(tasks: Sequence[Layer], names: Sequence[str], inputs: Sequence[str]) -> int:
     """Behind the last task that makes one of the tensors, and no earlier than any of them is read in place."""
     made = [i for i, task in enumerate(tasks) if set(names) & set(task.writes)]
     return max(made, default=-1) + 1
 
 
-def _without(task: Task, parts: set[str]) -> Task:
+def _without(task: Layer, parts: set[str]) -> Layer:
     """No part of a join is given up to an output."""
-    rows = None if task.row_input in parts else task.rows
-    inplace = tuple(name for name in task.inplace if name not in parts)
-    return replace(task, inplace=inplace, rows=rows, row_input=task.row_input if rows else "")
+    sliding = task.whole.sliding
+    inplace = tuple(name for name in task.whole.inplace if name not in parts)
+    return changed(task, inplace=inplace, sliding=None if sliding and sliding.tensor in parts else sliding)
 
 
 def _random_task(
     rng: random.Random, t: int, sizes: dict[str, int], width: int, largest: int
-) -> tuple[Task, dict[str, int]]:
+) -> tuple[Layer, dict[str, int]]:
     near = list(sizes)[-width:]
     name, scratch = f"t{t}", rng.choice([0, 0, rng.randrange(1, largest)])
     kind = rng.choice(["whole", "whole", "inplace", "rows", "rows"])
@@ -110,17 +145,17 @@ def _random_task(
         forward = rng.random() < 0.2
         if forward and t % 2:
             rows = with_way_across(random.Random(t), rows)
-        task = Task(name, (x,), (name,), (), scratch, rows, x, forward)  # node and tensor share a name
+        task = layer(name, (x,), (name,), (), scratch, Sliding(x, rows, forward))  # node and tensor share a name
         return task, {name: rows.out_h * rows.out_row_bytes}
     reads = tuple(dict.fromkeys(rng.choice(near) for _ in range(rng.choice([1, 1, 2, 3]))))
     if kind == "inplace":
         size = min(sizes[x] for x in reads)
         allowed = tuple(x for x in reads if sizes[x] == size)
-        return Task(name, reads, (name,), allowed, scratch), {name: size}
+        return layer(name, reads, (name,), allowed, scratch), {name: size}
     new = {name: rng.randrange(1, largest)}
     if rng.random() < 0.1:
         new[f"{name} second"] = rng.randrange(1, largest)
-    return Task(name, reads, tuple(new), (), scratch), new
+    return layer(name, reads, tuple(new), (), scratch), new
 
 
 def rectangles(spans: Sequence[tuple[int, int, int]], align: int = 1) -> Layout:

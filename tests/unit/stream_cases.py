@@ -22,9 +22,10 @@ from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan.answer import Move
+from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.rows import Limits, StreamPlan, plan_streamed
 from tinyc.plan.rows.live import reads_of, writes_of
-from tinyc.plan.rows.problem import WHOLE, Move, Turn
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
 

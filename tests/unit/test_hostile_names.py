@@ -22,8 +22,9 @@ from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.ops.add import Add
 from tinyc.ops.extremum import Extremum

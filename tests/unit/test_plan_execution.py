@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from tests.unit.plan_problems import random_problem, with_moves
-from tinyc.kernel.kernel import Across, Rows
-from tinyc.plan import InvalidPlanError, Plan, Problem, Step, Task, solve, validate
+from tinyc.kernel.kernel import Across
+from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, Sliding, Step, solve, validate
 
 
 class Memory:
@@ -26,12 +26,12 @@ class Memory:
     def __init__(self, problem: Problem, plan: Plan | None) -> None:
         rng = np.random.default_rng(1)
         at, self.places, self.scratch, self.apart = 0, {}, {}, plan is None
-        for name, size in problem.sizes.items():
+        for name, tensor in problem.tensors.items():
             self.places[name] = at if plan is None else plan.offsets[name]
-            at += size
-        for task in problem.tasks:
+            at += tensor.size
+        for task in problem.layers:
             self.scratch[task.node] = at if plan is None else plan.scratch_offsets.get(task.node, 0)
-            at += task.scratch_bytes
+            at += task.whole.scratch_bytes
         self.bytes = rng.integers(0, 256, at if plan is None else plan.arena_bytes).tolist()
 
     def get(self, name: str, i: int) -> int:
@@ -44,44 +44,43 @@ class Memory:
 def execute(problem: Problem, steps: tuple[Step, ...], memory: Memory) -> dict[str, list[int]]:
     """The output bytes of the model."""
     for n, name in enumerate(problem.inputs):
-        for i in range(problem.sizes[name]):
+        for i in range(problem.tensors[name].size):
             memory.put(name, i, 7 * n + 3 * i + 1)
-    tasks = {task.node: task for task in problem.tasks}
+    tasks = {task.node: task for task in problem.layers}
     for step in steps:
         run(problem, tasks[step.node], step.bottom_up, memory)
-    return {name: [memory.get(name, i) for i in range(problem.sizes[name])] for name in problem.outputs}
+    return {name: [memory.get(name, i) for i in range(problem.tensors[name].size)] for name in problem.outputs}
 
 
-def run(problem: Problem, task: Task, bottom_up: bool, memory: Memory) -> None:
+def run(problem: Problem, task: Layer, bottom_up: bool, memory: Memory) -> None:
     key = sum(map(ord, task.node))
-    for i in range(task.scratch_bytes):
+    for i in range(task.whole.scratch_bytes):
         memory.bytes[memory.scratch[task.node] + i] = (key + 5 * i) % 251
     if task.writes[0] in problem.joins:
-        parts = [memory.get(x, i) for x in task.reads for i in range(problem.sizes[x])]
+        parts = [memory.get(x, i) for x in task.reads for i in range(problem.tensors[x].size)]
         for i, value in enumerate(parts):
             assert memory.apart or memory.get(task.writes[0], i) == value  # nothing runs: it is there
             memory.put(task.writes[0], i, value)
-    elif task.rows is not None:
-        run_rows(task, bottom_up, memory, key)
-    elif task.inplace:
-        for i in range(problem.sizes[task.writes[0]]):
+    elif task.whole.sliding is not None:
+        run_rows(task, task.whole.sliding, bottom_up, memory, key)
+    elif task.whole.inplace:
+        for i in range(problem.tensors[task.writes[0]].size):
             memory.put(task.writes[0], i, key + sum((k + 2) * memory.get(x, i) for k, x in enumerate(task.reads)))
     else:
         for number, y in enumerate(task.writes):
-            for i in range(problem.sizes[y]):
+            for i in range(problem.tensors[y].size):
                 value = key + 31 * number + i
                 for k, x in enumerate(task.reads):
-                    value = value * 3 + sum(memory.get(x, j) * (j + k + 1) for j in range(problem.sizes[x]))
+                    value = value * 3 + sum(memory.get(x, j) * (j + k + 1) for j in range(problem.tensors[x].size))
                 memory.put(y, i, value)
-    for i in range(task.scratch_bytes):  # nobody else touched it while the kernel ran
+    for i in range(task.whole.scratch_bytes):  # nobody else touched it while the kernel ran
         assert memory.bytes[memory.scratch[task.node] + i] == (key + 5 * i) % 251
 
 
-def run_rows(task: Task, bottom_up: bool, memory: Memory, key: int) -> None:
-    rows, y = task.rows, task.writes[0]
-    assert rows is not None
+def run_rows(task: Layer, sliding: Sliding, bottom_up: bool, memory: Memory, key: int) -> None:
+    rows, y = sliding.rows, task.writes[0]
     if rows.across is not None:
-        run_along(task, rows, rows.across, memory, key)
+        run_along(task, sliding, rows.across, memory, key)
         return
     starts = range(0, rows.out_h, rows.out_rows)
     for start in reversed(starts) if bottom_up else starts:
@@ -89,16 +88,17 @@ def run_rows(task: Task, bottom_up: bool, memory: Memory, key: int) -> None:
             (r, b) for r in range(start, min(start + rows.out_rows, rows.out_h)) for b in range(rows.out_row_bytes)
         ]
         if rows.buffered:
-            values = [row_byte(task, memory, r, b, key) for r, b in places]
+            values = [row_byte(sliding, memory, r, b, key) for r, b in places]
             for (r, b), value in zip(places, values, strict=True):
                 memory.put(y, r * rows.out_row_bytes + b, value)
         else:
             for r, b in places:
-                memory.put(y, r * rows.out_row_bytes + b, row_byte(task, memory, r, b, key))
+                memory.put(y, r * rows.out_row_bytes + b, row_byte(sliding, memory, r, b, key))
 
 
-def run_along(task: Task, rows: Rows, across: Across, memory: Memory, key: int) -> None:
+def run_along(task: Layer, sliding: Sliding, across: Across, memory: Memory, key: int) -> None:
     """Piece by piece; what a call has read of its window's rows goes into all bytes that it writes from then on."""
+    rows = sliding.rows
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
     for start in range(0, rows.out_h, rows.out_rows):
         made = range(start, min(start + rows.out_rows, rows.out_h))
@@ -109,27 +109,26 @@ def run_along(task: Task, rows: Rows, across: Across, memory: Memory, key: int) 
             until = min(in_w, across.ahead + left * across.stride)
             for i in window:
                 for j in range(known * across.in_step, until * across.in_step):
-                    value += memory.get(task.row_input, i * rows.in_row_bytes + j) * (i + j + 2)
+                    value += memory.get(sliding.tensor, i * rows.in_row_bytes + j) * (i + j + 2)
             known = max(known, until)
             for r in made:
                 for b in range(left * across.out_step, min(left + across.columns, out_w) * across.out_step):
                     memory.put(task.writes[0], r * rows.out_row_bytes + b, value + 3 * r + b)
 
 
-def row_byte(task: Task, memory: Memory, r: int, b: int, key: int) -> int:
-    rows, value = task.rows, key + b
-    assert rows is not None
+def row_byte(sliding: Sliding, memory: Memory, r: int, b: int, key: int) -> int:
+    rows, value = sliding.rows, key + b
     for k in range(rows.k_h):
         i = r * rows.stride - rows.pad_top + k * rows.dilation
         if 0 <= i < rows.in_h:
             value += sum(
-                memory.get(task.row_input, i * rows.in_row_bytes + j) * (k + j + 2) for j in range(rows.in_row_bytes)
+                memory.get(sliding.tensor, i * rows.in_row_bytes + j) * (k + j + 2) for j in range(rows.in_row_bytes)
             )
     return value
 
 
 def expected(problem: Problem) -> Mapping[str, list[int]]:
-    return execute(problem, tuple(Step(task.node) for task in problem.tasks), Memory(problem, None))
+    return execute(problem, tuple(Step(task.node) for task in problem.layers), Memory(problem, None))
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -172,8 +171,8 @@ def test_what_the_validator_accepts_computes_the_model() -> None:
 def shaken(problem: Problem, plan: Plan, rng: random.Random) -> Plan:
     """The plan with a buffer somewhere else in a slightly larger arena, or with other directions."""
     arena = plan.arena_bytes + rng.choice([0, 8, 16])
-    name = rng.choice(list(problem.sizes))
-    place = rng.randrange(0, max(arena - problem.sizes[name], 0) + 1) // problem.align * problem.align
+    name = rng.choice(list(problem.tensors))
+    place = rng.randrange(0, max(arena - problem.tensors[name].size, 0) + 1) // problem.unit * problem.unit
     offsets = plan.offsets | {name: place}
     offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
     offsets |= {name: offsets[cut.of] + cut.offset for name, cut in problem.cuts.items()}

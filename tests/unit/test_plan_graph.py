@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,27 +15,22 @@ import pytest
 from tests.unit.plan_problems import random_problem
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import select
+from tinyc.choose.select import Choice, select
 from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
-from tinyc.kernel.kernel import Call, In, Kernel, Offer, Once, Out, Rows
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, Rows
+from tinyc.kernel.site import Site
 from tinyc.load import load_model
-from tinyc.plan import Alias, Plan, Step, Task, plan_graph, problem_of, solve
-
-
-@dataclass(frozen=True)
-class Picked:
-    """A kernel choice that needs no operator to work."""
-
-    kernel: Kernel
-    offer: Offer
+from tinyc.plan import Alias, Plan, Step, plan_graph, solve, whole_problem
 
 
 def picked(
     inplace: tuple[int, ...] = (), scratch: int = 0, rows: Rows | None = None, flow: Rows | None = None
-) -> Picked:
+) -> Choice:
+    """A kernel choice that needs no operator to work."""
     call = Call((In(0), Out()), rows=rows, flow=flow)
     offer = Offer(scratch, None, Once(lambda: call))
-    return Picked(Kernel("tc_test", lambda site, params: offer, inplace=inplace), offer)
+    kernel = Kernel("tc_test", lambda site, params: offer, inplace=inplace)
+    return Choice(cast(Site, None), None, kernel, offer, Cost(0, 0, scratch))
 
 
 def graph(nodes: list[tuple[str, str, list[str], str]], shapes: Mapping[str, Shape], **dtypes: DType) -> Graph:
@@ -114,15 +109,15 @@ def test_the_bytes_of_an_input_are_used_again_and_those_of_an_output_are_not() -
 def test_which_inputs_the_output_may_replace(shapes: Any, dtypes: Any, allowed: tuple[str, ...]) -> None:
     names = [name for name in shapes if name != "y"]
     g = graph([("add", "add", names, "y")], shapes, **dtypes)
-    (task,) = problem_of(g, {"add": picked(inplace=(0, 1))}).tasks
-    assert task.inplace == allowed
+    (task,) = whole_problem(g, {"add": picked(inplace=(0, 1))}).layers
+    assert task.whole.inplace == allowed
 
 
 def test_a_tensor_read_twice_is_replaced_only_if_both_reads_allow_it() -> None:
     g = graph([("v", "reshape", ["x"], "v"), ("add", "add", ["x", "v"], "y")], {"x": (4,), "v": (4,), "y": (4,)})
     for inplace, allowed in (((0, 1), ("x",)), ((0,), ()), ((1,), ())):
-        (task,) = problem_of(g, {"add": picked(inplace=inplace)}).tasks
-        assert task == Task("add", ("x",), ("y",), allowed)
+        (task,) = whole_problem(g, {"add": picked(inplace=inplace)}).layers
+        assert (task.node, task.reads, task.writes, task.whole.inplace) == ("add", ("x",), ("y",), allowed)
 
 
 def test_rows_slide_only_when_asked() -> None:

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.plan_problems import random_problem
+from tests.unit.plan_problems import layer, problem_of, random_problem, sizes_of
 from tinyc.plan.live import lower_bound, round_up
-from tinyc.plan.problem import Problem, Task
+from tinyc.plan.problem import Problem
 from tinyc.plan.schedule import best_order, graph_order
 
 
 def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
     def extend(order: tuple[int, ...], made: set[str]) -> Iterator[tuple[int, ...]]:
-        if len(order) == len(problem.tasks):
+        if len(order) == len(problem.layers):
             yield order
-        for i, task in enumerate(problem.tasks):
+        for i, task in enumerate(problem.layers):
             if i not in order and made.issuperset(task.reads):
                 yield from extend((*order, i), made | set(task.writes))
 
@@ -28,17 +28,17 @@ def peak_of(problem: Problem, order: tuple[int, ...]) -> int:
     """Most live bytes when no step saves any: written down once more, plainly."""
     peak = 0
     for step, index in enumerate(order):
-        later = {name for i in order[step:] for name in problem.tasks[i].reads} | set(problem.outputs)
-        made = set(problem.inputs) | {name for i in order[:step] for name in problem.tasks[i].writes}
-        alive = (made & later) | set(problem.tasks[index].writes)
-        scratch = round_up(problem.tasks[index].scratch_bytes, problem.align)
-        peak = max(peak, sum(round_up(problem.sizes[name], problem.align) for name in alive) + scratch)
+        later = {name for i in order[step:] for name in problem.layers[i].reads} | set(problem.outputs)
+        made = set(problem.inputs) | {name for i in order[:step] for name in problem.layers[i].writes}
+        alive = (made & later) | set(problem.layers[index].writes)
+        scratch = round_up(problem.layers[index].whole.scratch_bytes, problem.unit)
+        peak = max(peak, sum(round_up(problem.tensors[name].size, problem.unit) for name in alive) + scratch)
     return peak
 
 
 def without_overlap(problem: Problem) -> Problem:
-    tasks = tuple(Task(t.node, t.reads, t.writes, (), t.scratch_bytes) for t in problem.tasks)
-    return Problem(tasks, problem.sizes, problem.inputs, problem.outputs, problem.views)
+    tasks = tuple(layer(t.node, t.reads, t.writes, (), t.whole.scratch_bytes) for t in problem.layers)
+    return problem_of(tasks, sizes_of(problem), problem.inputs, problem.outputs, views=problem.views)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -56,7 +56,7 @@ def test_no_order_has_a_lower_bound_with_overlap(seed: int) -> None:
     problem = random_problem(seed, 6, width=6, align=1)  # without rounding, the bound is the peak itself
     found = best_order(problem)
     least = min(lower_bound(problem, order) for order in all_orders(problem))
-    inputs = sum(problem.sizes[name] for name in problem.inputs)
+    inputs = sum(problem.tensors[name].size for name in problem.inputs)
     assert max(found.peak, inputs) == max(least, inputs) == lower_bound(problem, found.tasks)
 
 
@@ -66,8 +66,8 @@ def test_when_the_exact_search_gives_up_the_order_is_still_valid(seed: int) -> N
     found, given = best_order(problem, max_runs=0), graph_order(problem)
     made = set(problem.inputs)
     for index in found.tasks:
-        assert made.issuperset(problem.tasks[index].reads)
-        made.update(problem.tasks[index].writes)
+        assert made.issuperset(problem.layers[index].reads)
+        made.update(problem.layers[index].writes)
     assert sorted(found.tasks) == list(given.tasks)
     assert found.peak <= given.peak
     assert found.peak >= best_order(problem).peak
@@ -76,13 +76,13 @@ def test_when_the_exact_search_gives_up_the_order_is_still_valid(seed: int) -> N
 def test_the_beam_search_improves_a_bad_order() -> None:
     # Two branches; the graph makes both big tensors before it shrinks either.
     tasks = (
-        Task("big a", ("x",), ("a",)),
-        Task("big b", ("x",), ("b",)),
-        Task("small a", ("a",), ("c",)),
-        Task("small b", ("b",), ("d",)),
-        Task("join", ("c", "d"), ("y",)),
+        layer("big a", ("x",), ("a",)),
+        layer("big b", ("x",), ("b",)),
+        layer("small a", ("a",), ("c",)),
+        layer("small b", ("b",), ("d",)),
+        layer("join", ("c", "d"), ("y",)),
     )
-    problem = Problem(tasks, {"x": 4, "a": 100, "b": 100, "c": 4, "d": 4, "y": 4}, ("x",), ("y",))
+    problem = problem_of(tasks, {"x": 4, "a": 100, "b": 100, "c": 4, "d": 4, "y": 4}, ("x",), ("y",))
     assert graph_order(problem).peak == 204
     for max_runs in (0, 1000):
         found = best_order(problem, max_runs)
@@ -90,12 +90,12 @@ def test_the_beam_search_improves_a_bad_order() -> None:
 
 
 def test_the_graphs_order_stays_when_nothing_is_gained() -> None:
-    tasks = (Task("a", ("x",), ("a",)), Task("b", ("x",), ("b",)), Task("y", ("a", "b"), ("y",)))
-    problem = Problem(tasks, {"x": 8, "a": 8, "b": 8, "y": 8}, ("x",), ("y",))
+    tasks = (layer("a", ("x",), ("a",)), layer("b", ("x",), ("b",)), layer("y", ("a", "b"), ("y",)))
+    problem = problem_of(tasks, {"x": 8, "a": 8, "b": 8, "y": 8}, ("x",), ("y",))
     assert best_order(problem).tasks == (0, 1, 2)
 
 
 def test_no_tasks() -> None:
-    problem = Problem((), {"x": 5}, ("x",), ("x",))
+    problem = problem_of((), {"x": 5}, ("x",), ("x",))
     assert best_order(problem).tasks == ()
     assert lower_bound(problem, ()) == 5

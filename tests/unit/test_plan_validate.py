@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.plan_problems import changed, layer, problem_of
 from tinyc.kernel.kernel import Rows
-from tinyc.plan import InvalidPlanError, Plan, Problem, Step, Task, solve, validate
+from tinyc.plan import InvalidPlanError, Plan, Sliding, Step, solve, validate
 
 ROWS = Rows(8, 8, 3, 1, 1, 1, 4, 4, None)
-PROBLEM = Problem(
-    tasks=(
-        Task("conv", ("x",), ("a",), rows=ROWS, row_input="x"),
-        Task("relu", ("a",), ("b",), inplace=("a",)),
-        Task("pool", ("b",), ("c",), scratch_bytes=20),
-        Task("join", ("b", "c"), ("y",)),
+PROBLEM = problem_of(
+    layers=(
+        layer("conv", ("x",), ("a",), sliding=Sliding("x", ROWS)),
+        layer("relu", ("a",), ("b",), inplace=("a",)),
+        layer("pool", ("b",), ("c",), scratch_bytes=20),
+        layer("join", ("b", "c"), ("y",)),
     ),
     sizes={"x": 32, "a": 32, "b": 32, "c": 8, "y": 16},
     inputs=("x",),
@@ -81,21 +82,21 @@ def test_faults_are_found(plan: Plan, message: str, fault: Callable[[Plan], Plan
 
 
 def test_in_place_needs_the_kernels_leave(plan: Plan) -> None:
-    tasks = tuple(replace(task, inplace=()) for task in PROBLEM.tasks)
+    tasks = tuple(changed(task, inplace=()) for task in PROBLEM.layers)
     with pytest.raises(InvalidPlanError, match="something is alive"):
-        validate(replace(PROBLEM, tasks=tasks), plan)
+        validate(replace(PROBLEM, layers=tasks), plan)
 
 
 def test_in_place_needs_an_input_that_dies(plan: Plan) -> None:
-    tasks = (*PROBLEM.tasks[:3], Task("join", ("a", "b", "c"), ("y",)))
+    tasks = (*PROBLEM.layers[:3], layer("join", ("a", "b", "c"), ("y",)))
     with pytest.raises(InvalidPlanError, match=r"something is alive|does not cover"):
-        validate(replace(PROBLEM, tasks=tasks), plan)
+        validate(replace(PROBLEM, layers=tasks), plan)
 
 
 def test_sliding_needs_rows_and_an_input_that_dies(plan: Plan) -> None:
-    whole = (Task("conv", ("x",), ("a",)), *PROBLEM.tasks[1:])
+    whole = (layer("conv", ("x",), ("a",)), *PROBLEM.layers[1:])
     with pytest.raises(InvalidPlanError, match="something is alive"):
-        validate(replace(PROBLEM, tasks=whole), plan)
+        validate(replace(PROBLEM, layers=whole), plan)
     with pytest.raises(InvalidPlanError, match="something is alive"):
         # x is also an output of the model: it must survive
         validate(replace(PROBLEM, outputs=("x", "y")), replace_life(plan, "x", 4))
@@ -106,17 +107,17 @@ def replace_life(plan: Plan, name: str, dies: int) -> Plan:
 
 
 def test_a_kernel_that_walks_by_itself_is_not_run_backwards(plan: Plan) -> None:
-    tasks = (replace(PROBLEM.tasks[0], forward=True), *PROBLEM.tasks[1:])
-    validate(replace(PROBLEM, tasks=tasks), plan)
+    tasks = (changed(PROBLEM.layers[0], sliding=Sliding("x", ROWS, forward=True)), *PROBLEM.layers[1:])
+    validate(replace(PROBLEM, layers=tasks), plan)
     apart = moved(plan, x=0, a=32, b=32, flat=32, c=0, y=64, pool=80, arena=100)
     backwards = replace(apart, steps=(Step("conv", bottom_up=True), *plan.steps[1:]))
     validate(PROBLEM, backwards)
     with pytest.raises(InvalidPlanError, match="cannot run bottom-up"):
-        validate(replace(PROBLEM, tasks=tasks), backwards)
+        validate(replace(PROBLEM, layers=tasks), backwards)
 
 
 def test_two_inputs_may_not_share_bytes() -> None:
-    problem = Problem((Task("t", ("p", "q"), ("y",)),), {"p": 8, "q": 8, "y": 8}, ("p", "q"), ("y",))
+    problem = problem_of((layer("t", ("p", "q"), ("y",)),), {"p": 8, "q": 8, "y": 8}, ("p", "q"), ("y",))
     good = solve(problem)
     with pytest.raises(InvalidPlanError, match="the caller"):
         validate(problem, replace(good, offsets={**good.offsets, "q": good.offsets["p"] + 4}))

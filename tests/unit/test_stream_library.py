@@ -17,8 +17,8 @@ from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
+from tinyc.plan.problem import WHOLE
 from tinyc.plan.rows import plan_incremental
-from tinyc.plan.rows.problem import WHOLE
 from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
 from tinyc.run.native import load_library

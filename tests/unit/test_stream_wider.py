@@ -19,13 +19,14 @@ from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan.answer import Group, StreamPlan
+from tinyc.plan.problem import Form, Problem, Walk
 from tinyc.plan.rows import validate
 from tinyc.plan.rows.choose import plan_problem
 from tinyc.plan.rows.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.live import loads_of
 from tinyc.plan.rows.pool import plan_of
-from tinyc.plan.rows.problem import Form, Group, Problem, StreamPlan, Walk
 from tinyc.plan.rows.schedule import group_slots
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.slots import place_in_slots

@@ -14,7 +14,7 @@ from tinyc import __version__
 from tinyc.base import paths
 from tinyc.base.escape import C, float_literal
 from tinyc.base.templates import render
-from tinyc.emit.lower import LOST, Place, Program, RowStep, RowTable, Step
+from tinyc.emit.program import LOST, Place, Program, RowStep, RowTable, Step
 from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernel.kernel import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tinyc.base.names import identifier
 from tinyc.base.numerics import Numerics
-from tinyc.emit.lower import (
+from tinyc.emit.lower import Lowering
+from tinyc.emit.program import (
     LOST,
     ConstPool,
     Incremental,
@@ -21,13 +23,13 @@ from tinyc.emit.lower import (
     RowTable,
     Step,
     Stream,
-    call_consts,
 )
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Const, In, RowForm, Rows
 from tinyc.ops import all_ops
+from tinyc.plan.answer import StreamPlan
+from tinyc.plan.problem import Form, Turn
 from tinyc.plan.rows.live import reads_of
-from tinyc.plan.rows.problem import Form, StreamPlan, Turn
 
 _TABLE_LIMIT = 2**16
 _SEEN_BYTES = 4  # the count of rows
@@ -41,10 +43,10 @@ def lower_streamed(
     input_perms: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
     """The Program of an integer graph whose rows have addresses. `name`, `input_perms`: as `lower` has them."""
-    prefix = identifier(name)
-    pool = ConstPool(prefix)
+    pool = ConstPool(identifier(name))
+    lowering = Lowering(graph, pool, lambda value: _place(graph, value, plan))
     nodes = {node.name: node for node in graph.nodes}
-    steps = tuple(_step(index, nodes[layer.node], graph, plan, pool) for index, layer in enumerate(plan.problem.layers))
+    steps = [_step(lowering, index, nodes[layer.node], plan) for index, layer in enumerate(plan.problem.layers)]
     streams = tuple(_streams(plan))
     row_input = _row_input(plan, pool) if plan.problem.by_rows else None
     incremental = _incremental(graph, plan, pool) if plan.problem.hop else None
@@ -52,17 +54,9 @@ def lower_streamed(
         if row_input is None and incremental is None:
             pool.add(stream.order, f"group_{number}")
     moves = _moves(plan, pool) if plan.moves else None
-    return Program(
-        name=prefix,
-        numerics=numerics,
-        steps=steps,
-        symbols=pool.symbols(),
-        inputs=tuple(_place(graph, value, plan) for value in graph.inputs),
-        outputs=tuple(_place(graph, value, plan) for value in graph.outputs),
+    return replace(
+        lowering.program(steps, plan, numerics, input_perms),
         arena_bytes=plan.arena_bytes + (incremental.extra_bytes if incremental else 0),
-        arena_lower_bound_bytes=plan.lower_bound_bytes,
-        arena_align=plan.arena_align,
-        input_perms=dict(input_perms or {}),
         streams=streams,
         row_input=row_input,
         incremental=incremental,
@@ -219,32 +213,13 @@ def _place(graph: Graph, value: str, plan: StreamPlan) -> Place:
     return Place(found, min(rows), rows)
 
 
-def _step(index: int, node: Node, graph: Graph, plan: StreamPlan, pool: ConstPool) -> Step:
-    form = plan.forms[index]
-    choice, row = form.choice, form.row
-    call = row.call if row else choice.offer.call()
-    before = pool.total_bytes
-    for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
-        pool.add(const, node.name)
-    row_step = _row_step(form, row, node, plan, pool) if row else None
-    special = row.special if row else choice.offer.special() if choice.offer.special else None
-    inputs = (
-        None if not value else Place(graph.values[value], None) if value in graph.consts else _place(graph, value, plan)
-        for value in node.inputs
-    )
-    return Step(
-        index=index,
-        node=node,
-        choice=choice,
-        call=call,
-        inputs=tuple(inputs),
-        outputs=tuple(_place(graph, value, plan) for value in node.outputs),
-        scratch_offset=plan.scratch_offsets[node.name][0] if form.scratch_bytes else 0,
-        macs=_macs(node, plan, index),
-        const_bytes=pool.total_bytes - before,
-        special=special,
-        row_step=row_step,
-    )
+def _step(lowering: Lowering, index: int, node: Node, plan: StreamPlan) -> Step:
+    form, before = plan.forms[index], lowering.pool.total_bytes
+    scratch = plan.scratch_offsets[node.name][0] if form.scratch_bytes else 0
+    step = lowering.step(index, node, form, scratch)
+    row_step = _row_step(form, form.row, node, plan, lowering.pool) if form.row else None
+    const_bytes = lowering.pool.total_bytes - before
+    return replace(step, row_step=row_step, macs=_macs(node, plan, index), const_bytes=const_bytes)
 
 
 def _macs(node: Node, plan: StreamPlan, index: int) -> int:

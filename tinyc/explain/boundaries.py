@@ -15,11 +15,12 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.transpose import Transpose
 from tinyc.plan import Plan
+from tinyc.plan.answer import StreamPlan
 from tinyc.plan.layout import STREAMED_UP_TO
+from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.live import round_up
-from tinyc.plan.rows.problem import Layer, Problem, StreamPlan
 from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.shrink import Memory
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.board import Board
-from tinyc.emit.lower import Program, RowStep, Step
+from tinyc.emit.program import Program, RowStep, Step
 from tinyc.explain.cycles import core_of
 from tinyc.kernel.kernel import Cost
 from tinyc.machine.cores import Core

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.plan import Plan
-from tinyc.plan.rows.problem import WHOLE, StreamPlan
+from tinyc.plan.answer import StreamPlan
+from tinyc.plan.problem import WHOLE
 
 Kind = Literal["input", "tensor", "output", "scratch", "state"]
 

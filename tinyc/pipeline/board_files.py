@@ -13,7 +13,7 @@ from tinyc.build.device import TASKS, Protocol, build_device, require_uart
 from tinyc.build.runner_files import write_runner_files
 from tinyc.build.toolchain import Toolchain
 from tinyc.build.uart import at_baud
-from tinyc.emit.lower import Program
+from tinyc.emit.program import Program
 from tinyc.ir.graph import Array, Graph
 from tinyc.reference.samples import Samples
 from tinyc.run.renode import MOST_INFERENCES, Expected, check_renode_board, write_renode

@@ -15,8 +15,9 @@ from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.choose.select import Choice, Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower import Program, lower
+from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.program import Program
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model

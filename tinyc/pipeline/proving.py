@@ -14,7 +14,7 @@ from tinyc.board import Board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import Toolchain, find_toolchain
-from tinyc.emit.lower import Step
+from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
 from tinyc.ir.graph import Graph
 from tinyc.passes.inputs import inputs_as_in_file

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from tinyc.plan.answer import Alias, Buffer, Plan, Step
 from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import plan_graph, solve
-from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, Task, problem_of
+from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
 from tinyc.plan.schedule import MAX_RUNS
 from tinyc.plan.validate import InvalidPlanError, validate
+from tinyc.plan.whole import whole_problem
 
 __all__ = [
     "MAX_RUNS",
@@ -16,15 +18,17 @@ __all__ = [
     "WORK",
     "Alias",
     "Buffer",
-    "Choice",
+    "Form",
     "InvalidPlanError",
+    "Layer",
     "Needs",
     "Plan",
     "Problem",
+    "Sliding",
     "Step",
-    "Task",
+    "Tensor",
     "plan_graph",
-    "problem_of",
     "solve",
     "validate",
+    "whole_problem",
 ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyc.plan.problem import Problem, Task
+from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.slide import slide_of
 
 Interval = tuple[int, int]  # open: (low, high) without its ends
@@ -73,7 +73,7 @@ def lifetimes(problem: Problem, order: Sequence[int]) -> dict[str, tuple[int, in
     born = dict.fromkeys(problem.inputs, -1)
     dies = dict.fromkeys(problem.inputs, 0)
     for step, index in enumerate(order):
-        task = problem.tasks[index]
+        task = problem.layers[index]
         for name in task.writes:
             born[name] = step
         for name in task.reads + task.writes:
@@ -84,7 +84,7 @@ def lifetimes(problem: Problem, order: Sequence[int]) -> dict[str, tuple[int, in
     for name, parts in (*joins, *reversed(joins)):  # bytes that they share; a join may be part of another
         end = max(dies[name], *(dies[part.name] for part in parts))
         dies |= dict.fromkeys((name, *(part.name for part in parts)), end)
-    return {name: (born[name], dies[name]) for name in problem.sizes}
+    return {name: (born[name], dies[name]) for name in problem.tensors}
 
 
 def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout:
@@ -99,9 +99,9 @@ def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout
     kept = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
     joined = {part.name: (name, part.offset) for name, parts in problem.joins.items() for part in parts}
     for step, index in enumerate(order):
-        task = problem.tasks[index]
+        task = problem.layers[index]
         dying = [name for name in task.reads if alive[name][1] == step + 1 and kept.isdisjoint(problem.leaves(name))]
-        inplace = [name for name in task.inplace if name in dying]
+        inplace = [name for name in task.whole.inplace if name in dying]
         if inplace and merge and task.writes[0] not in joined:
             hosts[task.writes[0]] = inplace[0]
             continue
@@ -112,13 +112,13 @@ def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout
     return Layout(blocks, conflicts(blocks, gaps))
 
 
-def _handover(problem: Problem, task: Task, name: str) -> tuple[Interval, ...] | None:
+def _handover(problem: Problem, task: Layer, name: str) -> tuple[Interval, ...] | None:
     """Forbidden distances of the output from the dying input `name`; None: no more than any two tensors."""
-    x, y = problem.sizes[name], problem.sizes[task.writes[0]] if task.writes else 0
-    if name in task.inplace:
+    x, y = problem.tensors[name].size, problem.tensors[task.writes[0]].size if task.writes else 0
+    if name in task.whole.inplace:
         return (-y, 0), (0, x)
-    if name == task.row_input and task.rows is not None:
-        return slide_of(task.rows, task.forward).forbidden
+    if (sliding := task.whole.sliding) is not None and name == sliding.tensor:
+        return slide_of(sliding.rows, sliding.forward).forbidden
     return None
 
 
@@ -127,17 +127,17 @@ def _blocks(
 ) -> tuple[Block, ...]:
     members: dict[str, list[Member]] = {}
     known: dict[str, tuple[str, int]] = {}
-    for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
+    for name in sorted(problem.tensors, key=lambda n: alive[n][0]):
         root, at = _root(name, hosts, known)
-        members.setdefault(root, []).append(Member(name, at, problem.sizes[name], *alive[name]))
-    tensors = [Block(tuple(found), problem.align) for found in members.values()]
-    tasks = [problem.tasks[index] for index in order]
+        members.setdefault(root, []).append(Member(name, at, problem.tensors[name].size, *alive[name]))
+    tensors = [Block(tuple(found), problem.unit) for found in members.values()]
+    tasks = [problem.layers[index] for index in order]
     scratch = [
-        Member(task.node, 0, task.scratch_bytes, step, step + 1)
+        Member(task.node, 0, task.whole.scratch_bytes, step, step + 1)
         for step, task in enumerate(tasks)
-        if task.scratch_bytes
+        if task.whole.scratch_bytes
     ]
-    return tuple(tensors + [Block((member,), problem.scratch_align, scratch=True) for member in scratch])
+    return tuple(tensors + [Block((member,), problem.scratch_unit, scratch=True) for member in scratch])
 
 
 def _root(name: str, hosts: Mapping[str, tuple[str, int]], known: dict[str, tuple[str, int]]) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyc.plan.problem import Problem, Task
+from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.slide import slide_of
 
 
@@ -63,18 +63,20 @@ class Costs:
 
 def costs_of(problem: Problem) -> Costs:
     """The numbers of a problem."""
-    names = list(problem.sizes)
+    names = list(problem.tensors)
     index = {name: i for i, name in enumerate(names)}
-    raw = [0 if name in problem.joins else size for name, size in problem.sizes.items()]  # its parts have the bytes
-    reads = [tuple(dict.fromkeys(leaf for x in task.reads for leaf in problem.leaves(x))) for task in problem.tasks]
+    raw = [
+        0 if name in problem.joins else tensor.size for name, tensor in problem.tensors.items()
+    ]  # its parts have the bytes
+    reads = [tuple(dict.fromkeys(leaf for x in task.reads for leaf in problem.leaves(x))) for task in problem.layers]
     kept = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
-    size = [round_up(n, problem.align) for n in raw]
-    producer = {name: t for t, task in enumerate(problem.tasks) for name in task.writes}
+    size = [round_up(n, problem.unit) for n in raw]
+    producer = {name: t for t, task in enumerate(problem.layers) for name in task.writes}
     readers = [0] * len(names)
     for t, names_read in enumerate(reads):
         for name in names_read:
             readers[index[name]] |= 1 << t
-    needs = [{producer[name] for name in task.reads if name in producer} for task in problem.tasks]
+    needs = [{producer[name] for name in task.reads if name in producer} for task in problem.layers]
     followers: list[list[int]] = [[] for _ in needs]
     for t, before in enumerate(needs):
         for b in sorted(before):
@@ -88,32 +90,32 @@ def costs_of(problem: Problem) -> Costs:
         needs=tuple(sum(1 << t for t in before) for before in needs),
         followers=tuple(tuple(after) for after in followers),
         reads=tuple(tuple(index[name] for name in names_read) for names_read in reads),
-        writes=tuple(tuple(index[name] for name in task.writes) for task in problem.tasks),
-        made=tuple(sum(size[index[name]] for name in task.writes) for task in problem.tasks),
+        writes=tuple(tuple(index[name] for name in task.writes) for task in problem.layers),
+        made=tuple(sum(size[index[name]] for name in task.writes) for task in problem.layers),
         stays=tuple(
             sum(size[index[name]] for name in task.writes if readers[index[name]] or name in kept)
-            for task in problem.tasks
+            for task in problem.layers
         ),
-        scratch=tuple(round_up(task.scratch_bytes, problem.align) for task in problem.tasks),
-        savings=tuple(savings_of(problem, task, index) for task in problem.tasks),
+        scratch=tuple(round_up(task.whole.scratch_bytes, problem.unit) for task in problem.layers),
+        savings=tuple(savings_of(problem, task, index) for task in problem.layers),
     )
 
 
-def savings_of(problem: Problem, task: Task, index: Mapping[str, int]) -> tuple[Saving, ...]:
+def savings_of(problem: Problem, task: Layer, index: Mapping[str, int]) -> tuple[Saving, ...]:
     """What the output of a task may save by overlapping an input, by input; index: number of each tensor."""
     if not task.writes:
         return ()
-    y = round_up(problem.sizes[task.writes[0]], problem.align)
+    y = round_up(problem.tensors[task.writes[0]].size, problem.unit)
 
     def parts(name: str) -> tuple[int, ...]:
         return tuple(index[leaf] for leaf in problem.leaves(name))
 
-    found = [Saving(parts(name), y) for name in task.inplace]
-    if task.rows is not None:
-        x = problem.sizes[task.row_input]
-        both = slide_of(task.rows, task.forward).extent(x, problem.sizes[task.writes[0]])
-        saving = round_up(x, problem.align) + y - round_up(both, problem.align)
-        found.append(Saving(parts(task.row_input), max(saving, 0)))
+    found = [Saving(parts(name), y) for name in task.whole.inplace]
+    if (sliding := task.whole.sliding) is not None:
+        x = problem.tensors[sliding.tensor].size
+        both = slide_of(sliding.rows, sliding.forward).extent(x, problem.tensors[task.writes[0]].size)
+        saving = round_up(x, problem.unit) + y - round_up(both, problem.unit)
+        found.append(Saving(parts(sliding.tensor), max(saving, 0)))
     return tuple(found)
 
 
@@ -130,7 +132,7 @@ def lower_bound(problem: Problem, order: Sequence[int]) -> int:
         during, live = costs.step(live, done, task)
         done |= 1 << task
         here = alive | set(costs.writes[task])
-        scratch = problem.tasks[task].scratch_bytes
+        scratch = problem.layers[task].whole.scratch_bytes
         slacks = [costs.slack[i] for i in here] + [costs.scratch[task] - scratch]
         bound = max(bound, _unrounded(during, slacks))
         alive = {i for i in here if costs.kept[i] or costs.readers[i] & ~done}

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
 from tinyc.plan.live import Costs, costs_of, round_up, savings_of
 from tinyc.plan.moves import Moves, moves_of
-from tinyc.plan.problem import Choice, Problem, Task, problem_of, task_of
+from tinyc.plan.problem import Problem
 from tinyc.plan.states import lasting, views_of
+from tinyc.plan.whole import whole_layer, whole_problem
 
 
 class Needs:
     """Live bytes of the steps of `order` (names of nodes), layer by layer, rows sliding."""
 
     def __init__(self, graph: Graph, choices: Mapping[str, Choice], order: Sequence[str], fuse: bool = False) -> None:
-        """`choices`: any kernels of the nodes. fuse: as in `problem_of`."""
+        """`choices`: any kernels of the nodes. fuse: as in `whole_problem`."""
         self._graph, self._lasting = graph, lasting(graph)
-        self._problem: Problem = problem_of(graph, choices, slide=True, fuse=fuse)
-        self._moves = moves_of(graph, self._problem.align) if fuse else Moves(views_of(graph))
+        self._problem: Problem = whole_problem(graph, choices, slide=True, fuse=fuse)
+        self._moves = moves_of(graph, self._problem.unit) if fuse else Moves(views_of(graph))
         self._costs: Costs = costs_of(self._problem)
         self._nodes = {node.name: node for node in graph.nodes}
-        self._tensors = {name: i for i, name in enumerate(self._problem.sizes)}
-        self._task = {task.node: i for i, task in enumerate(self._problem.tasks)}
+        self._tensors = {name: i for i, name in enumerate(self._problem.tensors)}
+        self._task = {task.node: i for i, task in enumerate(self._problem.layers)}
         self._before: dict[str, tuple[int, int]] = {}  # live bytes, tasks done
         self._known: dict[tuple[str, int], int] = {}  # by id of the choice, which `_kept` keeps alive
         self._kept: list[Choice] = []
@@ -56,13 +58,13 @@ class Needs:
         if node not in self._task:
             return True
         task = self._task[node]
-        scratch = round_up(choice.offer.scratch_bytes, self._problem.align)
+        scratch = round_up(choice.offer.scratch_bytes, self._problem.unit)
         apart = self._before[node][0] + self._costs.made[task] + scratch
         return apart <= limit or self.of(node, choice) <= limit
 
     def _measure(self, node: str, choice: Choice) -> int:
         problem, costs, task = self._problem, self._costs, self._task[node]
-        changed: Task = task_of(self._graph, self._nodes[node], choice, self._moves, slide=True, kept=self._lasting)
+        changed = whole_layer(self._graph, self._nodes[node], choice, self._moves, slide=True, kept=self._lasting)
         live, done = self._before[node]
         left = ~(done | 1 << task)
         saved = [
@@ -70,5 +72,5 @@ class Needs:
             for saving in savings_of(problem, changed, self._tensors)
             if all(not costs.kept[i] and not costs.readers[i] & left for i in saving.tensors)
         ]
-        scratch = round_up(changed.scratch_bytes, problem.align)
+        scratch = round_up(changed.whole.scratch_bytes, problem.unit)
         return live + costs.made[task] + scratch - max(saved, default=0)

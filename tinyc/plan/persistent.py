@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph
-from tinyc.plan.problem import Buffer, Plan
+from tinyc.plan.answer import Buffer, Plan
 from tinyc.plan.states import overwritten, views_of
 
 ALIGN = 4

@@ -6,15 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
+from tinyc.plan.answer import Alias, Buffer, Plan, Step
 from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
-from tinyc.plan.problem import Alias, Buffer, Choice, Plan, Problem, Step, problem_of
+from tinyc.plan.problem import Problem
 from tinyc.plan.schedule import MAX_RUNS, best_order, graph_order
 from tinyc.plan.slide import slide_of
 from tinyc.plan.validate import validate
+from tinyc.plan.whole import whole_problem
 
 
 def plan_graph(
@@ -42,7 +45,7 @@ def plan_graph(
     """
 
     def problem_with(moves: bool) -> Problem:
-        return problem_of(graph, choices, slide=slide, align=align, scratch_align=scratch_align, fuse=moves)
+        return whole_problem(graph, choices, slide=slide, align=align, scratch_align=scratch_align, fuse=moves)
 
     problem = problem_with(fuse is not False)
     fused = bool(problem.joins or problem.cuts)
@@ -104,7 +107,7 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
         scratch_offsets=scratch,
         arena_bytes=height(found, starts),
         lower_bound_bytes=bound,
-        arena_align=max(problem.align, problem.scratch_align),
+        arena_align=max(problem.unit, problem.scratch_unit),
         optimal=False,
     )
 
@@ -113,11 +116,12 @@ def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -
     """Rows run top-down, except where the output reaches into its input from above: then bottom-up."""
     steps = []
     for index in order:
-        task = problem.tasks[index]
+        task = problem.layers[index]
         bottom_up = False
-        if task.rows is not None and not task.forward and task.row_input not in task.inplace:
-            distance = offsets[task.writes[0]] - offsets[task.row_input]
-            bottom_up = slide_of(task.rows, task.forward).low < distance < problem.sizes[task.row_input]
+        sliding = task.whole.sliding
+        if sliding is not None and not sliding.forward and sliding.tensor not in task.whole.inplace:
+            distance = offsets[task.writes[0]] - offsets[sliding.tensor]
+            bottom_up = slide_of(sliding.rows).low < distance < problem.tensors[sliding.tensor].size
         steps.append(Step(task.node, bottom_up, bool(task.writes) and task.writes[0] in problem.joins))
     return tuple(steps)
 
@@ -125,10 +129,10 @@ def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -
 def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[Buffer, ...]:
     """Tensors by birth, each followed by its views; then scratch by step."""
     alive = lifetimes(problem, order)
-    tasks = [problem.tasks[index] for index in order]
+    tasks = [problem.layers[index] for index in order]
     hosts: dict[str, Alias] = {}
     for step, task in enumerate(tasks):
-        for name in task.inplace:
+        for name in task.whole.inplace:
             if alive[name][1] == step + 1 and offsets[name] == offsets[task.writes[0]]:
                 hosts[task.writes[0]] = Alias(name)
     hosts |= {part.name: Alias(name, part.offset) for name, parts in problem.joins.items() for part in parts}
@@ -136,15 +140,17 @@ def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int])
     for view, tensor in problem.views.items():
         views.setdefault(tensor, []).append(view)
     buffers = []
-    for name in sorted(problem.sizes, key=lambda n: alive[n][0]):
-        size, life = problem.sizes[name], alive[name]
-        buffers.append(Buffer(name, size, problem.align, *life, hosts.get(name)))
-        buffers += [Buffer(view, size, problem.align, *life, Alias(name)) for view in views.get(name, ())]
+    for name in sorted(problem.tensors, key=lambda n: alive[n][0]):
+        size, life = problem.tensors[name].size, alive[name]
+        buffers.append(Buffer(name, size, problem.unit, *life, hosts.get(name)))
+        buffers += [Buffer(view, size, problem.unit, *life, Alias(name)) for view in views.get(name, ())]
     buffers += [
-        Buffer(name, cut.size, problem.align, *alive[cut.of], Alias(cut.of, cut.offset))
+        Buffer(name, cut.size, problem.unit, *alive[cut.of], Alias(cut.of, cut.offset))
         for name, cut in problem.cuts.items()
     ]
     for step, task in enumerate(tasks):
-        if task.scratch_bytes:
-            buffers.append(Buffer(task.node, task.scratch_bytes, problem.scratch_align, step, step + 1, scratch=True))
+        if task.whole.scratch_bytes:
+            buffers.append(
+                Buffer(task.node, task.whole.scratch_bytes, problem.scratch_unit, step, step + 1, scratch=True)
+            )
     return tuple(buffers)

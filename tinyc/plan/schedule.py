@@ -38,7 +38,7 @@ class Order:
 def graph_order(problem: Problem) -> Order:
     """The order of the graph. Optimal only if one of its steps, seen alone, needs that peak."""
     costs = costs_of(problem)
-    tasks = tuple(range(len(problem.tasks)))
+    tasks = tuple(range(len(problem.layers)))
     peak = _peak(costs, tasks)
     return Order(tasks, peak, peak <= _floor(costs))
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.kernel import Across, Rows
-from tinyc.plan.problem import Plan, Problem, Step, Task
+from tinyc.plan.answer import Plan, Step
+from tinyc.plan.problem import Layer, Problem, Sliding
 
 NOBODY = -1
 SCRATCH = -2
@@ -38,8 +39,8 @@ def _require(holds: bool, message: str) -> None:
         raise InvalidPlanError(message)
 
 
-def _tasks_in_order(problem: Problem, plan: Plan) -> list[Task]:
-    by_name = {task.node: task for task in problem.tasks}
+def _tasks_in_order(problem: Problem, plan: Plan) -> list[Layer]:
+    by_name = {task.node: task for task in problem.layers}
     names = [step.node for step in plan.steps]
     _require(sorted(names) == sorted(by_name), "the steps are not the nodes that run, each once")
     made = set(problem.inputs)
@@ -54,11 +55,11 @@ def _tasks_in_order(problem: Problem, plan: Plan) -> list[Task]:
 
 def _check_places(problem: Problem, plan: Plan) -> None:
     """Every buffer has an aligned place inside the arena; a view is where its tensor is."""
-    places = [(name, plan.offsets.get(name), size, problem.align) for name, size in problem.sizes.items()]
-    for task in problem.tasks:
-        if task.scratch_bytes:
+    places = [(name, plan.offsets.get(name), tensor.size, problem.unit) for name, tensor in problem.tensors.items()]
+    for task in problem.layers:
+        if task.whole.scratch_bytes:
             offset = plan.scratch_offsets.get(task.node)
-            places.append((f"scratch of {task.node}", offset, task.scratch_bytes, problem.scratch_align))
+            places.append((f"scratch of {task.node}", offset, task.whole.scratch_bytes, problem.scratch_unit))
     for name, offset, size, align in places:
         if offset is None:
             raise InvalidPlanError(f"'{name}' has no place")
@@ -68,13 +69,13 @@ def _check_places(problem: Problem, plan: Plan) -> None:
         _require(plan.offsets.get(view) == plan.offsets[tensor], f"'{view}' is not where '{tensor}' is")
     for name, cut in problem.cuts.items():
         _require(plan.offsets.get(name) == plan.offsets[cut.of] + cut.offset, f"'{name}' is not a part of '{cut.of}'")
-        _require(0 <= cut.offset <= problem.sizes[cut.of] - cut.size, f"'{name}' leaves '{cut.of}'")
+        _require(0 <= cut.offset <= problem.tensors[cut.of].size - cut.size, f"'{name}' leaves '{cut.of}'")
     _require(plan.lower_bound_bytes <= plan.arena_bytes, "the arena is smaller than its lower bound")
 
 
-def _last_use(problem: Problem, tasks: list[Task]) -> dict[str, int]:
+def _last_use(problem: Problem, tasks: list[Layer]) -> dict[str, int]:
     """The last step that reads each tensor; len(tasks) for outputs of the model, -1 for never."""
-    last = dict.fromkeys(problem.sizes, -1)
+    last = dict.fromkeys(problem.tensors, -1)
     for step, task in enumerate(tasks):
         last.update(dict.fromkeys(task.reads, step))
     last.update(dict.fromkeys(problem.outputs, len(tasks)))
@@ -85,22 +86,23 @@ def _last_use(problem: Problem, tasks: list[Task]) -> dict[str, int]:
     return last
 
 
-def _check_lifetimes(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[str, int]) -> None:
+def _check_lifetimes(problem: Problem, plan: Plan, tasks: list[Layer], last_use: Mapping[str, int]) -> None:
     """The lifetimes that the plan reports cover what the steps do."""
     born = dict.fromkeys(problem.inputs, -1)
     born |= {name: step for step, task in enumerate(tasks) for name in task.writes}
     buffers = {buffer.name: buffer for buffer in plan.buffers if not buffer.scratch}
-    for name, size in problem.sizes.items():
+    for name, tensor in problem.tensors.items():
         buffer = buffers.get(name)
         if buffer is None:
             raise InvalidPlanError(f"'{name}' has no buffer")
         covered = buffer.born == born[name] and buffer.dies >= min(last_use[name] + 1, len(tasks))
-        _require(covered and buffer.size == size, f"buffer '{name}' does not cover its use")
+        _require(covered and buffer.size == tensor.size, f"buffer '{name}' does not cover its use")
 
 
-def _replay(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[str, int]) -> None:
+def _replay(problem: Problem, plan: Plan, tasks: list[Layer], last_use: Mapping[str, int]) -> None:
     owner = np.full(plan.arena_bytes, NOBODY, np.int64)
-    arena = _Arena(owner, {name: i for i, name in enumerate(problem.sizes)}, problem.sizes, plan.offsets)
+    sizes = {name: tensor.size for name, tensor in problem.tensors.items()}
+    arena = _Arena(owner, {name: i for i, name in enumerate(sizes)}, sizes, plan.offsets)
     for name in dict.fromkeys(problem.inputs):
         arena.claim(name, "the caller")
     for step, task in enumerate(tasks):
@@ -116,50 +118,51 @@ def _replay(problem: Problem, plan: Plan, tasks: list[Task], last_use: Mapping[s
         _require(arena.intact(name), f"output '{name}' is overwritten before the run ends")
 
 
-def _join(arena: _Arena, problem: Problem, task: Task) -> None:
+def _join(arena: _Arena, problem: Problem, task: Layer) -> None:
     """Nothing runs: the inputs lie one after the other where the output is, and are the output from now on."""
     made, end = task.writes[0], 0
-    _require(len(task.writes) == 1 and not task.scratch_bytes, f"join '{task.node}' does something")
+    _require(len(task.writes) == 1 and not task.whole.scratch_bytes, f"join '{task.node}' does something")
     _require(tuple(part.name for part in problem.joins[made]) == task.reads, f"join '{task.node}' has other parts")
     for part in problem.joins[made]:
         there = arena.offsets[part.name] - arena.offsets[made]
         _require(part.offset == there == end, f"'{part.name}' is not where '{made}' has it")
         _require(arena.intact(part.name), f"join '{task.node}': '{part.name}' is overwritten")
-        end += problem.sizes[part.name]
-    _require(end == problem.sizes[made], f"'{made}' is not all parts of it")
+        end += problem.tensors[part.name].size
+    _require(end == problem.tensors[made].size, f"'{made}' is not all parts of it")
     for part in problem.joins[made]:
         arena.become(part.name, made)
 
 
-def _run_step(arena: _Arena, plan: Plan, step: Step, task: Task, dying: set[str]) -> None:
+def _run_step(arena: _Arena, plan: Plan, step: Step, task: Layer, dying: set[str]) -> None:
     for name in task.reads:
         _require(arena.intact(name), f"step '{task.node}' reads '{name}', whose bytes are overwritten")
-    if task.scratch_bytes:
-        arena.take(plan.scratch_offsets[task.node], task.scratch_bytes, SCRATCH, f"scratch of '{task.node}'")
+    if task.whole.scratch_bytes:
+        arena.take(plan.scratch_offsets[task.node], task.whole.scratch_bytes, SCRATCH, f"scratch of '{task.node}'")
     for position, name in enumerate(task.writes):
-        here = [x for x in task.inplace if x in dying and arena.offsets[x] == arena.offsets[name]]
+        here = [x for x in task.whole.inplace if x in dying and arena.offsets[x] == arena.offsets[name]]
         if here and position == 0:
             arena.release({here[0]})
             arena.claim(name, f"step '{task.node}' in place")
-        elif position == 0 and task.rows is not None and task.row_input in dying:
-            if task.rows.across is not None and task.forward:
-                _walk_along(arena, step, task, task.rows, task.rows.across)
+        elif position == 0 and task.whole.sliding is not None and task.whole.sliding.tensor in dying:
+            sliding = task.whole.sliding
+            if sliding.rows.across is not None and sliding.forward:
+                _walk_along(arena, step, task, sliding, sliding.rows.across)
             else:
-                _walk(arena, step, task, task.rows)
+                _walk(arena, step, task, sliding)
         else:
             arena.claim(name, f"step '{task.node}'")
     owner = arena.owner
     owner[owner == SCRATCH] = NOBODY
 
 
-def _walk(arena: _Arena, step: Step, task: Task, rows: Rows) -> None:
+def _walk(arena: _Arena, step: Step, task: Layer, sliding: Sliding) -> None:
     """Call by call: the input rows are intact when they are read, and none that is still needed is written.
 
     A call's own rows are needed until it ends, those of a buffered call until it writes.
     """
-    x, y = task.row_input, task.writes[0]
+    x, y, rows = sliding.tensor, task.writes[0], sliding.rows
     calls = list(range(0, rows.out_h, rows.out_rows))
-    _require(not (step.bottom_up and task.forward), f"step '{task.node}' cannot run bottom-up")
+    _require(not (step.bottom_up and sliding.forward), f"step '{task.node}' cannot run bottom-up")
     if step.bottom_up:
         calls.reverse()
     reads = [_rows_read(rows, start) for start in calls]
@@ -175,9 +178,9 @@ def _walk(arena: _Arena, step: Step, task: Task, rows: Rows) -> None:
             _require(gone, f"{where} overwrites input row {row}, which is still needed")
 
 
-def _walk_along(arena: _Arena, step: Step, task: Task, rows: Rows, across: Across) -> None:
+def _walk_along(arena: _Arena, step: Step, task: Layer, sliding: Sliding, across: Across) -> None:
     """Piece by piece: every byte is the input's still when it is read; a call reads each column once."""
-    x, y = task.row_input, task.writes[0]
+    x, y, rows = sliding.tensor, task.writes[0], sliding.rows
     _require(not step.bottom_up, f"step '{task.node}' cannot run bottom-up")
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
     for start in range(0, rows.out_h, rows.out_rows):

@@ -18,7 +18,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.build.elf import Elf, Symbol
-from tinyc.emit.lower import Place, Program
+from tinyc.emit.program import Place, Program
 from tinyc.run.accesses import Accesses, watched
 from tinyc.run.base import INSTRUCTION_LIMIT, Inputs, RunError, RunResult
 from tinyc.run.protocol import begins_sequence

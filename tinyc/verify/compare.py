@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.emit.lower import Program
+from tinyc.emit.program import Program
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.reference.interpreter import prepare_int

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from tinyc.plan.answer import Group, Piece, StreamPlan
+from tinyc.plan.problem import Form, Layer, Problem, Tensor, Turn, Walk
 from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
-from tinyc.plan.rows.problem import Form, Group, Layer, Piece, Problem, StreamPlan, Tensor, Turn, Walk
 from tinyc.plan.rows.unpadded import without_time_padding
 from tinyc.plan.rows.validate import validate
 

@@ -9,12 +9,13 @@ from functools import partial
 
 from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
+from tinyc.plan.answer import StreamPlan
+from tinyc.plan.problem import Problem
 from tinyc.plan.rows.cuts import Candidate, Cut, Weigh, cheapest, measure, measure_group, smallest, weigh_all
 from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.live import round_up
 from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
-from tinyc.plan.rows.problem import Problem, StreamPlan
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.rows.validate import validate

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.kernel.kernel import Cost
+from tinyc.plan.answer import Group
+from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.rows.live import Load, Names, loads_of
-from tinyc.plan.rows.problem import Form, Group, Layer, Problem
 from tinyc.plan.rows.schedule import ORDERS, Slots, orders, slots_of, whole_turn
 from tinyc.plan.rows.uses import Uses, uses_of
 

@@ -15,7 +15,7 @@ from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.rows.problem import Form, Layer, Problem, Tensor, Walk
+from tinyc.plan.problem import Form, Layer, Problem, Tensor, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
 Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node

@@ -18,8 +18,8 @@ from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
+from tinyc.plan.problem import Form, Layer, Problem, Tensor, Walk
 from tinyc.plan.rows.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
-from tinyc.plan.rows.problem import Form, Layer, Problem, Tensor, Walk
 
 
 def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:

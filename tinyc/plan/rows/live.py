@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.plan.rows.problem import WHOLE, Form, Problem, Tensor, Turn
+from tinyc.plan.problem import WHOLE, Form, Problem, Tensor, Turn
 from tinyc.plan.rows.schedule import Slots
 from tinyc.plan.rows.uses import Access, Ints, Uses
 

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
+from tinyc.plan.answer import Group, Move, Piece, StreamPlan
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.plan.problem import WHOLE, Form, Problem, Turn
 from tinyc.plan.rows.compact import Kinds, Places, place_with_moves
 from tinyc.plan.rows.cuts import Cut
 from tinyc.plan.rows.ends import place_from_ends
 from tinyc.plan.rows.live import Lives, dying_rows, lifetimes, round_up
-from tinyc.plan.rows.problem import WHOLE, Form, Group, Move, Piece, Problem, StreamPlan, Turn
 from tinyc.plan.rows.schedule import slots_of
 from tinyc.plan.rows.slots import place_in_slots
 from tinyc.plan.rows.uses import Uses, uses_of

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from tinyc.plan.rows.problem import WHOLE, Turn
+from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.rows.uses import Access, Ints, Uses
 
 Order = Literal["eager", "lazy"]

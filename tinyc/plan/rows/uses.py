@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.plan.rows.problem import Layer, Problem, Tensor
+from tinyc.plan.problem import Layer, Problem, Tensor
 
 Ints = npt.NDArray[np.int64]
 Tensors = Mapping[str, Tensor]

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyc.plan.rows.problem import WHOLE, Form, Layer, StreamPlan
+from tinyc.plan.answer import StreamPlan
+from tinyc.plan.problem import WHOLE, Form, Layer
 from tinyc.plan.validate import InvalidPlanError
 
 NOBODY = -1

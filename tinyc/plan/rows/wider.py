@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import Cut, Measured, Weighing, cheapest, measure_rows, smallest
-from tinyc.plan.rows.problem import Layer, Problem
 from tinyc.plan.rows.uses import Access, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on

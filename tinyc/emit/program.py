@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that the templates print: steps, constants, and where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tinyc.base.names import Names
+from tinyc.base.numerics import Numerics
+from tinyc.choose.select import Choice
+from tinyc.ir.graph import Array, Node, Value, read_only
+from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Special
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash.
+
+    rows: where each row of a streamed tensor starts, if they do not lie one after another; offset is the lowest.
+    """
+
+    value: Value
+    offset: int | None
+    rows: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """One past the last byte in use."""
+        if self.rows:
+            return max(self.rows) + self.value.size_bytes // len(self.rows)
+        return (self.offset or 0) + self.value.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArray:
+    """A constant array of the library."""
+
+    name: str
+    const: Const
+
+
+@dataclass(frozen=True, slots=True)
+class RowTable:
+    """Where the rows of a tensor (or the scratch of a step, row by row) lie in the arena.
+
+    table: offsets in units of `unit` bytes, a constant of the library; None: row r is at base + r * step. of_call: > 0:
+    the table has so many places for each call of a step, those of its window, LOST for a row outside the tensor.
+    """
+
+    base: int
+    step: int
+    unit: int = 1
+    table: Const | None = None
+    of_call: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """What a step is in a streamed group: a function that makes row r, or the rows of call r. inputs: by the number of
+    the argument. spare: how it makes those of the calls in `tight`."""
+
+    form: RowForm
+    inputs: Mapping[int, RowTable]
+    output: RowTable
+    scratch: RowTable
+    accumulator: int
+    spare: RowForm | None = None
+    tight: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Steps that run row by row. order: pairs (step, row), a constant of the library; (number of steps, i): move i."""
+
+    steps: tuple[int, ...]
+    turns: int
+    order: Const
+
+
+@dataclass(frozen=True, slots=True)
+class RowMoves:
+    """Rows that go to other places between the turns. table: triples (from, to, bytes), in units of `unit` bytes."""
+
+    unit: int
+    table: Const
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """The model's only input, given row by row.
+
+    rows: where each row goes; LOST in its table: nowhere, nobody reads it. order: all turns of the library, as in
+    Stream. turns: how many of them have run when row r has been given.
+    """
+
+    count: int
+    row_bytes: int
+    rows: RowTable
+    loses_rows: bool
+    order: Const
+    turns: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Incremental:
+    """A library over a sliding window: each call takes `hop` new rows of the input, and keeps what later calls need.
+
+    window: rows that one output is computed of. places: where the new rows go. order, turns: of one call, as in Stream.
+    moves: triples (from, to, bytes) that make the rows of this call those of the past, in order. seen: where the
+    library counts the rows that it was given, an int32. extra_bytes: for that, and for rows that change places.
+    """
+
+    hop: int
+    window: int
+    row_bytes: int
+    places: RowTable
+    order: Const
+    turns: int
+    moves: Const | None
+    seen: int
+    extra_bytes: int
+
+    @property
+    def calls(self) -> int:
+        """How many calls give one window."""
+        return -(-self.window // self.hop)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """State of the library: where it lies from run to run, what `_reset` writes there, and where the last step that
+    computes it leaves it; None: in its place."""
+
+    place: Place
+    initial: bytes
+    data: Const | None  # the initial bytes in flash, where they are not all alike
+    made: Place | None
+
+
+LOST = 0xFFFF  # in a table of rows: a row that has no place
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel call of the library, or with `call.rows` one loop of calls over the rows of an image.
+
+    row_step: the step belongs to a streamed group, and the call is for one row.
+    """
+
+    index: int
+    node: Node
+    choice: Choice
+    call: Call
+    inputs: tuple[Place | None, ...]  # as the node's: None for an absent optional one
+    outputs: tuple[Place, ...]
+    scratch_offset: int
+    macs: int
+    const_bytes: int  # of the constants that this step is the first to use
+    special: Special | None = None  # the function written for this layer
+    bottom_up: bool = False
+    row_step: RowStep | None = None
+
+    @property
+    def title(self) -> str:
+        """`conv2d + relu`."""
+        act = str(getattr(self.node.attrs, "act", ""))
+        return f"{self.node.op} + {act}" if act else self.node.op
+
+    @property
+    def function(self) -> str:
+        """The C function that the step calls."""
+        if self.row_step is not None and self.row_step.form.function:
+            return self.row_step.form.function
+        return self.special.name if self.special else self.choice.kernel.name
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.row_step.form.scratch_bytes if self.row_step else self.choice.scratch_bytes
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Headers of runtime_c/ that it needs."""
+        own = self.special.includes if self.special else ()
+        if self.row_step is None:
+            return (*self.choice.kernel.headers, *own, *(("tc_rows.h",) if self.call.rows is not None else ()))
+        form = self.row_step.form
+        kernel = () if form.function else self.choice.kernel.headers
+        spare = self.row_step.spare
+        other = spare.special.includes if spare and spare.special else ()
+        return (*kernel, *form.includes, *own, *other, "tc_rows.h", "tc_row_table.h")
+
+    @property
+    def specials(self) -> tuple[Special, ...]:
+        """The functions written for the layer, those first that others call."""
+        spare = self.row_step.spare.special if self.row_step and self.row_step.spare else None
+        return tuple(found for own in (self.special, spare) if own for found in (*own.parts, own))
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of its inputs, outputs and scratch together; of a streamed step, those that one row takes."""
+        if self.row_step is not None:
+            form, rows = self.row_step.form, self.call.rows
+            assert rows is not None
+            window = rows.window_rows * rows.in_row_bytes * len(self.row_step.inputs)
+            return window + rows.out_rows * rows.out_row_bytes + form.scratch_bytes + form.accumulator_bytes
+        tensors = [place for place in (*self.inputs, *self.outputs) if place and place.offset is not None]
+        return sum(place.value.size_bytes for place in tensors) + self.scratch_bytes
+
+    def place(self, arg: In | Out) -> Place:
+        """Where an argument of the call lies; only tensors in the arena are passed as In."""
+        place = self.inputs[arg.index] if isinstance(arg, In) else self.outputs[arg.index]
+        if place is None or place.offset is None:
+            raise ValueError(f"{self.choice.kernel.name}: input {arg.index} is not in the arena; pass its Const")
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that the templates print."""
+
+    name: str
+    numerics: Numerics
+    steps: tuple[Step, ...]
+    symbols: tuple[ConstantArray, ...]
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    arena_align: int
+    input_perms: Mapping[str, tuple[int, ...]]
+    streams: tuple[Stream, ...] = ()
+    row_input: RowInput | None = None
+    incremental: Incremental | None = None
+    kept: tuple[KeptState, ...] = ()
+    moves: RowMoves | None = None
+
+    @property
+    def state_offset(self) -> int:
+        """Where in the arena what lasts from run to run begins; it is the arena's end."""
+        return min((kept.place.offset or 0 for kept in self.kept), default=self.arena_bytes)
+
+    def stream_of(self, step: int) -> Stream | None:
+        """The streamed group that the step belongs to."""
+        return next((stream for stream in self.streams if step in stream.steps), None)
+
+    def symbol_of(self, const: Const) -> str:
+        """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
+        return next(symbol.name for symbol in self.symbols if _holds(symbol.const, const))
+
+    @property
+    def specials(self) -> tuple[Special, ...]:
+        """The functions written for layers of this model, each once, before those that call them."""
+        found: dict[str, Special] = {}
+        for step in self.steps:
+            for special in step.specials:
+                if found.setdefault(special.name, special) != special:
+                    raise ValueError(f"two different functions are called {special.name}")
+        return tuple(found.values())
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Kernel headers in use, in the order in which steps need them."""
+        found: dict[str, None] = {}
+        for step in self.steps:
+            found.update(dict.fromkeys(step.headers))
+        return tuple(found)
+
+
+def _key(data: Array) -> tuple[str, bytes]:
+    return data.dtype.str, data.tobytes()
+
+
+def _holds(held: Const, wanted: Const) -> bool:
+    """Whether `held` serves where `wanted` is asked for."""
+    if _key(held.data) == _key(wanted.data):
+        return True
+    is_pad = held.role == wanted.role == "pad" and held.data.dtype == wanted.data.dtype
+    return is_pad and wanted.data.size <= held.data.size and held.data[0] == wanted.data[0]
+
+
+class ConstPool:
+    """Collects constants, one array per distinct content; rows of one zero point share the longest."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._names = Names()
+        self._by_content: dict[object, ConstantArray] = {}
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(symbol.const.data.nbytes for symbol in self._by_content.values())
+
+    def add(self, const: Const, node_name: str) -> None:
+        is_pad = const.role == "pad"
+        key = ("pad", const.data.dtype.str, int(const.data.flat[0])) if is_pad else _key(const.data)
+        held = self._by_content.get(key)
+        fixed = replace(const, data=read_only(const.data))
+        if held is None:
+            what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
+            role = "" if is_pad else f"_{const.role}"
+            self._by_content[key] = ConstantArray(self._names.unique(f"{self.prefix}_{what}{role}"), fixed)
+        elif is_pad and fixed.data.size > held.const.data.size:
+            self._by_content[key] = ConstantArray(held.name, fixed)
+
+    def symbols(self) -> tuple[ConstantArray, ...]:
+        return tuple(self._by_content.values())
