@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "images" / "house.svg"
 FLOORS = (  # from the ground up
     ("Ground", ("base", "board", "machine", "ir")),
-    ("Operators and kernels", ("kernel", "kernels", "ops")),
+    ("Operators and kernels", ("kernel", "kernels", "ops", "frontend")),
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),
     ("From C to a proof", ("build", "run", "flash", "verify")),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinyc.api import Built, TinycWarning, bench, build, estimate, inspect, load, verify
+    from tinyc.api import Built, TinycWarning, bench, build, estimate, frontend, inspect, load, verify
     from tinyc.base.errors import TinycError
     from tinyc.bench import BenchReport
     from tinyc.explain.estimate import Estimate
@@ -41,6 +41,7 @@ __all__ = [
     "bench",
     "build",
     "estimate",
+    "frontend",
     "inspect",
     "load",
     "verify",

@@ -26,6 +26,7 @@ from tinyc.bench.run import Kind
 from tinyc.build.toolchain import Optimize
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
+from tinyc.frontend import Micro, load_frontend
 from tinyc.ir.graph import Array
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
@@ -70,6 +71,7 @@ def build(
     incremental: int | None = None,
     hop: int = 1,
     stream_unpadded: bool = False,
+    frontend: str | None = None,
     flash_budget: int | None = None,
     ram_budget: int | None = None,
     toolchain: str | None = None,
@@ -103,6 +105,7 @@ def build(
             incremental=incremental,
             hop=hop,
             stream_unpadded=stream_unpadded,
+            frontend=frontend,
             samples=samples,
             recipe=recipe,
             proof=proof,
@@ -127,6 +130,7 @@ def verify(
     incremental: int | None = None,
     hop: int = 1,
     stream_unpadded: bool = False,
+    frontend: str | None = None,
     flash_budget: int | None = None,
     ram_budget: int | None = None,
     toolchain: str | None = None,
@@ -157,6 +161,7 @@ def verify(
             incremental=incremental,
             hop=hop,
             stream_unpadded=stream_unpadded,
+            frontend=frontend,
             samples=samples,
             recipe=recipe,
         )
@@ -215,6 +220,7 @@ def estimate(
     incremental: int | None = None,
     hop: int = 1,
     stream_unpadded: bool = False,
+    frontend: str | None = None,
     flash_budget: int | None = None,
     ram_budget: int | None = None,
     recipe: Recipe | None = None,
@@ -240,6 +246,7 @@ def estimate(
             incremental=incremental,
             hop=hop,
             stream_unpadded=stream_unpadded,
+            frontend=frontend,
             recipe=recipe,
         )
         return pipeline.estimate_model(path, options, _progress())
@@ -340,3 +347,11 @@ def _arrays(given: npt.NDArray[Any] | Mapping[str, npt.ArrayLike]) -> dict[str, 
     if isinstance(given, Mapping):
         return {name: np.asarray(array) for name, array in given.items()}
     return {"x": np.asarray(given)}
+
+
+def frontend(name: str = "micro") -> Micro:
+    """The front end that `--frontend` would compile before a model, as a function: `.features(samples)`.
+
+    name: `micro`, or a TOML file with its settings. The same integers as on the device; docs/frontend.md.
+    """
+    return load_frontend(name)

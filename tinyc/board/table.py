@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of a board file, key by key: every complaint names file, line and key."""
+"""Reading of a file of settings, key by key: every complaint names file, line and key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,23 @@ _SHOWN = 80  # of a wrong value in a message
 
 
 class TomlTable:
-    """A TOML table that is read key by key; every complaint names file, line and key."""
+    """A TOML table that is read key by key; every complaint names file, line and key. kind: what file it is, and page
+    the page of docs/ that describes it."""
 
-    def __init__(self, data: Mapping[str, Any], section: str, text: str, file: str) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        section: str,
+        text: str,
+        file: str,
+        kind: str = "board file",
+        page: str = "docs/boards.md",
+    ) -> None:
         self._data = dict(data)
         self._section = section
         self._text = text
         self.file = file
+        self._kind, self._page = kind, page
         self._read: set[str] = set()
 
     def string(self, key: str, default: str | None = None) -> str:
@@ -41,6 +51,14 @@ class TomlTable:
         if not least <= value < 1 << 32:
             raise self.error(key, f"must be from {least} to 2^32 - 1, not {value}")
         return value
+
+    def number(self, key: str, default: float, least: float, most: float) -> float:
+        value = self._value(key, default)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.error(key, f"must be a number, not {shown(value)}")
+        if not least <= value <= most:
+            raise self.error(key, f"must be from {least:g} to {most:g}, not {value:g}")
+        return float(value)
 
     def boolean(self, key: str, default: bool | None = None) -> bool:
         value = self._value(key, default)
@@ -67,7 +85,7 @@ class TomlTable:
         path = f"{self._section}.{key}" if self._section else key
         if not isinstance(value, dict):
             raise self.error(key, f"must be a table, [{path}]")
-        return TomlTable(value, path, self._text, self.file)
+        return TomlTable(value, path, self._text, self.file, self._kind, self._page)
 
     def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         value = self._value(key, default)
@@ -95,13 +113,13 @@ class TomlTable:
             if key not in self._read:
                 close = difflib.get_close_matches(key, self._read, n=1)
                 guess = f"; did you mean '{close[0]}'?" if close else ""
-                raise self.error(key, f"is not a key of a board file{guess}")
+                raise self.error(key, f"is not a key of a {self._kind}{guess}")
 
     def error(self, key: str, what: str) -> TinycError:
         name = visible(f"{self._section}.{key}" if self._section else key)
         line = self._line(key)
         where = f"{self.file}:{line}" if line else self.file
-        hint = "docs/boards.md describes the keys of a board file"
+        hint = f"{self._page} describes the keys of a {self._kind}"
         return TinycError(f"'{name}' {what}", Loc(where), hint)
 
     def _value(self, key: str, default: Any) -> Any:

@@ -119,6 +119,17 @@ StreamUnpadded = Annotated[
 ]
 
 
+Frontend = Annotated[
+    str | None,
+    typer.Option(
+        "--frontend",
+        metavar="NAME|FILE",
+        help="Compile a front end before the model: micro, or a .toml file with its settings.",
+        show_default="none",
+    ),
+]
+
+
 class OptimizeFor(StrEnum):
     """What the compiler of the library optimizes for."""
 
@@ -251,6 +262,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "incremental": (Incremental, None),
     "hop": (Hop, 1),
     "stream_unpadded": (StreamUnpadded, False),
+    "frontend": (Frontend, None),
     "calibration": (CalibrationFile, None),
     **QUANTIZE_OPTIONS,
     "inputs": (InputsFile, None),
@@ -338,6 +350,7 @@ def make_options(
     incremental: int | None,
     hop: int,
     stream_unpadded: bool,
+    frontend: str | None,
     samples: int,
     sequence: int,
     **quantization: Any,
@@ -359,6 +372,7 @@ def make_options(
         incremental=incremental,
         hop=hop,
         stream_unpadded=stream_unpadded,
+        frontend=frontend,
         samples=samples,
         sequence=sequence,
         recipe=make_recipe(**quantization),

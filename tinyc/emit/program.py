@@ -138,6 +138,18 @@ class KeptState:
     made: Place | None
 
 
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A library that takes samples in any number. samples: the model's input, the new samples of a run; held: those
+    before them, None where windows do not overlap. counters: where two int32 lie, how many samples have come, and how
+    many runs are missing until the output means something; missing: after a reset."""
+
+    samples: Place
+    held: Place | None
+    counters: int
+    missing: int
+
+
 LOST = 0xFFFF  # in a table of rows: a row that has no place
 
 
@@ -234,6 +246,7 @@ class Program:
     incremental: Incremental | None = None
     kept: tuple[KeptState, ...] = ()
     moves: RowMoves | None = None
+    push: Push | None = None
 
     @property
     def state_offset(self) -> int:

@@ -2,7 +2,7 @@
 """signal_window: samples times a window, y = clamp16((x * w) >> shift), line by line.
 
 x [.., n] int16, w [n] int16. With the optional third input, the samples before x [h], what is windowed is not x
-itself but the n samples from `begin` on of those before and x, one after the other; y is [1, n] then. A front end
+itself but the n samples from `begin` on of those before and x, one after the other; y is [n] then. A front end
 that steps by less than its window reads the samples where they lie.
 """
 
@@ -42,7 +42,7 @@ def infer(a: SignalWindow, x: Value, w: Value, before: Value | None = None) -> S
         return [Type(x.shape, "s16")]
     need(before, "the samples before the input", "s16")
     need_between("begin", a.begin, 0, before.elements + x.elements - w.elements)
-    return [Type((1, w.elements), "s16")]
+    return [Type((w.elements,), "s16")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def windowed(x: Array, w: Array, shift: int, wraps: bool) -> Array:
 
 def int_ref(p: WindowParams, x: Array, w: Array, before: Array | None = None) -> tuple[Array, ...]:
     if before is not None:
-        x = np.concatenate([before.reshape(-1), x.reshape(-1)])[p.begin : p.begin + len(w)][None]
+        x = np.concatenate([before.reshape(-1), x.reshape(-1)])[p.begin : p.begin + len(w)]
     return (windowed(x, w, p.shift, p.wraps),)
 
 

@@ -18,6 +18,8 @@ from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
+from tinyc.emit.push import with_push
+from tinyc.frontend import Joined, join, load_frontend
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model
@@ -51,7 +53,8 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's."""
+    """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's. front:
+    the front end that is part of the graph."""
 
     path: Path
     sha256: str
@@ -60,6 +63,7 @@ class Integers:
     calibration: CalibrationInputs | None
     perms: Mapping[str, Perm]
     numerics: Numerics
+    front: Joined | None = None
 
 
 @one_thread
@@ -95,13 +99,16 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph, perms = relaid.graph, relaid.perms
     numerics = options.numerics or _own_numerics(path, float_graph)
     check_stream_options(graph, perms, options)
+    front = _front_end(graph, options)
+    if front is not None:
+        float_graph, graph, perms = None, front.graph, {}  # the float model begins with features
     if options.stream_unpadded:
         float_graph, graph = None, without_time_padding(graph)  # the float model is another function
         check(graph, "stream", all_ops())
     with progress.stage("reduce"):
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
-    return Integers(path, sha256, graph, float_graph, calibration, perms, numerics)
+    return Integers(path, sha256, graph, float_graph, calibration, perms, numerics, front)
 
 
 @one_thread
@@ -119,13 +126,27 @@ def compile_integers(made: Integers, board: Board, options: Options, progress: P
         else:
             choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
     with progress.stage("emit"):
-        name = options.name or made.path.stem
-        if isinstance(plan, StreamPlan):
-            program = lower_streamed(graph, plan, numerics, name, made.perms)
-        else:
-            program = lower(graph, choices, plan, numerics, name, made.perms)
+        program = _program(made, graph, choices, plan, options.name or made.path.stem)
         files = emit_library(program, Info(made.path.name, made.sha256, board.name))
     return Compiled(made.path, made.sha256, made.float_graph, graph, program, files, made.calibration, plan, found)
+
+
+def _program(
+    made: Integers, graph: Graph, choices: Mapping[str, Choice], plan: Plan | StreamPlan, name: str
+) -> Program:
+    if isinstance(plan, StreamPlan):
+        return lower_streamed(graph, plan, made.numerics, name, made.perms)
+    program, front = lower(graph, choices, plan, made.numerics, name, made.perms), made.front
+    return program if front is None else with_push(program, front.samples, front.held, front.runs)
+
+
+def _front_end(graph: Graph, options: Options) -> Joined | None:
+    """The model with the front end that is asked for, checked."""
+    if options.frontend is None:
+        return None
+    joined = join(graph, load_frontend(options.frontend))
+    check(joined.graph, "frontend", all_ops())
+    return joined
 
 
 @one_thread
@@ -197,6 +218,9 @@ def is_float(graph: Graph) -> bool:
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:
     """Raises TinycError where the options of incremental libraries do not fit each other or the model."""
+    if options.frontend is not None and (options.incremental is not None or options.input_rows):
+        message = "a library with a front end takes samples, not rows"
+        raise TinycError(message, hint="leave out --incremental and --input-rows")
     if options.incremental is None:
         if options.stream_unpadded or options.hop != 1:
             message = "--hop and --stream-unpadded are options of --incremental AXIS"

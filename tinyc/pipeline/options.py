@@ -41,6 +41,7 @@ class Options:
     hop: int = 1  # new rows per call of an incremental library
     stream_unpadded: bool = False  # nothing is padded in time: another function
     proof: bool = True  # run on the board's machine and compared; False: only written
+    frontend: str | None = None  # what is compiled before the model: `micro`, or a file with its settings
     samples: int = 20  # at most so many inputs run on the board; 0: all
     sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
     harness: Protocol = "tinyc"  # what the firmware for the board itself speaks

@@ -25,6 +25,7 @@ _DTYPES: Mapping[str, type] = {
     "uint8_t": np.uint8,
     "int16_t": np.int16,
     "int32_t": np.int32,
+    "uint32_t": np.uint32,
 }
 
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `--frontend` names: `micro`, or a TOML file with its settings."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.board.table import TomlTable
+from tinyc.frontend.micro import Micro
+
+_KIND, _PAGE = "front end's file", "docs/frontend.md"
+_MOST_LETTERS, _MOST_DOTS = 1 << 16, 8
+
+
+def load_frontend(name: str) -> Micro:
+    """The front end of that name, or of that TOML file. TinycError naming file, line and key."""
+    if name == "micro":
+        return Micro()
+    if not name.endswith(".toml"):
+        raise TinycError(f"no front end is called '{name}'", hint=f"give `micro`, or a .toml file: {_PAGE}")
+    return _read(Path(name))
+
+
+def _read(path: Path) -> Micro:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TinycError(f"cannot read the {_KIND}: {reason}", Loc(str(path)), _PAGE) from error
+    if len(text) > _MOST_LETTERS or any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise TinycError(f"this is no {_KIND}: it is too long, or has too many dots in a line", Loc(str(path)), _PAGE)
+    try:
+        held = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TinycError(f"the {_KIND} is not valid TOML: {error}", Loc(str(path)), _PAGE) from error
+    table = TomlTable(held, "", text, str(path), _KIND, _PAGE)
+    try:
+        return _micro(table)
+    except TinycError as error:
+        raise error.located(Loc(str(path))) from error
+
+
+def _micro(table: TomlTable) -> Micro:
+    table.choice("kind", ("micro",))
+    usual = Micro()
+    rate = table.integer("rate", usual.rate, least=1000)
+    window_ms = table.number("window_ms", 1000 * usual.window / usual.rate, 1, 1000)
+    step_ms = table.number("step_ms", 1000 * usual.step / usual.rate, 1, 1000)
+    found = Micro(
+        rate=rate,
+        window=_samples(table, "window_ms", window_ms, rate),
+        step=_samples(table, "step_ms", step_ms, rate),
+        channels=_within(table, "channels", usual.channels, 1, 256),
+        low_hz=table.number("low_hz", usual.low_hz, 1, rate / 2),
+        high_hz=table.number("high_hz", min(usual.high_hz, rate / 2), 1, rate / 2),
+        hop=_within(table, "hop", usual.hop, 1, 4096),
+        **_parts(table, usual),
+    )
+    table.finish()
+    return found
+
+
+def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
+    """The settings of [noise], [pcan] and [log]."""
+    assert usual.pcan is not None
+    noise, pcan, log = (table.table(key) or TomlTable({}, key, "", table.file) for key in ("noise", "pcan", "log"))
+    strength, offset, bits = usual.pcan
+    gain = (
+        pcan.number("strength", strength, 0, 1),
+        pcan.number("offset", offset, 0, 1e6),
+        _within(pcan, "gain_bits", bits, 1, 30),
+    )
+    found = {
+        "smoothing_bits": _within(noise, "smoothing_bits", usual.smoothing_bits, 1, 16),
+        "even": noise.number("even", usual.even, 0, 1),
+        "odd": noise.number("odd", usual.odd, 0, 1),
+        "least": noise.number("least", usual.least, 0, 1),
+        "pcan": gain if pcan.boolean("on", True) else None,
+        "log_shift": _within(log, "shift", usual.log_shift, 0, 10),
+    }
+    for part in (noise, pcan, log):
+        part.finish()
+    return found
+
+
+def _within(table: TomlTable, key: str, default: int, least: int, most: int) -> int:
+    number = table.integer(key, default, least)
+    if number > most:
+        raise table.error(key, f"must be at most {most}, not {number}")
+    return number
+
+
+def _samples(table: TomlTable, key: str, milliseconds: float, rate: int) -> int:
+    samples = milliseconds * rate / 1000
+    if samples != int(samples):
+        raise table.error(key, f"is {milliseconds:g} ms, which are {samples:g} samples of {rate} Hz, no whole number")
+    return int(samples)
