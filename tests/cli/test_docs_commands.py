@@ -71,7 +71,7 @@ NOT_RUN = {
     "--elf": "needs a program of the reader's own: tests/cli/test_user_build.py has them",
 }
 # Pages whose commands compile, run, or time something.
-SLOW = ("bench", "boards", "build", "flash", "helium", "mlperf", "profile")
+SLOW = ("bench", "boards", "build", "flash", "helium", "integrate", "mlperf", "profile")
 
 
 def typed(page: Path) -> Iterator[str]:

@@ -70,6 +70,11 @@ def package_files(facts: Facts, kind: Kind, version: str) -> dict[str, str]:
     return {str(PurePosixPath(path)): text for path, text in sorted(files.items())}
 
 
+def selftest_header(facts: Facts) -> str:
+    """The text of `<name>_selftest.h`."""
+    return render(f"{_COMMON}/NAME_selftest.h.j2", {"f": facts})
+
+
 def _place(kind: Kind, facts: Facts, name: str) -> str:
     return kind.headers if name == f"{facts.name}.h" else kind.sources
 

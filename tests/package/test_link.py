@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several libraries in one program: equal outputs in one arena, kernels once, states that survive other models."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.cli.test_cli import write_model
+from tests.load.onnx_models import build, op
+from tests.package.tools import needed
+from tinyc.base.errors import TinycError
+from tinyc.cli.main import main
+from tinyc.package import link
+from tinyc.package.facts import Facts, read_facts
+from tinyc.package.link import link_libraries
+
+# A library with the functions and macros of one that tinyc writes: its output counts its runs since the last reset.
+COUNTER_H = """
+#ifndef COUNT_H
+#define COUNT_H
+#include <stddef.h>
+#include <stdint.h>
+#define COUNT_ARENA_BYTES 64
+#define COUNT_STATE_OFFSET 56
+#define COUNT_STATE_BYTES 8
+#define COUNT_OK 0
+typedef struct { uint8_t bytes[64]; } count_arena_t;
+int count_run(void *arena);
+int count_reset(void *arena);
+#endif
+"""
+COUNTER_C = """
+#include "count.h"
+int count_reset(void *arena) { ((uint8_t *)arena)[56] = 0; return 0; }
+int count_run(void *arena) { return ++((uint8_t *)arena)[56]; }
+"""
+DRIVER = """
+#include <stdio.h>
+#include <string.h>
+#include "all.h"
+static int turn(void)
+{
+    int n = count_run(all_count_enter());
+    all_count_leave();
+    memset(&all_arena, 0xA5, sizeof all_arena); /* another model */
+    return n;
+}
+int main(void)
+{
+    memset(&all_arena, 0xA5, sizeof all_arena);
+    printf("%d %d %d ", turn(), turn(), turn());
+    all_count_forget();
+    printf("%d %d %d\\n", turn(), (int)sizeof all_arena, ALL_STATE_BYTES);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Folders of four builds: a model, the same under another name, one with other options, and a larger one."""
+    folder = tmp_path_factory.mktemp("libraries")
+    write_model(folder / "kws.onnx")
+    _write_larger(folder / "large.onnx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, model, optimize in (
+            *(("kws", "kws", "speed"), ("twin", "kws", "speed")),
+            *(("small", "kws", "size"), ("large", "large", "size")),
+        ):
+            words = ("build", f"{model}.onnx", "--board", "cortex-m4", "--samples", "1", "--name", name)
+            assert run(*words, "--optimize", optimize) == 0
+    return [folder / "build" / name for name in ("kws", "twin", "small", "large")]
+
+
+def _write_larger(path: Path) -> None:
+    rng = np.random.default_rng(1)
+    constants = {
+        "w1": rng.standard_normal((4, 1, 3, 3)).astype(np.float32),
+        "w2": rng.standard_normal((3, 144)).astype(np.float32) / 9,
+    }
+    nodes = [
+        op("Conv", "x w1", "c", pads=[1] * 4, strides=[2, 2]),
+        op("Flatten", "c", "flat"),
+        op("Gemm", "flat w2", "g", transB=1),
+        op("Softmax", "g", "y"),
+    ]
+    onnx.save(build(nodes, {"x": (1, 1, 12, 12)}, ["y"], constants), path)
+
+
+def run(*words: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["tinyc", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+    return int(end.value.code or 0)
+
+
+def test_models_share_the_arena_and_kernels(libraries: list[Path], tmp_path: Path) -> None:
+    kws, twin, small, large = libraries
+    linked = link_libraries([small, large], "both", tmp_path / "both")
+    sizes = [read_facts(folder).arena_bytes for folder in (small, large)]
+    assert linked.units == ("both",)
+    assert (linked.arena_bytes, linked.separate_arena_bytes) == (max(sizes), sum(sizes))
+    assert linked.code_bytes is not None
+    assert linked.code_bytes < linked.separate_code_bytes
+    of_two = link_libraries([kws, twin], "twins", tmp_path / "twins")  # whose own kernels have the same names
+    assert of_two.units == ("twins", "twins_2")
+    assert of_two.code_bytes == of_two.separate_code_bytes
+
+
+def test_a_model_that_differs_is_found(libraries: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "read_facts", lambda folder: replace(read_facts(folder), selftest=1))
+    with pytest.raises(TinycError, match="something else in the shared arena") as caught:
+        link_libraries([libraries[0], libraries[2]], "both", tmp_path / "both")
+    assert caught.value.exit_code == 1
+    assert not (tmp_path / "both").exists()
+
+
+def test_a_user_compiles_what_is_said(
+    libraries: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiler = needed("gcc")
+    words = ("link", *map(str, libraries), "-o", str(tmp_path / "all"), "--name", "all")
+    assert run(*words, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    sources = [f"{unit}.c" for unit in (*printed["units"], "all_arena", "all_selftest")]
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O1")
+    subprocess.run([compiler, *flags, *sources, "-o", "all"], cwd=tmp_path / "all", check=True)
+    assert subprocess.run([tmp_path / "all" / "all"], check=False).returncode == 0
+    (tmp_path / "all" / "all").unlink()
+    assert run(*words) == 0
+    assert "each run twice in the shared arena: all equal" in capsys.readouterr().out
+
+
+def counter(facts: Facts) -> Facts:
+    return replace(
+        facts,
+        name="count",
+        arena_bytes=64,
+        state_bytes=8,
+        files={"count.h": COUNTER_H, "count.c": COUNTER_C},
+    )
+
+
+def test_states_survive_other_models(libraries: list[Path], tmp_path: Path) -> None:
+    compiler = needed("gcc")
+    models = [read_facts(libraries[0]), counter(read_facts(libraries[0]))]
+    for name, text in link._files(models, [models], "all").items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "main.c").write_text(DRIVER)
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined")
+    subprocess.run([compiler, *flags, "main.c", "all.c", "all_arena.c", "-o", "all"], cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "all"], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(said[:3]) == ["1", "2", "3"]  # arguments of a call are computed in any order
+    assert said[3:] == ["1", str(-(-models[0].arena_bytes // 16) * 16), "8"]
+
+
+def test_what_cannot_be_linked(libraries: list[Path], tmp_path: Path) -> None:
+    kws, twin, *_ = libraries
+    old = tmp_path / "old"
+    shutil.copytree(twin, old)
+    (old / "tc_math.h").write_text((old / "tc_math.h").read_text() + "\n/* of another version */\n")
+    other = tmp_path / "other"
+    shutil.copytree(twin, other)
+    report = json.loads((other / "report.json").read_text())
+    (other / "report.json").write_text(json.dumps({**report, "board": "cortex-m7"}))
+    for folders, name, message in (
+        ([kws, kws], "all", "the same name"),
+        ([kws, twin], "kws", "'kws' is one of the libraries"),
+        ([kws, twin], "a b", "no name for C"),
+        ([kws, old], "all", "different versions of tc_math"),
+        ([kws, other], "all", "different boards: cortex-m4, cortex-m7"),
+    ):
+        with pytest.raises(TinycError, match=message):
+            link_libraries(folders, name, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert run("link", str(kws)) == 2
