@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good the arena's offsets are: tinyc beside greedy-by-size and the exact solver.
 
-    python bench/allocation.py                     # generated instances, as markdown; --write puts it into docs/plan.md
+    python bench/allocation.py                     # generated instances, as markdown; --write: into docs/figures.md
     python bench/allocation.py benchmarks/*.csv    # MiniMalloc's own files, or any others in their format
 
 Generated: `perfect`, a rectangle cut into pieces, so that the optimum is known and wastes nothing; `crowded`, many
@@ -22,7 +22,7 @@ from tinyc.plan.arena import THOROUGH, greedy_by_size, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.instances import Instance, crowded, perfect, read_instance
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "plan.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "figures.md"
 BEGIN, END = "<!-- written by bench/allocation.py -->", "<!-- end of allocation -->"
 EXACT_UP_TO = 150  # buffers; beyond, the solver's model is too large to gain anything in its effort
 
@@ -43,7 +43,7 @@ def main() -> int:
     """Measure the files given, or the generated instances; print the table, or write it into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help="MiniMalloc CSV files instead of generated instances")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/plan.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/figures.md")
     args = parser.parse_args()
     try:
         instances = [read_instance(path) for path in args.files] or generated()

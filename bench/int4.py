@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of docs/int4.md: the five int8 MLPerf Tiny models with int4 weights, beside themselves in int8.
+"""Writes the tables of docs/figures.md: the five int8 MLPerf Tiny models with int4 weights, beside themselves in int8.
 
     python bench/int4.py [--board cortex-m4] [--model kws ...]
 
@@ -32,7 +32,7 @@ from tinyc.ir.graph import Graph, Node, Quant, read_only
 from tinyc.pipeline import Options, Progress, build, compiling
 from tinyc.verify.report import LayerReport, Report
 
-PAGE = ROOT / "docs" / "int4.md"
+PAGE = ROOT / "docs" / "figures.md"
 OUT_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
 
 Reports = Mapping[str, Report]
@@ -116,7 +116,7 @@ def measure_all(folder: Path, model: str, board: str) -> Reports:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write what int4 weights cost into docs/int4.md")
+    parser = argparse.ArgumentParser(description="Write what int4 weights cost into docs/figures.md")
     parser.add_argument("--board", default="cortex-m4")
     parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
     parser.add_argument("--page", type=Path, default=PAGE)
