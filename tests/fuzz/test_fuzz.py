@@ -104,7 +104,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 def altered(compiled: Compiled, step: int, argument: str, by: int) -> Compiled:
     """The same model, but for a step whose input `x` or output `y` lies `by` bytes further on."""
     text = compiled.files["net.c"]
-    start = text.index(f"void net_step_{step}(")
+    start = text.index(f"void net_step_{step}_")
     found = re.compile(rf"\*{argument} = .*\(arena \+ (\d+)\)").search(text, start)
     assert found is not None
     moved = text[: found.start(1)] + str(int(found[1]) + by) + text[found.end(1) :]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base import paths
-from tinyc.emit.library import c_array, c_float, c_int
+from tinyc.emit.text import c_array, c_float, c_int
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.kernel import (
     Accumulator,

@@ -58,7 +58,7 @@ def test_a_wrong_row_is_traced_to_its_step(model: Path, rows: bool) -> None:
     options = Options(board="host", memory=MEMORY, input_rows=rows, samples=2)
     built = compiled(model, options)
     step = [step for step in built.program.steps if step.row_step is not None][-2]
-    name = f"{built.program.name}_step_{step.index}(uint8_t *arena, int32_t r)\n{{\n"
+    name = f"{built.program.name}_step_{step.index}_{step.node.op}(uint8_t *arena, int32_t r)\n{{\n"
     source = f"{built.program.name}.c"
     text = built.files[source]
     at = text.index(name) + len(name)

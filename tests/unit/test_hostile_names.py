@@ -153,20 +153,11 @@ def tokens(compiler: tuple[str, ...], source: Path) -> list[str]:
 def test_the_compiler_sees_the_harmless_library(
     compiler: tuple[str, ...], written: Mapping[str, Path], source: str
 ) -> None:
-    """Token by token, but for the names of arrays, which differ as the layers' names do."""
+    """Token by token: no C name is made of a name of the model's."""
     hostile, harmless = (tokens(compiler, written[kind] / source) for kind in ("hostile", "harmless"))
-    assert len(hostile) == len(harmless) > 10_000
-    there: dict[str, str] = {}
-    back: dict[str, str] = {}
-    for ours, theirs in zip(hostile, harmless, strict=True):
-        if ours == theirs:
-            continue
-        assert ours.isidentifier(), (ours, theirs)
-        assert ours.isascii()
-        assert there.setdefault(ours, theirs) == theirs
-        assert back.setdefault(theirs, ours) == ours
+    assert len(harmless) > 10_000
+    assert hostile == harmless
     assert INJECTED not in hostile
-    assert bool(there) == (source == "libraries.c")
 
 
 def test_it_compiles_without_a_warning(compiler: tuple[str, ...], written: Mapping[str, Path]) -> None:

@@ -84,13 +84,15 @@ class Elf:
         raise TinycError(f"the firmware has no data at 0x{address:08x}")
 
     def step_functions(self, model: str) -> Mapping[int, Symbol]:
-        """The functions of the model's steps, `<model>_step_<n>`, by step number.
+        """The functions of the model's steps, `<model>_step_<n>_<operator>`, by step number.
 
         A compiler's clone of a whole function (`.isra.0`, `.constprop.0`) counts as the function, a part
         that it split off (`.part.0`, `.cold`) does not.
         """
-        pattern = re.compile(rf"{re.escape(model)}_step_(\d+)(\.(isra|constprop)\.\d+)*")
-        found = {int(match[1]): s for s in self._functions if (match := pattern.fullmatch(s.name))}
+        operator = r"(_(?!step_)\w+)?"  # not `net_step_1_step_0`, of another library
+        pattern = re.compile(rf"{re.escape(model)}_step_(\d+){operator}(\.(isra|constprop)\.\d+)*")
+        own = (symbol for symbol in self._functions if not symbol.is_global)
+        found = {int(match[1]): s for s in own if (match := pattern.fullmatch(s.name))}
         return dict(sorted(found.items()))
 
     @functools.cached_property

@@ -15,7 +15,8 @@ import numpy as np
 from tinyc.base.names import identifier
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
-from tinyc.emit.program import ConstPool, KeptState, Place, Program, Step
+from tinyc.emit.constants import ConstPool
+from tinyc.emit.program import KeptState, Place, Program, Step
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.kernel.kernel import Call, Const
 from tinyc.ops import all_ops
@@ -96,26 +97,26 @@ def lower(
     `name` becomes the prefix of every C identifier. `input_perms`: inputs whose axes differ from the
     model's own, see passes/inputs.py; the header says so.
     """
-    lowering = Lowering(
-        graph, ConstPool(identifier(name)), lambda value: Place(graph.values[value], plan.offset(value))
-    )
     nodes = {node.name: node for node in graph.nodes}
+    made = [step for step in plan.steps if not step.joins]
+    pool = ConstPool(identifier(name), {step.node: nodes[step.node] for step in made})
+    lowering = Lowering(graph, pool, lambda value: Place(graph.values[value], plan.offset(value)))
     steps = []
-    for index, step in enumerate(step for step in plan.steps if not step.joins):
+    for index, step in enumerate(made):
         choice = choices[step.node]
         scratch = plan.scratch_offset(step.node) if choice.scratch_bytes else 0
         lowered = lowering.step(index, nodes[step.node], Form(choice, None, choice.cost), scratch)
         steps.append(replace(lowered, bottom_up=step.bottom_up))
-    kept = tuple(_kept(graph, state, plan, lowering.pool) for state in graph.states)
+    kept = tuple(_kept(number, graph, state, plan, pool) for number, state in enumerate(graph.states))
     return replace(lowering.program(steps, plan, numerics, input_perms), kept=kept)
 
 
-def _kept(graph: Graph, state: State, plan: Plan, pool: ConstPool) -> KeptState:
+def _kept(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) -> KeptState:
     place, made = (Place(graph.values[name], plan.offset(name)) for name in (state.name, state.after))
     data = None
     if len(set(state.initial)) > 1:
         data = Const(np.frombuffer(state.initial, np.uint8), "bytes after a reset", "initial")
-        pool.add(data, state.name)
+        pool.add(data, f"state_{number}")
     return KeptState(place, state.initial, data, None if made.offset == place.offset else made)
 
 

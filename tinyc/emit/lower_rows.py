@@ -10,10 +10,10 @@ import numpy as np
 
 from tinyc.base.names import identifier
 from tinyc.base.numerics import Numerics
+from tinyc.emit.constants import ConstPool
 from tinyc.emit.lower import Lowering
 from tinyc.emit.program import (
     LOST,
-    ConstPool,
     Incremental,
     Place,
     Program,
@@ -33,6 +33,8 @@ from tinyc.plan.rows.live import reads_of
 
 _TABLE_LIMIT = 2**16
 _SEEN_BYTES = 4  # the count of rows
+_WHERE = "where each row lies in the arena"
+_MOVES = "rows that move"
 
 
 def lower_streamed(
@@ -43,16 +45,16 @@ def lower_streamed(
     input_perms: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
     """The Program of an integer graph whose rows have addresses. `name`, `input_perms`: as `lower` has them."""
-    pool = ConstPool(identifier(name))
-    lowering = Lowering(graph, pool, lambda value: _place(graph, value, plan))
     nodes = {node.name: node for node in graph.nodes}
+    pool = ConstPool(identifier(name), {layer.node: nodes[layer.node] for layer in plan.problem.layers})
+    lowering = Lowering(graph, pool, lambda value: _place(graph, value, plan))
     steps = [_step(lowering, index, nodes[layer.node], plan) for index, layer in enumerate(plan.problem.layers)]
     streams = tuple(_streams(plan))
     row_input = _row_input(plan, pool) if plan.problem.by_rows else None
     incremental = _incremental(graph, plan, pool) if plan.problem.hop else None
-    for number, stream in enumerate(streams):
+    for stream in streams:
         if row_input is None and incremental is None:
-            pool.add(stream.order, f"group_{number}")
+            pool.add(stream.order, f"steps_{stream.steps[0]}_to_{stream.steps[-1]}")
     moves = _moves(plan, pool) if plan.moves else None
     return replace(
         lowering.program(steps, plan, numerics, input_perms),
@@ -87,15 +89,15 @@ def _with_moves(plan: StreamPlan, start: int, stop: int) -> Iterator[tuple[Turn,
 def _moves(plan: StreamPlan, pool: ConstPool) -> RowMoves:
     unit = plan.problem.unit
     triples = [(move.source // unit, move.target // unit, -(-move.size // unit)) for move in plan.moves]
-    table = Const(np.array(triples, np.uint16), f"rows that move: from, to, bytes, in units of {unit} bytes: ", "moves")
-    pool.add(table, "rows")
+    table = Const(np.array(triples, np.uint16), f"{_MOVES}: from, to, size, in units of {unit} bytes", "row_moves")
+    pool.add(table, "")
     return RowMoves(unit, table)
 
 
 def _order(turns: Sequence[Turn]) -> Const:
     pairs = np.array([(step, max(row, 0)) for step, row in turns])
     data = pairs.astype(np.uint8 if pairs.max() < 256 else np.uint16)
-    return Const(data, "pairs of step and row, in the order in which they run: ", "order")
+    return Const(data, "", "row_order")
 
 
 def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
@@ -122,12 +124,12 @@ def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
         row_bytes=tensor.row_bytes,
         rows=_lossy_table(places, lost, plan.problem.unit, pool)
         if lost
-        else _table(places, plan.problem.unit, pool, "input", "rows"),
+        else _table(places, plan.problem.unit, pool, "input", "rows_at"),
         loses_rows=bool(lost),
         order=_order([turn for turn, _ in turns]),
-        turns=Const(np.array(counts, np.uint16), "how many turns have run when a row is there: ", "turns"),
+        turns=Const(np.array(counts, np.uint16), "turns that have run when an input row is there", "row_turns"),
     )
-    pool.add(found.order, "all")
+    pool.add(found.order, "")
     pool.add(found.turns, "input")
     return found
 
@@ -141,20 +143,24 @@ def _incremental(graph: Graph, plan: StreamPlan, pool: ConstPool) -> Incremental
         hop=problem.hop,
         window=graph.values[name].shape[1],
         row_bytes=tensor.row_bytes,
-        places=_table(plan.row_offsets[name][kept:], problem.unit, pool, "input", "rows"),
+        places=_table(plan.row_offsets[name][kept:], problem.unit, pool, "input", "rows_at"),
         order=_order(plan.turns),
         turns=len(plan.turns),
-        moves=Const(np.array(moves, np.uint16), "moves between calls: from, to, bytes: ", "moves") if moves else None,
+        moves=_moves_between_calls(moves) if moves else None,
         seen=plan.arena_bytes,
         extra_bytes=_SEEN_BYTES + -(-spare // 4) * 4,
     )
-    pool.add(found.order, "all")
+    pool.add(found.order, "")
     if found.moves is not None:
-        pool.add(found.moves, "all")
+        pool.add(found.moves, "")
     return found
 
 
 Move = tuple[int, int, int]  # from, to, bytes
+
+
+def _moves_between_calls(moves: Sequence[Move]) -> Const:
+    return Const(np.array(moves, np.uint16), f"{_MOVES} between two calls: from, to, size, in bytes", "row_moves")
 
 
 def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
@@ -200,7 +206,8 @@ def _append(moves: list[Move], move: Move) -> None:
 
 def _lossy_table(places: Sequence[int], lost: Sequence[int], unit: int, pool: ConstPool) -> RowTable:
     units = [LOST if row in lost else at // unit for row, at in enumerate(places)]
-    const = Const(np.array(units, np.uint16), f"as above; {LOST}: nobody reads the row: ", "given")
+    what = f"{_WHERE}, in units of {unit} bytes; {LOST}: nobody reads the row"
+    const = Const(np.array(units, np.uint16), what, "rows_at")
     pool.add(const, "input")
     return RowTable(0, 0, unit, const)
 
@@ -250,7 +257,7 @@ def _row_step(form: Form, row: RowForm, node: Node, plan: StreamPlan, pool: Cons
 
     def table_of(tensor: str, first: int = 0) -> RowTable:
         offsets = plan.row_offsets[tensor][first:]
-        return _table(offsets, problem.unit, pool, makers.get(tensor, "input"), "rows")
+        return _table(offsets, problem.unit, pool, makers.get(tensor, "input"), "rows_at")
 
     return RowStep(
         form=row,
@@ -259,7 +266,7 @@ def _row_step(form: Form, row: RowForm, node: Node, plan: StreamPlan, pool: Cons
             for i, tensor in tensors.items()
         },
         output=table_of(problem.tensor_of(node.outputs[0]), walk.first),
-        scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch"),
+        scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch_at"),
         accumulator=plan.accumulator_offsets.get(node.name, 0),
         spare=form.spare,
         tight=form.tight,
@@ -281,8 +288,9 @@ def _places_of_calls(plan: StreamPlan, index: int, rows: Rows, tensor: str, pool
             ]
     if max(place for place in places if place != LOST) >= LOST:
         raise ValueError(f"{tensor}: a row at {max(places)} units, a table holds 16 bits")
-    what = f"where the {rows.window_rows} rows of each call lie in the arena, in units of {unit} bytes: "
-    const = Const(np.array(places, np.uint16), what, "places")
+    what = f"where the {rows.window_rows} rows that each call reads lie in the arena"
+    what = f"{what}, in units of {unit} bytes; {LOST}: padding"
+    const = Const(np.array(places, np.uint16), what, "windows_at")
     pool.add(const, plan.problem.layers[index].node)
     return RowTable(0, 0, unit, const, rows.window_rows)
 
@@ -295,7 +303,7 @@ def _table(offsets: Sequence[int], unit: int, pool: ConstPool, owner: str, role:
     units = np.array(offsets) // unit
     if units.max() >= _TABLE_LIMIT:
         raise ValueError(f"{owner}: row at {units.max()} units, a table holds 16 bits")
-    what = "rows" if role == "rows" else "scratch of the rows"
-    const = Const(units.astype(np.uint16), f"where the {what} lie in the arena, in units of {unit} bytes: ", role)
+    where = _WHERE if role == "rows_at" else "where the scratch of each call lies in the arena"
+    const = Const(units.astype(np.uint16), f"{where}, in units of {unit} bytes", role)
     pool.add(const, owner)
     return RowTable(0, 0, unit, const)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tinyc.base.names import Names
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
-from tinyc.ir.graph import Array, Node, Value, read_only
+from tinyc.emit.constants import ConstantArray, holds
+from tinyc.ir.graph import Node, Value
 from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Special
 
 
@@ -30,14 +30,6 @@ class Place:
         if self.rows:
             return max(self.rows) + self.value.size_bytes // len(self.rows)
         return (self.offset or 0) + self.value.size_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantArray:
-    """A constant array of the library."""
-
-    name: str
-    const: Const
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +251,7 @@ class Program:
 
     def symbol_of(self, const: Const) -> str:
         """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
-        return next(symbol.name for symbol in self.symbols if _holds(symbol.const, const))
+        return next(symbol.name for symbol in self.symbols if holds(symbol.const, const))
 
     @property
     def specials(self) -> tuple[Special, ...]:
@@ -278,43 +270,3 @@ class Program:
         for step in self.steps:
             found.update(dict.fromkeys(step.headers))
         return tuple(found)
-
-
-def _key(data: Array) -> tuple[str, bytes]:
-    return data.dtype.str, data.tobytes()
-
-
-def _holds(held: Const, wanted: Const) -> bool:
-    """Whether `held` serves where `wanted` is asked for."""
-    if _key(held.data) == _key(wanted.data):
-        return True
-    is_pad = held.role == wanted.role == "pad" and held.data.dtype == wanted.data.dtype
-    return is_pad and wanted.data.size <= held.data.size and held.data[0] == wanted.data[0]
-
-
-class ConstPool:
-    """Collects constants, one array per distinct content; rows of one zero point share the longest."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self._names = Names()
-        self._by_content: dict[object, ConstantArray] = {}
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(symbol.const.data.nbytes for symbol in self._by_content.values())
-
-    def add(self, const: Const, node_name: str) -> None:
-        is_pad = const.role == "pad"
-        key = ("pad", const.data.dtype.str, int(const.data.flat[0])) if is_pad else _key(const.data)
-        held = self._by_content.get(key)
-        fixed = replace(const, data=read_only(const.data))
-        if held is None:
-            what = f"pad_{'m' if fixed.data.flat[0] < 0 else ''}{abs(int(fixed.data.flat[0]))}" if is_pad else node_name
-            role = "" if is_pad else f"_{const.role}"
-            self._by_content[key] = ConstantArray(self._names.unique(f"{self.prefix}_{what}{role}"), fixed)
-        elif is_pad and fixed.data.size > held.const.data.size:
-            self._by_content[key] = ConstantArray(held.name, fixed)
-
-    def symbols(self) -> tuple[ConstantArray, ...]:
-        return tuple(self._by_content.values())

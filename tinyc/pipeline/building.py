@@ -19,7 +19,7 @@ from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
-from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_unproved
+from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_proof, write_unproved
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 from tinyc.verify.report import Report, UnprovedReport
@@ -53,6 +53,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     with replacing(target_folder) as folder:
         if options.proof:
             report = prove_in(folder, compiled, board, proof, progress)
+            compiled = write_proof(folder, compiled, report)
             with progress.stage("device"):
                 _add_for_board(folder, compiled, board, options, report, progress)
         else:

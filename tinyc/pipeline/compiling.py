@@ -127,7 +127,7 @@ def compile_integers(made: Integers, board: Board, options: Options, progress: P
             choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
     with progress.stage("emit"):
         program = _program(made, graph, choices, plan, options.name or made.path.stem)
-        files = emit_library(program, Info(made.path.name, made.sha256, board.name))
+        files = emit_library(program, Info(made.path.name, made.sha256, board.name, options=options.shaping()))
     return Compiled(made.path, made.sha256, made.float_graph, graph, program, files, made.calibration, plan, found)
 
 

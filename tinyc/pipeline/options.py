@@ -52,6 +52,24 @@ class Options:
         check_word("way to optimize", self.optimize, get_args(Optimize))
         check_word("way to plan memory", self.memory, get_args(Memory))
 
+    def shaping(self) -> tuple[str, ...]:
+        """Those that make the library another one than the defaults do, as on the command line. Paths are left out:
+        the same file elsewhere gives the same library."""
+        plain = Options(self.board)
+        valued = ("numerics", "optimize", "flash_budget", "memory", "ram_budget", "incremental", "hop")
+        words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
+        words += [_option(name) for name in ("input_rows", "stream_unpadded") if getattr(self, name)]
+        if self.recipe is not None:
+            widths = {"weights": self.recipe.weights, "activations": self.recipe.activations}
+            words += [_option(name, bits) for name, bits in widths.items() if bits != "int8"]
+        return tuple(words + ["--calibration FILE"] * (self.calibration is not None))
+
+
+def _option(name: str, value: object = None) -> str:
+    """`--ram-budget 4096`."""
+    said = value.value if isinstance(value, Numerics) else value
+    return f"--{name.replace('_', '-')}" + ("" if value is None else f" {said}")
+
 
 @dataclass
 class Progress:

@@ -13,7 +13,8 @@ from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.build.compile import Firmware, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
-from tinyc.build.toolchain import Toolchain, find_toolchain
+from tinyc.build.toolchain import OPTIMIZE_FLAGS, Toolchain, find_toolchain
+from tinyc.emit.library import Proof, with_proof
 from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
 from tinyc.ir.graph import Graph
@@ -26,6 +27,7 @@ from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, 
 from tinyc.verify.accuracy import measure
 from tinyc.verify.compare import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import (
+    REFERENCE,
     SCHEMA,
     CalibrationReport,
     Flash,
@@ -75,11 +77,33 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             compared.inputs,
             compared.output_bytes,
             compared.mismatches,
-            options.expect or "integer reference",
+            options.expect or REFERENCE,
             found,
         )
         modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
         return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+
+
+def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
+    """Says in the library's banner, in the folder too, what the report says of it."""
+    source, verdict = f"{report.name}.c", report.verify
+    proof = Proof(
+        toolchain=report.toolchain,
+        flag=OPTIMIZE_FLAGS[report.optimize],
+        machine=report.machine,
+        code_bytes=report.flash.code_bytes,
+        const_bytes=report.flash.const_bytes,
+        stack_bytes=report.stack_bytes,
+        instructions=report.instructions,
+        calls=report.calls,
+        inputs=verdict.inputs,
+        output_bytes=verdict.output_bytes,
+        mismatches=verdict.mismatches,
+        by_reference=verdict.against == REFERENCE,
+    )
+    text = with_proof(compiled.files[source], proof)
+    (folder / source).write_text(text, encoding="utf-8")
+    return replace(compiled, files={**compiled.files, source: text})
 
 
 def write_unproved(

@@ -22,7 +22,7 @@ from tinyc.reference.samples import Samples
 from tinyc.run import RunError, find_target, firmware_board
 from tinyc.run.linked import DIGEST, Linked, identity_of, run_linked
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
-from tinyc.verify.report import Verify
+from tinyc.verify.report import REFERENCE, Verify
 
 SCHEMA = "tinyc user build 1"
 
@@ -175,7 +175,7 @@ def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Opt
             compared.inputs,
             compared.output_bytes,
             compared.mismatches,
-            options.expect or "integer reference",
+            options.expect or REFERENCE,
             found,
         ),
     )

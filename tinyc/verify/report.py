@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 SCHEMA = 1
+REFERENCE = "integer reference"  # what outputs are compared with where the user gives none
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tiny: tiny.tflite, compiled by tinyc 0.0.0 for cortex-m0plus. Generated; do not edit.
+/* tiny.h: tiny.tflite as a C99 library, written by tinyc 0.0.0 for cortex-m0plus; do not edit.
  *
- *   static tiny_arena_t arena;
- *   fill tiny_input_0(&arena); tiny_run(&arena); read tiny_output_0(&arena);
+ *     #include "tiny.h"
  *
- * Inputs and outputs live in the arena and share its bytes: write all inputs before each run, read the
- * outputs before the next one. No other memory is touched; calls on different arenas may run in parallel.
+ *     static tiny_arena_t arena;
  *
- * On Armv7-M and Armv8-M some accesses to memory are not aligned: compile with -mno-unaligned-access for a system that traps them.
+ *     const int8_t *infer(const float *x0)
+ *     {
+ *         for (int32_t i = 0; i < TINY_INPUT_0_SIZE; i++) {
+ *             tiny_input_0(&arena)[i] = tiny_quantize_input_0(x0[i]);
+ *         }
+ *         if (tiny_run(&arena) != TINY_OK) {
+ *             return NULL;
+ *         }
+ *         return tiny_output_0(&arena);
+ *     }
+ *
+ * Inputs and outputs lie in the arena and share its bytes: write all inputs before every run, read the
+ * outputs before the next. Between runs the arena may be used for something else. No other memory is touched,
+ * but for the stack. Calls on different arenas may run at the same time. Sizes are in bytes where the name
+ * says BYTES, else in elements.
+ *
+ * On Armv7-M and Armv8-M some accesses to memory are not aligned: compile with -mno-unaligned-access for a
+ * system that traps them.
  */
 #ifndef TINY_H
 #define TINY_H
@@ -54,7 +69,7 @@ typedef union {
 #define TINY_OK 0
 #define TINY_BAD_ARENA 1 /* null, or not aligned to TINY_ARENA_ALIGN */
 
-/* input 0 'x<2a>/evil': s8 [1,5,4,1]  0.05 * (q + 3) */
+/* input 0 'x<2a>/evil': int8 [1,5,4,1], real = 0.05 * (q + 3) */
 #define TINY_INPUT_0_SIZE 20
 #define TINY_INPUT_0_BYTES 20
 #define TINY_INPUT_0_RANK 4
@@ -73,7 +88,7 @@ static inline int8_t tiny_quantize_input_0(float real)
     return (int8_t)((int32_t)(q < 0.0f ? q - 0.5f : q + 0.5f) - 3);
 }
 
-/* output 0 'y': s8 [1,3]  0.00390625 * (q + 128) */
+/* output 0 'y': int8 [1,3], real = 0.00390625 * (q + 128) */
 #define TINY_OUTPUT_0_SIZE 3
 #define TINY_OUTPUT_0_BYTES 3
 #define TINY_OUTPUT_0_RANK 2
@@ -94,7 +109,8 @@ int tiny_run(void *arena);
 /* Model name, first digits of its SHA-256, numerics and tinyc's version. */
 const char *tiny_version(void);
 
-/* For debuggers and test firmware: where step n leaves its (first) output in the arena. It lasts until a later
+/* For debuggers and test firmware: where step n leaves its (first) output in the arena. It lasts until a
+ * later
  * step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is defined.
  */
 #define TINY_STEP_0_OUTPUT_OFFSET 100

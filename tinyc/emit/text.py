@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values as C text: literals, casts, arrays, and the words of comments for shapes, places and scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tinyc.base.escape import C, c_comment, float_literal
+from tinyc.base.numerics import Numerics
+from tinyc.emit.columns import COLUMNS, prose
+from tinyc.emit.program import Place, Step
+from tinyc.ir.graph import Array, Value
+
+CTYPE = {
+    "f32": "float",
+    "s4": "int8_t",
+    "s8": "int8_t",
+    "u8": "uint8_t",
+    "s16": "int16_t",
+    "s32": "int32_t",
+    "u32": "uint32_t",
+    "u64": "uint32_t",  # two words, the low one first: the arena aligns to 4 bytes
+    "bool": "uint8_t",
+}
+_WORDS = {"f32": "float", "bool": "bool", **{f"s{bits}": f"int{bits}" for bits in (4, 8, 16, 32, 64)}}
+_WORDS |= {f"u{bits}": f"uint{bits}" for bits in (8, 32, 64)}
+_NUMPY_CTYPE = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "float32": "float",
+}
+_SHORT = 40  # letters of a name in a table
+
+
+def c_int(value: int) -> str:
+    """A C literal of type int: the least int32 has no literal of its own."""
+    return "(-2147483647 - 1)" if value == -(2**31) else str(value)
+
+
+def c_float(value: float) -> str:
+    """A C literal of the nearest float."""
+    if np.isinf(np.float32(value)):
+        raise ValueError("infinity has no C literal")
+    return f"{float_literal(value)}f"
+
+
+def c_array(data: Array) -> str:
+    """The elements in C order, wrapped to lines."""
+    flat = data.ravel()
+    return filled(map(c_float, flat.tolist()) if flat.dtype.kind == "f" else map(c_int, flat.tolist()))
+
+
+def filled(texts: Iterable[str], begin: str = "   ") -> str:
+    """Elements of an initializer, as many in a line as there is room for. begin: of the first line; the others
+    begin with as many spaces."""
+    lines, line = [], begin
+    for text in texts:
+        if len(line) + len(text) + 2 > COLUMNS:
+            lines.append(line)
+            line = " " * len(begin)
+        line += f" {text},"
+    return "\n".join([*lines, line])
+
+
+def ctype(dtype: str) -> str:
+    """Of an element of a tensor."""
+    return CTYPE[dtype]
+
+
+def cast(ctype: str) -> str:
+    """Cast of a byte pointer; through `void *` where the alignment grows, which the plan guarantees."""
+    return f"({ctype} *)" if ctype in ("int8_t", "uint8_t") else f"({ctype} *)(void *)"
+
+
+def const_cast(ctype: str) -> str:
+    """`cast` for a pointer to const."""
+    return f"(const {ctype} *)" if ctype in ("int8_t", "uint8_t") else f"(const {ctype} *)(const void *)"
+
+
+def dims(shape: tuple[int, ...]) -> str:
+    """`[1,49,10,64]`."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def span(place: Place) -> str:
+    """`[31360, 39360)`."""
+    return f"[{place.offset}, {place.end})"
+
+
+def meaning(value: Value) -> str:
+    """`0.0235 * (q + 128)`; nothing for values without one scale."""
+    if value.quant is None or len(value.quant.scale) != 1:
+        return ""
+    scale, zero = value.quant.per_tensor
+    return f"{scale:.6g} * (q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else f"{scale:.6g} * q"
+
+
+def tensor(value: Value) -> str:
+    """`int8 [1,49,10,64]`."""
+    return f"{_WORDS[value.dtype]} {dims(value.shape)}"
+
+
+def layer(step: Step) -> C:
+    """The user's own layers behind a step, each once: `'conv1' node 3 (CONV_2D), 'relu1' node 4 (RELU)`."""
+    names = dict.fromkeys(f"'{at.name}' node {at.node} ({at.op})" for at in step.node.origin)
+    return c_comment(", ".join(names) or f"'{step.node.name}'")
+
+
+def main_layer(step: Step) -> C:
+    """The first of them: `'conv1' node 3 and 1 more`."""
+    origin = tuple(dict.fromkeys(step.node.origin))
+    if not origin:
+        return C(f"'{short(step.node.name)}'")
+    others = f" and {len(origin) - 1} more" if len(origin) > 1 else ""
+    return C(f"'{short(origin[0].name)}' node {origin[0].node}{others}")
+
+
+def short(name: object) -> C:
+    """A name in a comment, its beginning left out where it is long: the end tells layers apart."""
+    text = c_comment(name)
+    return text if len(text) <= _SHORT else C(f"...{text[3 - _SHORT :]}")
+
+
+def _c(made: Callable[..., str]) -> Callable[..., C]:
+    """A filter of what is made of numbers and of tinyc's own words alone."""
+    return lambda *values: C(made(*values))
+
+
+def _column(text: C | int, width: int) -> C:
+    """In a column of a table."""
+    if not isinstance(text, C | int):
+        raise ValueError(f"{text!r} is not C: give it a filter first")
+    return C(f"{text:<{width}}" if isinstance(text, C) else f"{text:>{width}}")
+
+
+def whose(numerics: Numerics) -> str:
+    """Whose integers a library computes."""
+    return {
+        Numerics.TFLM: "the integers of TensorFlow Lite Micro",
+        Numerics.LITERT: "the integers of desktop LiteRT",
+        Numerics.ONNX: "the integers of ONNX Runtime",
+        Numerics.OURS: "one rounding for each result, as tinyc quantized the model",
+    }[numerics]
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "array": _c(c_array),
+    "cast": _c(cast),
+    "column": _column,
+    "const_cast": _c(const_cast),
+    "ctype": _c(lambda dtype: _NUMPY_CTYPE[dtype.name]),
+    "define_int": _c(lambda v: f"({v})" if v < 0 else str(v)),
+    "dims": _c(dims),
+    "element": _c(lambda value: CTYPE[value.dtype]),
+    "float": _c(c_float),
+    "layer": layer,
+    "main_layer": main_layer,
+    "meaning": _c(meaning),
+    "options": lambda words: c_comment(" ".join(words)),
+    "number": _c(lambda n, width=0: f"{n:>{width},}"),
+    "plus": _c(lambda v: f" {'-' if v < 0 else '+'} {abs(v)}" if v else ""),
+    "prose": prose,
+    "short": short,
+    "span": _c(span),
+    "tensor": _c(tensor),
+    "whose": _c(whose),
+}
