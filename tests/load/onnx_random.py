@@ -275,7 +275,9 @@ def along_axis(name: str, **attributes: Any) -> Callable[[Generator], Case]:
         shape = shape_of(r)
         given = some(r, axis=int(r.integers(-len(shape), len(shape))))
         given |= some(r, **{key: pick(r, *values) for key, values in attributes.items()})
-        return Case(name, (shape,), given, pick(r, 11, 13, 17) if name in ("Softmax", "LogSoftmax") else 17)
+        opset = pick(r, 11, 13, 17) if name in ("Softmax", "LogSoftmax") else 17
+        # Where everything along the axis is zero, ONNX says zero, and ONNX Runtime NaN for p = 1.
+        return Case(name, (shape,), given, opset, **({"low": 0.25} if given.get("p") == 1 else {}))
 
     return draw
 

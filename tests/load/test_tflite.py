@@ -285,6 +285,7 @@ DAMAGED: Mapping[str, tuple[dict[str, Any], str]] = {
     "nan scale": ({"name": "x", "scale": (float("nan"),)}, "scale nan"),
     "infinite scale": ({"name": "cw", "scale": (1.0, 1.0, float("inf"), 1.0)}, "scale inf"),
     "zero point": ({"name": "x", "zero": (128,)}, "zero point 128, outside [-128, 127]"),
+    "far zero point of weights": ({"name": "fw", "zero": (2**32 - 1,)}, "outside [-128, 127]"),
     "far zero point": ({"name": "x", "zero": (-(2**40),)}, "outside [-128, 127]"),
     "asymmetric weights": ({"name": "cw", "zero": (0, 0, 1, 0)}, "have a zero point"),
     "scales": ({"name": "cw", "scale": (0.1, 0.1), "zero": (0, 0)}, "2 scales where 4 belong"),

@@ -169,6 +169,25 @@ class Together:
         """The inputs as a Target takes them."""
         return [[self.inputs[name].tobytes() for name in self.graph.inputs]]
 
+    def halves(self) -> tuple[Together, Together]:
+        """The first nodes, and the others."""
+        nodes = self.graph.nodes
+        return self._of(nodes[: len(nodes) // 2]), self._of(nodes[len(nodes) // 2 :])
+
+    def _of(self, nodes: tuple[Node, ...]) -> Together:
+        whole = self.graph
+        used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
+        graph = Graph(
+            "all",
+            tuple(name for name in whole.inputs if name in used),
+            tuple(y for node in nodes for y in node.outputs),
+            nodes,
+            {name: value for name, value in whole.values.items() if name in used},
+            {name: array for name, array in whole.consts.items() if name in used},
+        )
+        prefer = {node.name: self.prefer[node.name] for node in nodes}
+        return Together(graph, prefer, {name: self.inputs[name] for name in graph.inputs})
+
 
 def _takes(kernel: Kernel, site: Site, isa: frozenset[str]) -> bool:
     """Whether the kernel runs the node; none runs one whose operator is not known for the numerics."""
@@ -208,15 +227,22 @@ def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = 
     return Together(Graph("all", tuple(inputs), outputs, tuple(nodes), values, consts), prefer, inputs)
 
 
-def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Numerics) -> RunResult:
-    """Assert that every node gives the reference's bytes on the board's machine, and damages nothing; the run."""
+def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Numerics) -> None:
+    """Assert that every node gives the reference's bytes on the board's machine, and damages nothing. What does not fit
+    the board's flash runs in halves."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_library(made, folder, board.isa, numerics)
-        firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
+        try:
+            firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
+        except TinycError as error:
+            if "does not fit the board" not in error.message or len(made.graph.nodes) == 1:
+                raise
+            for half in made.halves():
+                run_together(half, board, compiler, numerics)
+            return
         ran = target_for(board.name, None).run(firmware, made.requests)
     check(made, ran, numerics, f"{board.name}, {compiler}")
-    return ran
 
 
 def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> None:

@@ -42,7 +42,8 @@ def test_equals_the_reference(name: str) -> None:
     layer, kernel = LAYERS[name]
     turn = list(LAYERS).index(name)
     numerics = (Numerics.OURS, Numerics.TFLM)[turn // 2 % 2]
-    check_on_core(graph_of(layer, ("s64", "s32")[turn % 2]), samples(layer), kernel, numerics)
+    narrow = turn % 2 == 1 and not (numerics is Numerics.TFLM and layer.op == "depthwise_conv2d")  # which reads 64 bits
+    check_on_core(graph_of(layer, "s32" if narrow else "s64"), samples(layer), kernel, numerics)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.legality import check_legal
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain
+from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain, argument
 
 CODE_FLAGS = (
     "-std=c99",
@@ -205,7 +205,7 @@ def link_firmware(
     _write_glue(library_dir, model, out_dir, "TC_DUMP_STEPS" in harness.defines)
     elf = out_dir / f"{model}.elf"
     defines = [f"-D{name}={value}" for name, value in {**_memory_defines(board), **harness.defines}.items()]
-    include = [f"-I{library_dir}", f"-I{out_dir}", f"-I{paths.templates_dir() / 'firmware'}"]
+    include = [f"-I{argument(folder)}" for folder in (library_dir, out_dir, paths.templates_dir() / "firmware")]
     flags = [*_flags(toolchain, "balanced", sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
     flags += _placeless(library_dir)
     sources = [*_sources(board, harness), *harness.generated, *_whole_input(library_dir, model, out_dir)]

@@ -45,7 +45,7 @@ class Toolchain:
 
     def run(self, arguments: Sequence[str | Path], what: str) -> None:
         """Runs the compiler. Raises TinycError with its first complaints when it fails; `what` is the job."""
-        command = [*self.command, *self.target_flags, *map(_argument, arguments)]
+        command = [*self.command, *self.target_flags, *map(argument, arguments)]
         try:
             done = subprocess.run(
                 command,
@@ -74,9 +74,9 @@ class Toolchain:
         return environment
 
 
-def _argument(given: str | Path) -> str:
-    """A path is never an option (`-x`) or a list of options (`@x`)."""
-    return f"./{given}" if isinstance(given, Path) and str(given)[0] in "-@" else str(given)
+def argument(given: str | Path) -> str:
+    """A path is never an option (`-x`), a list of options (`@x`) or below the compiler's own root (`=x`)."""
+    return f"./{given}" if isinstance(given, Path) and str(given)[0] in "-@=" else str(given)
 
 
 def compiler_error(name: str, what: str, command: Sequence[str], output: str) -> TinycError:

@@ -261,8 +261,9 @@ class TfliteStep:
             )
         shaped = array if shape is None else read_only(array.reshape(shape))
         quant = quant_of(tensor, dtype, axis)
-        if x.dtype == "f32" and quant is not None:  # dynamic range: the integers only save room in the file
+        if quant is not None:
             check_value(Value(tensor.name, shaped.shape, dtype, quant))
+        if x.dtype == "f32" and quant is not None:  # dynamic range: the integers only save room in the file
             shaped, quant, dtype = read_only(quant.dequantize(shaped)), None, "f32"
         if quant is not None and any(quant.zero):
             shaped, quant, dtype = self._centred(tensor, shaped, quant)
