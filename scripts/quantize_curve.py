@@ -26,7 +26,7 @@ from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes  # noqa: 
 from tinyc.quantize.augment import augmented  # noqa: E402
 from tinyc.quantize.layerwise import Memo  # noqa: E402
 from tinyc.quantize.mixed import within  # noqa: E402
-from tinyc.quantize.recipe import carry_out, draft_of, drafts  # noqa: E402
+from tinyc.quantize.recipe import FittingData, carry_out, draft_of, drafts  # noqa: E402
 from tinyc.quantize.score import Teacher  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "quantize.svg"
@@ -44,11 +44,11 @@ def measure(task: Task) -> list[dict[str, Any]]:
     first = quantize(task.graph, calibration, recipe)
     varied, memo = augmented(task.graph, calibration, recipe.seed), Memo()
     draft = draft_of(drafts(task.graph, varied), first.plan)
-    teacher = Teacher.of(task.graph, calibration.inputs)
+    data = FittingData(Teacher.of(task.graph, calibration.inputs), calibration, varied)
     points = []
     for share in SHARES:
         bits = within(first.sensitivities, int(share * full))
-        made = carry_out(first.plan, draft, teacher, calibration, varied, bits, memo=memo)
+        made = carry_out(first.plan, draft, data, bits, memo=memo)
         quant = made.values[made.outputs[0]].quant
         assert quant is not None  # every output is an integer
         found = quant.dequantize(integer_outputs(made, task.test))

@@ -20,7 +20,7 @@ from tinyc.quantize.correct import with_biases
 from tinyc.quantize.gradients import differentiable
 from tinyc.quantize.influence import Influence, influence, summed
 from tinyc.quantize.layerwise import Memo, layers
-from tinyc.quantize.recipe import SettledRecipe, carry_out, draft_of, drafts
+from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts
 from tinyc.quantize.rounding import moments, windows
 from tinyc.quantize.score import Teacher, before_softmax
 from tinyc.quantize.simulate import Batch
@@ -122,13 +122,13 @@ def test_what_was_learned_before_is_learned_again(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
     plan = SettledRecipe("minmax", False, False, True)
     draft = draft_of(drafts(graph, calibration), plan)
-    teacher = Teacher.of(graph, calibration.inputs)
+    data = FittingData(Teacher.of(graph, calibration.inputs), calibration, calibration)
     names = [node.name for node in layers(draft.graph)]
     memo = Memo()
     for narrow in ([], [names[-1]], names[:1], names):
         bits = dict.fromkeys(narrow, 4)
-        alone = carry_out(plan, draft, teacher, calibration, calibration, bits, memo=Memo())
-        again = carry_out(plan, draft, teacher, calibration, calibration, bits, memo=memo)
+        alone = carry_out(plan, draft, data, bits, memo=Memo())
+        again = carry_out(plan, draft, data, bits, memo=memo)
         for name, array in alone.consts.items():
             np.testing.assert_array_equal(again.consts[name], array)
     assert len(memo.weights) < 4 * len(names)  # what they have in common was learned once
@@ -142,10 +142,8 @@ def test_the_error_at_the_outputs_gets_smaller(tmp_path: Path, seed: int) -> Non
     plan = SettledRecipe("minmax", False, False, True)
     draft = draft_of(drafts(graph, calibration), plan)
     bits = dict.fromkeys((node.name for node in layers(draft.graph)), 4)
-    teacher = Teacher.of(graph, calibration.inputs)
-    felt, plain = (
-        carry_out(plan, draft, teacher, calibration, calibration, bits, memo=Memo(felt=felt)) for felt in (True, False)
-    )
+    data = FittingData(Teacher.of(graph, calibration.inputs), calibration, calibration)
+    felt, plain = (carry_out(plan, draft, data, bits, memo=Memo(felt=felt)) for felt in (True, False))
     assert unseen.score(felt) != unseen.score(plain)
     assert unseen.score(felt) > unseen.score(plain) - 0.3
 

@@ -59,9 +59,9 @@ def _bias(view: View, node: Node) -> Array:
     return np.zeros(view.const(node.inputs[1]).shape[out_axis(node)])
 
 
-def _with(view: View, at: Node, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
-    """`layer` reading x, with new weights and bias, in place of the node `at`."""
-    draft, like = Draft(view, at), view.value(layer.inputs[1])
+def _with(draft: Draft, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
+    """`layer` reading x, with new weights and bias, in place of the draft's node."""
+    view, like = draft.view, draft.view.value(layer.inputs[1])
     has_bias = len(layer.inputs) > 2 and layer.inputs[2]
     bias_like = view.value(layer.inputs[2]) if has_bias else replace(like, name=f"{like.name}:bias")
     names = [x, draft.const(w, like, "scaled"), draft.const(b, bias_like, "shifted")]
@@ -80,7 +80,7 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
         return None
     w = view.const(layer.inputs[1])
     scaled = w * per_output(layer, w, factor)
-    return _with(view, node, layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
+    return _with(Draft(view, node), layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
 
 
 @rule(Add)
@@ -93,7 +93,9 @@ def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
     offset = _per_channel(found[1], view.value(found[0]).shape)
     if offset is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
         return None
-    return _with(view, node, layer, layer.inputs[0], view.const(layer.inputs[1]), _bias(view, layer) + offset, node)
+    return _with(
+        Draft(view, node), layer, layer.inputs[0], view.const(layer.inputs[1]), _bias(view, layer) + offset, node
+    )
 
 
 @rule()
@@ -104,7 +106,7 @@ def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
         return None
     before, x, factor = found
     w = view.const(node.inputs[1]) * per_input(node, view.const(node.inputs[1]), factor)
-    return _with(view, node, node, x, w, _bias(view, node), before)
+    return _with(Draft(view, node), node, x, w, _bias(view, node), before)
 
 
 @rule()
@@ -116,7 +118,7 @@ def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     before, x, offset = found
     w = view.const(node.inputs[1])
     bias = _bias(view, node) + sum_inputs(node, w * per_input(node, w, offset))
-    return _with(view, node, node, x, w, bias, before)
+    return _with(Draft(view, node), node, x, w, bias, before)
 
 
 def _binary_before(view: View, node: Node, kind: type) -> tuple[Node, str, Array] | None:

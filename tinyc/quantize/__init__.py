@@ -18,7 +18,9 @@ from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     AUTO,
+    DEFAULT_LOSS,
     SEARCHED,
+    FittingData,
     FloatDraft,
     Recipe,
     Report,
@@ -52,7 +54,6 @@ __all__ = [
 ]
 
 FEW = 32  # samples
-DEFAULT_LOSS = 1.0  # percent, of --weights auto without a budget or a loss
 # Made-up inputs say little about ranges, and nothing about accuracy: take no risk, spend no time.
 UNPROVEN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest", augment=False)
 
@@ -100,14 +101,14 @@ def quantize(
     wide = _asked_for(graph, recipe)
     plan = _plan(graph, calibration, recipe, report, wide)
     if recipe.activations == "auto":
-        wide = choose_values(graph, plan, calibration, recipe, wide, DEFAULT_LOSS, report)
+        wide = choose_values(graph, plan, calibration, recipe, wide, report)
     varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
     draft = widen(draft_of(drafts(graph, varied), plan), wide)
     few = {name: array[calibration.few] for name, array in calibration.inputs.items()}
-    teacher = Teacher.of(graph, few)
+    data = FittingData(Teacher.of(graph, few), calibration, varied)
 
     def learn(bits: Mapping[str, int]) -> Graph:
-        return carry_out(plan, draft, teacher, calibration, varied, bits, biases=recipe.correct_biases, report=report)
+        return carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
 
     found: tuple[Sensitivity, ...] = ()
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
@@ -174,4 +175,4 @@ def _narrowed(
     plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, fit: Calibration, bits: Mapping[str, int], memo: Memo
 ) -> Graph:
     """The integer graph with these bits, learned from `fit`."""
-    return carry_out(plan, draft, teacher, fit, fit, bits, memo=memo)
+    return carry_out(plan, draft, FittingData(teacher, fit, fit), bits, memo=memo)

@@ -8,7 +8,7 @@ measured on calibration samples that were not learned from; an aim has to be met
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from tinyc.quantize.activations import WidthChoice, first_good, options, value_s
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.recipe import (
+    DEFAULT_LOSS,
     SEARCHED,
+    FittingData,
     FloatDraft,
     Recipe,
     Report,
@@ -55,7 +57,6 @@ def choose_values(
     calibration: Calibration,
     recipe: Recipe,
     forced: Collection[str],
-    default_loss: float,
     report: Report,
 ) -> frozenset[str]:
     """The values that have to be int16 for the recipe's SQNR or loss, `forced` ones among them. With a budget for RAM
@@ -92,7 +93,7 @@ def choose_values(
         return chosen.wide
     if recipe.max_loss is None and recipe.ram_bytes is not None:
         return found[-1].wide
-    most = (recipe.max_loss if recipe.max_loss is not None else default_loss) / 100
+    most = (recipe.max_loss if recipe.max_loss is not None else DEFAULT_LOSS) / 100
 
     def lost(option: WidthChoice) -> float:
         return float(np.mean(measured(option, Teacher.changed_of)))
@@ -105,7 +106,8 @@ def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recip
     """What the weights add at the output, a power beside the signal's."""
     draft = widen(trial.draft, widest.wide)
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
-    made = carry_out(plan, draft, trial.unseen, trial.fit, trial.fit, bits, biases=recipe.correct_biases, report=report)
+    data = FittingData(trial.unseen, trial.fit, trial.fit)
+    made = carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
     whole = trial.unseen.sqnr_of(Batch(made).run(trial.unseen.inputs))
     values = trial.unseen.sqnr_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
     return float(max(10 ** (-whole / 10) - 10 ** (-values / 10), 0.0))

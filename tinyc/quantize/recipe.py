@@ -31,6 +31,8 @@ Report = Callable[[str, float], None]  # (what is being done, share of it that i
 AUTO = "auto"
 SEARCHED = 96  # samples that candidates are measured on
 
+DEFAULT_LOSS = 1.0  # percent, where a recipe asks for as few bits as may be and names neither a loss nor a budget
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -119,12 +121,24 @@ def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quan
 
 @dataclass(frozen=True, slots=True)
 class SettledRecipe:
-    """What a recipe comes down to once "auto" has been settled by measurement. searched: ranges tensor by tensor."""
+    """What a recipe comes down to once "auto" has been settled by measurement. searched: ranges tensor by tensor.
+    biases: those of weights rounded to nearest are corrected."""
 
     method: str
     equalize: bool
     searched: bool
     learned: bool
+    biases: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FittingData:
+    """What an integer graph is fitted to: ranges by the score of `teacher`, weights learned from `varied` (calibration
+    samples and variants of them), biases corrected on `calibration`."""
+
+    teacher: Teacher
+    calibration: Calibration
+    varied: Calibration
 
 
 def at_most(calibration: Calibration, count: int) -> Calibration:
@@ -136,29 +150,28 @@ def at_most(calibration: Calibration, count: int) -> Calibration:
 def carry_out(
     plan: SettledRecipe,
     draft: FloatDraft,
-    teacher: Teacher,
-    calibration: Calibration,
-    varied: Calibration,
+    data: FittingData,
     bits: Mapping[str, int],
     *,
-    biases: bool = True,
     report: Report = lambda what, share: None,
     memo: Memo | None = None,
 ) -> Graph:
-    """The integer graph by the plan: ranges measured on `teacher`, weights learned from `varied` (or rounded to
-    nearest, with biases corrected on `calibration`). memo: of calls that differ in nothing but `bits`."""
+    """The integer graph by the plan: ranges, then weights learned, or rounded to nearest with biases corrected.
+
+    memo: of calls that differ in nothing but `bits`.
+    """
     integer = rounded_to_nearest(draft, plan.method)
     if plan.searched:
         quants = searched(
-            draft.graph, integer, draft.stats, teacher, lambda done, of: report("activation ranges", done / of)
+            draft.graph, integer, draft.stats, data.teacher, lambda done, of: report("activation ranges", done / of)
         )
         integer = rounded_to_nearest(draft, plan.method, quants)
     if plan.learned or any(number < 8 for number in bits.values()):
         integer = round_layers(
-            draft.graph, integer, varied, bits, lambda done, of: report("learned rounding", done / of), memo
+            draft.graph, integer, data.varied, bits, lambda done, of: report("learned rounding", done / of), memo
         )
-    elif biases:
+    elif plan.biases:
         means = {name: seen.mean for name, seen in draft.stats.items()}
-        integer = correct_biases(draft.graph, integer, means, calibration)
+        integer = correct_biases(draft.graph, integer, means, data.calibration)
     check(integer, "rounding", all_ops())
     return integer

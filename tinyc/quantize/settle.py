@@ -16,6 +16,7 @@ from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     AUTO,
     SEARCHED,
+    FittingData,
     FloatDraft,
     Recipe,
     Report,
@@ -104,8 +105,8 @@ class _Split:
             batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
             return self.unseen.score_of(batch.run(self.unseen.inputs, tuple(self.unseen.wanted)))
         uniform = dict.fromkeys((node.name for node in layers(draft.graph)), bits)
-        memo = Memo(felt=False)
-        return self.unseen.score(carry_out(plan, draft, self.seen, self.fit, self.varied, uniform, memo=memo))
+        data = FittingData(self.seen, self.fit, self.varied)
+        return self.unseen.score(carry_out(plan, draft, data, uniform, memo=Memo(felt=False)))
 
 
 def _best(splits: Sequence[_Split], plans: Sequence[SettledRecipe], bits: int | None) -> SettledRecipe:

@@ -17,7 +17,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.slice import Slice
+from tinyc.ops.slice import Slice, whole
 
 
 def pad_with_copies(s: OnnxStep, x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> None:
@@ -26,22 +26,25 @@ def pad_with_copies(s: OnnxStep, x: Value, before: Sequence[int], after: Sequenc
         size = x.shape[axis]
         if min(low, high) < 0 or (mode == "reflect" and max(low, high) >= size):
             raise TinycError(f"padding {low} and {high} of an axis of {size} elements, mode {mode}", s.where)
-        left = [_copies(s, x, axis, low, low, mode, 0)] if low else []
-        right = [_copies(s, x, axis, high, size - 2, mode, size - 1)] if high else []
+        copies, first, last = (_mirrored, low, size - 2) if mode == "reflect" else (_repeated, 0, size - 1)
+        left = [copies(s, x, axis, first, low)] if low else []
+        right = [copies(s, x, axis, last, high)] if high else []
         parts = [*left, x, *right]
         if len(parts) > 1:
             x = s.insert(parts, Concat(axis), f"padded{axis}")
     s.emit([x], Reshape(x.shape))
 
 
-def _copies(s: OnnxStep, x: Value, axis: int, count: int, first: int, mode: str, border: int) -> Value:
-    """`count` elements of the axis, backward from `first` on, or the one at the border."""
+def _mirrored(s: OnnxStep, x: Value, axis: int, first: int, count: int) -> Value:
+    """`count` elements of the axis, backward from `first` on."""
     begin, size, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
-    if mode == "reflect":
-        begin[axis], size[axis], step[axis] = first, count, -1 if count > 1 else 1
-        return s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
-    begin[axis], size[axis] = border, 1
-    edge = s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"edge{axis}")
+    begin[axis], size[axis], step[axis] = first, count, -1 if count > 1 else 1
+    return s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
+
+
+def _repeated(s: OnnxStep, x: Value, axis: int, at: int, count: int) -> Value:
+    """The element `at` of the axis, `count` times."""
+    edge = s.insert([x], whole(x.shape, axis, at, 1), f"edge{axis}")
     return edge if count == 1 else s.insert([edge] * count, Concat(axis), f"edges{axis}")
 
 
