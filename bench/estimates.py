@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
@@ -128,21 +129,37 @@ def fit(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def _fit_core(records: Sequence[Record]) -> tuple[dict[str, float], dict[str, int], int]:
-    """By kernel: counted instructions per said one, and bytes of a step's function; `""`: of all. Bytes of the rest."""
-    said: dict[str, list[float]] = defaultdict(list)
-    counted: dict[str, list[float]] = defaultdict(list)
+Line = tuple[float, float]
+
+
+def _fit_core(records: Sequence[Record]) -> tuple[dict[str, Line], dict[str, int], int]:
+    """By kernel: factor and summand that make counted instructions of said ones, and bytes of a step's function; `""`:
+    for any other kernel. Bytes of the rest."""
+    pairs: dict[str, set[tuple[float, float]]] = defaultdict(set)  # equal layers count once
     code: dict[str, list[int]] = defaultdict(list)
     for record in records:
         for step in record["steps"]:
+            pairs[step["kernel"]].add((step["said"], step["counted"]))
             for kernel in (step["kernel"], ""):
-                said[kernel].append(step["said"])
-                counted[kernel].append(step["counted"])
                 code[kernel].append(step["code"])
-    kernels = {kernel: round(sum(counted[kernel]) / max(sum(said[kernel]), 1), 4) for kernel in said}
+    kernels = {kernel: _line(sorted(own)) for kernel, own in pairs.items()}
+    kernels[""] = (round(statistics.median(c / s for own in pairs.values() for s, c in own if s), 4), 0.0)
     steps = {kernel: round(statistics.median(sizes)) for kernel, sizes in code.items()}
     rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in records]
     return kernels, steps, round(statistics.median(rest))
+
+
+def _line(pairs: Sequence[tuple[float, float]]) -> Line:
+    """The line with the least relative errors through (said, counted); through zero where there are only one or two, or
+    where it would begin below."""
+    said, counted = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
+    ratio = (round(float(np.median(counted / np.maximum(said, 1))), 4), 0.0)
+    if len(pairs) < 3:
+        return ratio
+    (factor, summand), *_ = np.linalg.lstsq(
+        np.stack([said, np.ones_like(said)], 1) / counted[:, None], np.ones(len(said))
+    )
+    return (round(float(factor), 4), round(float(summand), 1)) if factor > 0 and summand >= 0 else ratio
 
 
 def _steps_code(record: Record, steps: Mapping[str, int]) -> int:
@@ -157,7 +174,8 @@ def _errors(records: Sequence[Record]) -> tuple[list[float], list[float]]:
         if not others or not record["instructions"]:
             continue
         kernels, steps, base = _fit_core(others)
-        total = sum(step["said"] * kernels.get(step["kernel"], kernels[""]) for step in record["steps"])
+        lines = [(step["said"], kernels.get(step["kernel"], kernels[""])) for step in record["steps"]]
+        total = sum(said * factor + summand for said, (factor, summand) in lines)
         instructions.append(total / record["instructions"] - 1)
         size = record["assembly_bytes"] + _steps_code(record, steps) + base
         code.append(size / record["code_bytes"] - 1)

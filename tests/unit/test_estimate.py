@@ -72,7 +72,9 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
     program = compile_model(path, board, Options("cortex-m3"), Progress()).program
     plain = estimate("m", program, board, Measured({}, {}, {}, {}))
     kernel = plain.layers[0].kernel
-    known = Measured({"cortex-m3": {kernel: 2.0, "": 1.0}}, {"cortex-m3": {"": 100}}, {"cortex-m3": 7}, {})
+    known = Measured(
+        {"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {"cortex-m3": {"": 100}}, {"cortex-m3": 7}, {}
+    )
     found = estimate("m", program, board, known)
     assert found.layers[0].instructions > 1.9 * plain.layers[0].instructions
     assert found.code_bytes - plain.code_bytes == 100 * len(program.steps) + 7

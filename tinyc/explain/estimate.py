@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,18 +81,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Measured:
-    """measured_costs.json, each by core. kernels: by kernel, counted instructions per estimated one. code: by kernel,
+    """measured_costs.json, each by core. kernels: by kernel, counted = factor * said + summand. code: by kernel,
     bytes of a step's function that calls it, or that it is part of. base: bytes of the rest of a library's code.
     errors: in words. The kernel `""` stands for one that was never measured on the core."""
 
-    kernels: Mapping[str, Mapping[str, float]]
+    kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
     base: Mapping[str, int]
     errors: Mapping[str, str]
 
-    def ratio(self, core: str, kernel: str) -> float:
+    def counted(self, core: str, kernel: str, said: float) -> int:
+        """Instructions of a step whose kernel says so many."""
         of_core = self.kernels.get(core, {})
-        return of_core.get(kernel, of_core.get("", 1.0))
+        factor, summand = of_core.get(kernel, of_core.get("", (1.0, 0.0)))
+        return round(factor * said + summand)
 
     def code_of(self, core: str, kernel: str) -> int:
         of_core = self.code.get(core, {})
@@ -145,7 +147,7 @@ def _layer(step: Step, core: str, measured: Measured, timed: bool) -> LayerEstim
         kernel=step.choice.kernel.name,
         macs=step.macs,
         const_bytes=step.const_bytes,
-        instructions=round(instructions * measured.ratio(core, step.choice.kernel.name)) + _CALL,
+        instructions=measured.counted(core, step.choice.kernel.name, instructions + _CALL),
         cycles=round(cycles) if timed else None,
     )
 
