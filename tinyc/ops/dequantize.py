@@ -72,5 +72,5 @@ OP = Op(
         Kernel("tc_dequantize_s16_f32", offered(lower_dequantize), when=(is_s16_to_f32,)),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.ANY_TYPE}),  # elementwise, but what moves bytes belongs before it: then it moves a quarter,
+    traits=frozenset({Trait.ANY_TYPE}),  # elementwise, but what moves bytes belongs before it: then it moves a quarter
 )

@@ -71,13 +71,10 @@ def _with(draft: Draft, layer: Node, x: str, w: Array, b: Array, origin: Node) -
 @rule(Mul)
 def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, mul by c per channel -> layer with weights and bias times c."""
-    found = _operand(view, node)
-    layer = _weighted(view, found[0]) if found else None
-    if found is None or layer is None or node.attrs.act != _NONE:
+    found = _after_layer(view, node)
+    if found is None:
         return None
-    factor = _per_channel(found[1], view.value(found[0]).shape)
-    if factor is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
-        return None
+    layer, factor = found
     w = view.const(layer.inputs[1])
     scaled = w * per_output(layer, w, factor)
     return _with(Draft(view, node), layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
@@ -86,16 +83,23 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
 @rule(Add)
 def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, add of c per channel -> layer with c in its bias."""
+    found = _after_layer(view, node)
+    if found is None:
+        return None
+    layer, offset = found
+    w, shifted = view.const(layer.inputs[1]), _bias(view, layer) + offset
+    return _with(Draft(view, node), layer, layer.inputs[0], w, shifted, node)
+
+
+def _after_layer(view: View, node: Node) -> tuple[Node, Array] | None:
+    """(layer, constant per channel) of a binary node of these two."""
     found = _operand(view, node)
     layer = _weighted(view, found[0]) if found else None
     if found is None or layer is None or node.attrs.act != _NONE:
         return None
-    offset = _per_channel(found[1], view.value(found[0]).shape)
-    if offset is None or view.value(node.outputs[0]).shape != view.value(found[0]).shape:
-        return None
-    return _with(
-        Draft(view, node), layer, layer.inputs[0], view.const(layer.inputs[1]), _bias(view, layer) + offset, node
-    )
+    x = view.value(found[0])
+    constant = _per_channel(found[1], x.shape)
+    return None if constant is None or view.value(node.outputs[0]).shape != x.shape else (layer, constant)
 
 
 @rule()
