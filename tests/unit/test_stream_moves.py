@@ -19,12 +19,12 @@ from tests.unit.test_stream_wider import network
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower_rows import lower_streamed
-from tinyc.plan.rows import StreamPlan, validate
+from tinyc.plan import InvalidPlanError, validate
+from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.compact import Kinds, place_with_moves
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.pool import plan_of
-from tinyc.plan.validate import InvalidPlanError
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library
 
@@ -82,7 +82,7 @@ def test_every_row_is_right_where_rows_move(by_rows: bool, limit: int) -> None:
     assert not still.moves
     assert plan.arena_bytes < still.arena_bytes
     for one in (plan, still):
-        validate(one)
+        validate(one.problem, one)
         assert Machine(network(), one, NUMERICS, random_sample(network(), 5)).run() == []
 
 
@@ -103,7 +103,7 @@ def test_the_validator_refuses_wrong_moves(by_rows: bool, limit: int) -> None:
     plan, _ = plan_with_moves(by_rows, limit)
     for mistake in broken(plan):
         with pytest.raises(InvalidPlanError):
-            validate(mistake)
+            validate(mistake.problem, mistake)
 
 
 def test_bytes_of_a_library_whose_rows_move() -> None:

@@ -14,7 +14,7 @@ from tests.unit.stream_cases import NUMERICS, Machine, in_integers, random_sampl
 from tinyc.choose.select import candidates
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.ir.graph import Graph
-from tinyc.plan.rows import validate
+from tinyc.plan import validate
 from tinyc.plan.rows.forms import problem_of
 from tinyc.reference.interpreter import run_int
 
@@ -120,7 +120,7 @@ def test_every_row_is_right(seed: int) -> None:
     graph = network(seed)
     plan = smallest_plan(graph, by_rows=bool(seed % 2))
     assert plan is not None
-    validate(plan)
+    validate(plan.problem, plan)
     assert Machine(graph, plan, NUMERICS, random_sample(graph, seed)).run() == []
 
 

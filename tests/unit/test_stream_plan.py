@@ -20,10 +20,10 @@ from tinyc.load import load_model
 from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.plan import InvalidPlanError
+from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.lifetimes import Block, Member
-from tinyc.plan.rows import StreamPlan, validate
+from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.pool import _lower_bound
@@ -44,7 +44,7 @@ def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, StreamPlan]:
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None:
     graph, plan = streamed(seed, by_rows)
-    validate(plan)
+    validate(plan.problem, plan)
     machine = Machine(graph, plan, NUMERICS, random_sample(graph, seed))
     assert machine.run() == []
     check_pieces(plan)
@@ -86,7 +86,7 @@ def test_the_validator_refuses_mistakes(seed: int) -> None:
     _, plan = streamed(seed)
     for mistake in broken(plan):
         with pytest.raises(InvalidPlanError):
-            validate(mistake)
+            validate(mistake.problem, mistake)
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7])
@@ -145,7 +145,7 @@ def test_the_whole_input_is_there_even_where_nobody_reads_it(first: int) -> None
     graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
     plan = smallest_plan(graph)
     assert plan is not None
-    validate(plan)
+    validate(plan.problem, plan)
     assert plan.arena_bytes >= 6 * 5 * 4
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
 
@@ -157,7 +157,7 @@ def test_rows_that_nobody_reads_take_no_place(first: int) -> None:
     graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
     plan = smallest_plan(graph, by_rows=True)
     assert plan is not None
-    validate(plan)
+    validate(plan.problem, plan)
     assert {p.row for p in plan.pieces if p.what == "x"} == {first, first + 1}
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
 

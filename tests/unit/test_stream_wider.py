@@ -19,9 +19,9 @@ from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
+from tinyc.plan import validate
 from tinyc.plan.answer import Group, StreamPlan
 from tinyc.plan.problem import Form, Problem, Walk
-from tinyc.plan.rows import validate
 from tinyc.plan.rows.choose import plan_problem
 from tinyc.plan.rows.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.forms import problem_of
@@ -65,7 +65,7 @@ def problem() -> Problem:
 
 
 def check(plan: StreamPlan) -> None:
-    validate(plan)
+    validate(plan.problem, plan)
     assert Machine(network(), plan, NUMERICS, random_sample(network(), 3)).run() == []
 
 

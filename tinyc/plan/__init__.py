@@ -8,8 +8,9 @@ from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import plan_graph, solve
 from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
+from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.schedule import MAX_RUNS
-from tinyc.plan.validate import InvalidPlanError, validate
+from tinyc.plan.validate import validate
 from tinyc.plan.whole import whole_problem
 
 __all__ = [

@@ -7,7 +7,6 @@ from tinyc.plan.answer import Group, Piece, StreamPlan
 from tinyc.plan.problem import Form, Layer, Problem, Tensor, Turn, Walk
 from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
 from tinyc.plan.rows.unpadded import without_time_padding
-from tinyc.plan.rows.validate import validate
 
 __all__ = [
     "Form",
@@ -22,6 +21,5 @@ __all__ = [
     "Walk",
     "plan_incremental",
     "plan_streamed",
-    "validate",
     "without_time_padding",
 ]

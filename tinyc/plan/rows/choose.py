@@ -18,8 +18,8 @@ from tinyc.plan.rows.live import round_up
 from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.uses import uses_of
-from tinyc.plan.rows.validate import validate
 from tinyc.plan.rows.wider import with_wider
+from tinyc.plan.validate import validate
 
 UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
@@ -116,7 +116,7 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
         few = len(problem.layers) <= _SLOTTED_UP_TO
         if fits and few and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
-        validate(best)
+        validate(best.problem, best)
     return best
 
 
