@@ -37,7 +37,7 @@ Compare = Annotated[
     tuple[Path, Path] | None,
     typer.Option(metavar="OLD.json NEW.json", help="Compare two reports; exit code 1 if something got worse."),
 ]
-Threshold = Annotated[float, typer.Option(min=0, help="With --compare: how much worse is worse; 0.01 is 1 %.")]
+Threshold = Annotated[float, typer.Option(min=0, help="With --compare: what share counts as worse; 0.01 is 1 %.")]
 LatencyThreshold = Annotated[
     float | None,
     typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),

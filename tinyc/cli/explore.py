@@ -27,14 +27,16 @@ ALL = "all"
 WEIGHTS = ("int8", "int4")
 
 Boards = Annotated[str, typer.Option("--boards", "-b", help="Boards with commas between them, or `all`.")]
-Memories = Annotated[str, typer.Option("--memory", help="Of speed, balanced, min: those to try.")]
-Optimizes = Annotated[str, typer.Option("--optimize", help="Of speed, balanced, size: those to try.")]
+Memories = Annotated[str, typer.Option("--memory", help="Values of --memory to try: speed, balanced, min.")]
+Optimizes = Annotated[str, typer.Option("--optimize", help="Values of --optimize to try: speed, balanced, size.")]
 Weights = Annotated[
-    str | None, typer.Option("--weights", help="Of int8, int4: those to try, of a float model.", show_default="int8")
+    str | None, typer.Option("--weights", help="For a float model, weights to try: int8, int4.", show_default="int8")
 ]
 FlashBudgets = Annotated[
     str | None,
-    typer.Option("--flash-budgets", help="Bytes with commas between them, like 64K,128K.", show_default="the board's"),
+    typer.Option(
+        "--flash-budgets", help="Flash budgets to try, with commas between them: 64K,128K.", show_default="the board's"
+    ),
 ]
 Rows = Annotated[bool, typer.Option("--input-rows", help="Try libraries that take their input by rows, too.")]
 Pick = Annotated[

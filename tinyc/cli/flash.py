@@ -27,7 +27,9 @@ BoardOption = Annotated[
 Baud = Annotated[
     int | None, typer.Option(min=1200, help="Baud rate of the bootloader.", show_default="115200 for STM32")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Leave alone what is on the board already.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on after an interruption: skip what is on the board already.")
+]
 Start = Annotated[bool, typer.Option("--start/--no-start", help="Start the firmware afterwards (STM32).")]
 
 
@@ -45,7 +47,7 @@ class FlashMethod(StrEnum):
 
 
 MethodOption = Annotated[
-    FlashMethod | None, typer.Option(help="Way of flashing.", show_default="the board's first that is possible here")
+    FlashMethod | None, typer.Option(help="How to flash.", show_default="the board's first that is possible here")
 ]
 
 

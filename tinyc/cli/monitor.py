@@ -17,11 +17,14 @@ from tinyc.cli.output import Color, Output, guarded
 from tinyc.run import protocol
 
 Port = Annotated[
-    str | None, typer.Option("--port", "-p", help="Serial port; none: list those that there are.", show_default="none")
+    str | None,
+    typer.Option(
+        "--port", "-p", help="Serial port; without one, the ports of this computer are listed.", show_default="none"
+    ),
 ]
 Baud = Annotated[int, typer.Option(min=300, help="Baud rate.")]
 Frames = Annotated[bool, typer.Option("--frames", help="Show the frames of tinyc's protocol and leave the rest out.")]
-Seconds = Annotated[float, typer.Option(min=0, help="End after so long; 0: at Ctrl-C.")]
+Seconds = Annotated[float, typer.Option(min=0, help="Stop after so many seconds; 0: at Ctrl-C.")]
 
 
 def command(

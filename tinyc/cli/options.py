@@ -40,7 +40,8 @@ InputsFile = Annotated[
     typer.Option("--inputs", help="Test inputs (.npz; `y` may hold labels).", show_default="calibration data"),
 ]
 SequenceLength = Annotated[
-    int, typer.Option("--sequence", min=0, help="Of a model with state: reset it after so many inputs; 0: never.")
+    int,
+    typer.Option("--sequence", min=0, help="For a model with state: reset it after every so many inputs; 0: never."),
 ]
 SampleCount = Annotated[int, typer.Option(min=0, help="Run at most this many inputs on the board; 0: all.")]
 ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", show_default="the file's stem")]
@@ -70,7 +71,7 @@ FlashBudget = Annotated[
     typer.Option(
         parser=_bytes,
         metavar="BYTES",
-        help="Flash for constants and kernels, to choose kernels by; 64K is 65,536.",
+        help="Flash that constants and kernels may take; 64K is 65,536.",
         show_default="half of the flash",
     ),
 ]
@@ -81,7 +82,7 @@ RamBudget = Annotated[
     typer.Option(
         parser=_bytes,
         metavar="BYTES",
-        help="Arena to stay within, at any price in time; 64K is 65,536.",
+        help="RAM that the arena may take, whatever that costs in time; 64K is 65,536.",
         show_default="the board's RAM",
     ),
 ]
@@ -115,7 +116,7 @@ Incremental = Annotated[
 Hop = Annotated[int, typer.Option(min=1, help="New rows per call of an incremental library.")]
 StreamUnpadded = Annotated[
     bool,
-    typer.Option("--stream-unpadded", help="Incremental, and nothing is padded in time: another function."),
+    typer.Option("--stream-unpadded", help="With --incremental: do not pad in time. That is another function."),
 ]
 
 
@@ -138,7 +139,7 @@ class OptimizeFor(StrEnum):
     SIZE = "size"
 
 
-OptimizeOption = Annotated[OptimizeFor, typer.Option("--optimize", help="What kernels are chosen by, time or flash.")]
+OptimizeOption = Annotated[OptimizeFor, typer.Option("--optimize", help="Choose kernels by time or by flash.")]
 
 
 class RangeMethod(StrEnum):
@@ -219,7 +220,7 @@ MinSqnr = Annotated[
     typer.Option("--min-sqnr", min=0, metavar="DB", help="With --activations auto: least SQNR of the output, in dB."),
 ]
 RoundingOption = Annotated[
-    WeightRounding, typer.Option("--rounding", help="Weights to nearest, learned, or what measures better.")
+    WeightRounding, typer.Option("--rounding", help="Round weights to nearest, or as learned, or as measures better.")
 ]
 EqualizeOption = Annotated[Toggle, typer.Option("--equalize", help="Give a tensor's channels similar ranges.")]
 AugmentOption = Annotated[

@@ -28,11 +28,11 @@ def command(
     ] = None,
     elf: Annotated[
         Path | None,
-        typer.Option(help="A program that you linked, for a Cortex-M: prove the library in it.", show_default=False),
+        typer.Option(help="Prove the library in a program that you linked for a Cortex-M.", show_default=False),
     ] = None,
     library: Annotated[
         Path | None,
-        typer.Option("--object", help="The library as you built it, .o or .a: prove it.", show_default=False),
+        typer.Option("--object", help="Prove the library that you compiled: .o or .a.", show_default=False),
     ] = None,
     json: Json = False,
     verbose: Verbose = False,
