@@ -11,15 +11,17 @@
 
 static int32_t tc_signal_scale_pairs(const int16_t *x, int32_t n, int32_t micro)
 {
-    const int32_t fours = n & ~3;
+    const int16_t *const end = x + (n & ~7), *at = x;
     uint32_t both = 0;
 
-    for (int32_t i = 0; i < fours; i += 4) {
-        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + i));
-        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + i + 2));
+    for (; at < end; at += 8) {
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(at));
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(at + 2));
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(at + 4));
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(at + 6));
     }
-    for (int32_t i = fours; i < n; i++) {
-        both |= (uint32_t)(x[i] < 0 ? -x[i] : x[i]) & 0xffff;
+    for (int32_t i = 0; i < (n & 7); i++) {
+        both |= (uint32_t)(at[i] < 0 ? -at[i] : at[i]) & 0xffff;
     }
     both = (both | both >> 16) & 0xffff;
     if (both >> 15 != 0) {
@@ -28,16 +30,25 @@ static int32_t tc_signal_scale_pairs(const int16_t *x, int32_t n, int32_t micro)
     return both != 0 || micro ? 15 - tc_signal_bits(both) : 0;
 }
 
+static inline uint32_t tc_signal_pair_times(const int16_t *x, int32_t s)
+{
+    const uint32_t pair = tc_load_word(x);
+    return (uint32_t)tc_ends((int32_t)(pair << s), (int32_t)((pair & 0xffff0000u) << s));
+}
+
 static void tc_signal_auto_scale_s16_dsp(const int16_t *x, int32_t n, int32_t micro, int16_t *y, int32_t *scale)
 {
     const int32_t s = tc_signal_scale_pairs(x, n, micro);
+    const int16_t *const end = x + (n & ~7);
 
-    for (int32_t i = 0; i < (n & ~1); i += 2) {
-        const uint32_t pair = tc_load_word(x + i);
-        tc_store_word(y + i, ((pair & 0xffff0000u) << s) | ((pair << s) & 0xffffu));
+    for (; x < end; x += 8, y += 8) {
+        tc_store_word(y, tc_signal_pair_times(x, s));
+        tc_store_word(y + 2, tc_signal_pair_times(x + 2, s));
+        tc_store_word(y + 4, tc_signal_pair_times(x + 4, s));
+        tc_store_word(y + 6, tc_signal_pair_times(x + 6, s));
     }
-    if ((n & 1) != 0) {
-        y[n - 1] = (int16_t)(uint16_t)((uint32_t)x[n - 1] << s);
+    for (int32_t i = 0; i < (n & 7); i++) {
+        y[i] = (int16_t)(uint16_t)((uint32_t)x[i] << s);
     }
     *scale = s;
 }

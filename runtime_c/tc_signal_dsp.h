@@ -51,11 +51,27 @@ static inline int32_t tc_tops(int32_t lo, int32_t hi)
     return r;
 }
 
+/* [hi of hi : lo of lo] */
+static inline int32_t tc_ends(int32_t lo, int32_t hi)
+{
+    int32_t r;
+    __asm__("pkhbt %0, %1, %2" : "=r"(r) : "r"(lo), "r"(hi));
+    return r;
+}
+
 /* bits 15 to 30 of lo and of hi */
 static inline int32_t tc_products(int32_t lo, int32_t hi)
 {
     int32_t r;
     __asm__("pkhtb %0, %1, %2, asr #15" : "=r"(r) : "r"((int32_t)((uint32_t)hi << 1)), "r"(lo));
+    return r;
+}
+
+/* bits 12 to 27 of lo and of hi */
+static inline int32_t tc_middles(int32_t lo, int32_t hi)
+{
+    int32_t r;
+    __asm__("pkhtb %0, %1, %2, asr #12" : "=r"(r) : "r"((int32_t)((uint32_t)hi << 4)), "r"(lo));
     return r;
 }
 
@@ -127,9 +143,17 @@ static inline int32_t tc_tops(int32_t lo, int32_t hi)
 {
     return tc_halves(hi >> 16, lo >> 16);
 }
+static inline int32_t tc_ends(int32_t lo, int32_t hi)
+{
+    return tc_halves(tc_hi16(hi), lo);
+}
 static inline int32_t tc_products(int32_t lo, int32_t hi)
 {
     return tc_halves(hi >> 15, lo >> 15);
+}
+static inline int32_t tc_middles(int32_t lo, int32_t hi)
+{
+    return tc_halves(hi >> 12, lo >> 12);
 }
 static inline int32_t tc_magnitudes(int32_t x)
 {

@@ -2,20 +2,14 @@
 /* Energies summed up to channels: with the bins of interval i, y[i - 1] = unweights of interval i - 1 and weights of interval
  * i times energies, modulo 2^64, as two words, the low one first.
  *
- * y may not overlap e. No scratch.
+ * No weight is negative. y may not overlap e. No scratch.
  */
 #ifndef TC_SIGNAL_FILTER_BANK_U32_H
 #define TC_SIGNAL_FILTER_BANK_U32_H
 
-#include "tc_math.h"
+#include "tc_signal_filter_bank.h"
 
-typedef struct {
-    const int16_t *weights; /* for each bin of each interval in turn: its weight, its unweight */
-    const uint16_t *bands; /* [channels + 1][2]: first bin, number of bins */
-    int32_t channels;
-} tc_signal_filter_bank_u32_t;
-
-static void tc_signal_filter_bank_u32(const tc_signal_filter_bank_u32_t *p, const uint32_t *e, uint32_t *y)
+static void tc_signal_filter_bank_u32(const tc_signal_filter_bank_t *p, const uint32_t *e, uint32_t *y)
 {
     const int16_t *w = p->weights;
     const uint16_t *band = p->bands;
@@ -26,8 +20,9 @@ static void tc_signal_filter_bank_u32(const tc_signal_filter_bank_u32_t *p, cons
         uint64_t sum = carry;
         carry = 0;
         for (; bin < end; bin++, w += 2) {
-            sum += (uint64_t)((int64_t)w[0] * (int64_t)*bin);
-            carry += (uint64_t)((int64_t)w[1] * (int64_t)*bin);
+            const uint32_t both = tc_load_word(w), energy = *bin;
+            sum += (uint64_t)energy * (both & 0xffff);
+            carry += (uint64_t)energy * (both >> 16);
         }
         if (i > 0) {
             *y++ = (uint32_t)sum;

@@ -10,11 +10,10 @@
 
 static inline uint32_t tc_signal_ln(uint32_t v, const uint16_t *table) /* in 1/2^16; v > 1 */
 {
-    const int32_t whole = tc_signal_bits(v) - 1;
-    const uint32_t rest = v - ((uint32_t)1 << whole);
-    const int32_t fraction = (int32_t)(whole < 16 ? rest << (16 - whole) : rest >> (whole - 16));
+    const int32_t whole = tc_signal_whole(v);
+    const int32_t fraction = (int32_t)((v << (32 - whole)) >> 16); /* of what is below the highest bit; whole > 0 */
     const int32_t segment = fraction >> 9, low = table[segment], high = table[segment + 1];
-    const int32_t between = ((high - low) * (fraction - segment * 512)) >> 16;
+    const int32_t between = ((high - low) * (fraction & 511)) >> 16;
     const uint32_t log2 = ((uint32_t)whole << 16) + (uint32_t)(fraction + low + between);
 
     return (uint32_t)(((uint64_t)45426 * log2 + 32768) >> 16);

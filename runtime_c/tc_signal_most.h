@@ -22,7 +22,17 @@ static inline int32_t tc_signal_bits(uint32_t v) /* position of the highest set 
 #endif
 }
 
-static int32_t tc_signal_most_s16(const int16_t *x, int32_t n, int32_t micro)
+/* The place of the highest set bit of v > 0, from 0. */
+static inline int32_t tc_signal_whole(uint32_t v)
+{
+#if TC_GNU
+    return 31 - __builtin_clz(v);
+#else
+    return tc_signal_bits(v) - 1;
+#endif
+}
+
+static inline int32_t tc_signal_most_s16(const int16_t *x, int32_t n, int32_t micro)
 {
     int32_t most = 0;
 

@@ -16,9 +16,9 @@ static inline int32_t tc_signal_gain(uint32_t noise, const int16_t *gains)
     if (noise <= 2) {
         return gains[noise];
     }
-    octave = tc_signal_bits(noise);
-    fraction = (int32_t)((octave < 11 ? noise << (11 - octave) : noise >> (octave - 11)) & 0x3ff);
-    gains += 4 * octave - 6;
+    octave = tc_signal_whole(noise);
+    fraction = (int32_t)((noise << (32 - octave)) >> 22); /* ten bits below the highest */
+    gains += 4 * octave - 2;
     slope = ((gains[2] * fraction) >> 5) + gains[1] * 32;
     rise = (uint32_t)slope * (uint32_t)fraction;
     return (int16_t)((((int32_t)rise + 16384) >> 15) + gains[0]);

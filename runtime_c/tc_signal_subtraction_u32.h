@@ -12,7 +12,8 @@ typedef struct {
     int32_t even, odd, even_rest, odd_rest, least, smoothing_bits, bits, clamps, channels;
 } tc_signal_subtraction_u32_t;
 
-static inline void tc_signal_subtract(const tc_signal_subtraction_u32_t *p, uint32_t x, uint32_t rate, uint32_t rest, uint32_t before, uint32_t *y, uint32_t *after)
+/* The new estimate of a channel x with the estimate `before`; what is left of x goes to y. */
+static inline uint32_t tc_signal_subtract(uint32_t x, uint32_t rate, uint32_t rest, uint32_t before, const tc_signal_subtraction_u32_t *p, uint32_t *y)
 {
     const uint32_t up = x << p->smoothing_bits;
     const uint32_t mean = (uint32_t)(((uint64_t)up * rate + (uint64_t)before * rest) >> p->bits);
@@ -20,16 +21,21 @@ static inline void tc_signal_subtract(const tc_signal_subtraction_u32_t *p, uint
     const uint32_t left = (up - taken) >> p->smoothing_bits;
     const uint32_t least = (uint32_t)(((uint64_t)x * (uint32_t)p->least) >> p->bits);
 
-    *after = p->clamps ? taken : mean;
     *y = left > least ? left : least;
+    return p->clamps ? taken : mean;
 }
 
 static void tc_signal_subtraction_u32(const tc_signal_subtraction_u32_t *p, const uint32_t *x, const uint32_t *before, uint32_t *y, uint32_t *after)
 {
-    for (int32_t i = 0; i < p->channels; i++) {
-        const int32_t odd = i & 1;
-        const uint32_t rate = (uint32_t)(odd ? p->odd : p->even), rest = (uint32_t)(odd ? p->odd_rest : p->even_rest);
-        tc_signal_subtract(p, x[i], rate, rest, before[i], y + i, after + i);
+    const tc_signal_subtraction_u32_t own = *p;
+    int32_t i = 0;
+
+    for (; i + 1 < own.channels; i += 2) {
+        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own, y + i);
+        after[i + 1] = tc_signal_subtract(x[i + 1], (uint32_t)own.odd, (uint32_t)own.odd_rest, before[i + 1], &own, y + i + 1);
+    }
+    if (i < own.channels) {
+        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own, y + i);
     }
 }
 

@@ -22,6 +22,7 @@ from tinyc.choose.select import select
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
 from tinyc.load.tflite import load_tflite
 from tinyc.ops.signal_square_root import roots
+from tinyc.passes import normalize
 from tinyc.reference.interpreter import prepare_int, run_int
 
 CASES = list(signal_cases())
@@ -326,3 +327,60 @@ def test_stored_runs(path: Path | None) -> None:
     runs = prepare_int(graph, Numerics.TFLM).sequence({x.name: a.reshape(x.shape)} for a in stored["x"])
     for ours, wanted in zip(runs, stored["y"], strict=True):
         np.testing.assert_array_equal(ours[graph.outputs[0]].reshape(-1), wanted.reshape(-1))
+
+
+def chain(tmp_path: Path, cut: tuple[int, int], pad: int = 0) -> tuple[bytes, Graph]:
+    """Energies of bins 2 to 7 of 9 with all but the bins `cut` set to `pad`, as TensorFlow Lite Micro's own front ends
+    do it, their logarithms, and these scaled to int8."""
+    begin, end = cut
+    number = {"mul": 256, "add": 333, "div": 666, "rest": -128, "most": 127, "least": -128}
+    tensors = [
+        Tensor("x", (18,), "s16"),
+        Tensor("e", (9,), "u32"),
+        Tensor("i", (9,), "s32"),
+        *(Tensor(f"at{k}", (1,), "s32", data=np.array([v], np.int32)) for k, v in enumerate((begin, end, 1))),
+        Tensor("c", (end - begin,), "s32"),
+        Tensor("before", (begin,), "s32", data=np.full(begin, pad, np.int32)),
+        Tensor("behind", (9 - end,), "s32", data=np.zeros(9 - end, np.int32)),
+        Tensor("j", (9,), "s32"),
+        Tensor("u", (9,), "u32"),
+        Tensor("l", (9,), "s16"),
+        *(Tensor(f"s{k}", (9,), "s32") for k in range(7)),
+        *(Tensor(name, (), "s32", data=np.array(value, np.int32)) for name, value in number.items()),
+        Tensor("y", (9,), "s8"),
+    ]
+    act = {"FusedActivationFunction": 0}
+    operators = [
+        Operator("CUSTOM SignalEnergy", ("x",), ("e",), "", {"start_index": 2, "end_index": 7}),
+        Operator("CAST", ("e",), ("i",)),
+        Operator("STRIDED_SLICE", ("i", "at0", "at1", "at2"), ("c",), "StridedSliceOptions"),
+        Operator("CONCATENATION", ("before", "c", "behind"), ("j",), "ConcatenationOptions", {"Axis": 0, **act}),
+        Operator("CAST", ("j",), ("u",)),
+        Operator("CUSTOM SignalFilterBankLog", ("u",), ("l",), "", {"input_correction_bits": 0, "output_scale": 64}),
+        Operator("CAST", ("l",), ("s0",)),
+        Operator("MUL", ("s0", "mul"), ("s1",), "MulOptions", act),
+        Operator("ADD", ("add", "s1"), ("s2",), "AddOptions", act),
+        Operator("DIV", ("s2", "div"), ("s3",), "DivOptions", act),
+        Operator("ADD", ("s3", "rest"), ("s4",), "AddOptions", act),
+        Operator("MINIMUM", ("s4", "most"), ("s5",), "MaximumMinimumOptions"),
+        Operator("MAXIMUM", ("s5", "least"), ("s6",), "MaximumMinimumOptions"),
+        Operator("CAST", ("s6",), ("y",)),
+    ]
+    content = build_model(tensors, operators, ["x"], ["y"])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(content)
+    return content, load_tflite(path)
+
+
+@pytest.mark.parametrize(("cut", "pad", "left"), [((2, 7), 0, 3), ((1, 8), 0, 3), ((3, 7), 0, 7), ((2, 7), 5, 7)])
+def test_zeroing_and_steps_are_joined_where_nothing_changes(
+    cut: tuple[int, int], pad: int, left: int, tmp_path: Path
+) -> None:
+    content, graph = chain(tmp_path, cut, pad)
+    short = normalize(graph)
+    assert len(short.nodes) == left
+    samples = [{"x": x} for x in counts(6, 18)]
+    for ours, wanted in zip(*(prepare_int(g, Numerics.TFLM).sequence(samples) for g in (short, graph)), strict=True):
+        np.testing.assert_array_equal(ours["y"], wanted["y"])
+    if cut[0] >= 2 and cut[1] <= 7:  # else its interpreter reads bins that it has not written
+        assert_runs_are_tflms(content, short, [[sample["x"]] for sample in samples])

@@ -79,15 +79,19 @@ def subtraction(channels: int = 7, clamps: bool = False) -> Graph:
     )
 
 
-def filter_bank(channels: int, bins: int, padding: int) -> Graph:
+def filter_bank(channels: int, bins: int, padding: int, negative: bool = False) -> Graph:
     tables, arrays = bank(channels, bins, padding)
+    arrays["w"] = -arrays["w"] if negative else arrays["w"]
     return node_of("signal_filter_bank", SignalFilterBank(channels), [count("e", (bins,), "u32"), *tables], arrays)
 
 
-def window(shape: Shape, shift: int = 12, held: int = 0, begin: int = 0, wraps: bool = False) -> Graph:
+def window(
+    shape: Shape, shift: int = 12, held: int = 0, begin: int = 0, wraps: bool = False, positive: bool = False
+) -> Graph:
     rng = np.random.default_rng(shape[-1])
     n = shape[-1] if not held else 48
     table = rng.integers(-8192, 8193, n).astype(np.int16)
+    table = np.abs(table) // 2 if positive else table
     inputs = [count("x", shape), count("w", (n,)), *([count("held", (held,))] if held else [])]
     return node_of("signal_window", SignalWindow(shift, begin, wraps), inputs, {"w": table})
 
@@ -109,6 +113,7 @@ def _of_lines() -> Iterator[Graph]:
     yield window((32,), held=64, begin=32)
     yield window((96,), held=32, begin=16, wraps=True)
     yield window((96,), held=32, begin=40)
+    yield window((1, 46), positive=True)
     for n in (1, 16, 31):
         yield node_of("signal_fft_auto_scale", SignalFftAutoScale(n == 31), [count("x", (n,))])
     for dtype in ("s16", "s32"):
@@ -120,8 +125,10 @@ def _of_lines() -> Iterator[Graph]:
 def signal_cases() -> Iterator[Graph]:
     """Every signal operator."""
     yield from _of_lines()
+    yield node_of("signal_rfft", SignalRfft(512), [count("x", (480,))])
     yield node_of("signal_energy", SignalEnergy(2, 7), [count("x", (18,))])
     yield filter_bank(3, 20, 0)
+    yield filter_bank(4, 30, 0, negative=True)
     yield filter_bank(5, 40, 2)
     yield node_of("signal_square_root", SignalSquareRoot(), [count("x", (9,), "u64"), count("s", (), "s32")])
     yield subtraction()

@@ -65,6 +65,16 @@ class Fourier:
         """Those that part the spectra of even and odd samples, k = 1 .. half / 2."""
         return self._circle([math.pi * ((k + 1) / self.half + 0.5) for k in range(self.half // 2)])
 
+    def steps(self) -> Array:
+        """[.., 2]: cosines and sines in the order in which radix-4 steps use them: for each step but the first, of m
+        points, for k = 1 .. m - 1 those by which points k of the parts 1, 2 and 3 are turned."""
+        table, m, found = np.stack(self.twiddles(), axis=-1), self.radixes[0], [np.zeros((0, 2), np.int16)]
+        for radix in self.radixes[1:]:
+            turns = np.arange(1, m)[:, None] * np.arange(1, radix) * (self.half // (m * radix))
+            found.append(table[turns.reshape(-1)])
+            m *= radix
+        return np.concatenate(found)
+
     def _circle(self, phases: Sequence[float]) -> tuple[Array, Array]:
         sign = 1 if self.inverse else -1
         kind = np.int16 if self.dtype == "s16" else np.int32

@@ -87,10 +87,11 @@ def summed(p: BankParams, e: Array) -> Array:
     wide = e.astype(np.uint64)
     sums: list[Array] = []
     carry: Array = np.zeros(e.shape[:-1], np.uint64)
-    for first, w, u in zip(p.firsts, p.weights, p.unweights, strict=True):
-        bins = wide[..., first : first + len(w)]
-        sums.append(carry + (bins * _modulo(w)).sum(axis=-1, dtype=np.uint64))
-        carry = (bins * _modulo(u)).sum(axis=-1, dtype=np.uint64)
+    with np.errstate(over="ignore"):  # numbers modulo 2^64 are meant to wrap
+        for first, w, u in zip(p.firsts, p.weights, p.unweights, strict=True):
+            bins = wide[..., first : first + len(w)]
+            sums.append(carry + (bins * _modulo(w)).sum(axis=-1, dtype=np.uint64))
+            carry = (bins * _modulo(u)).sum(axis=-1, dtype=np.uint64)
     return np.stack(sums[1:], axis=-1)
 
 
@@ -103,7 +104,7 @@ def int_ref(p: BankParams, e: Array, *tables: Array) -> tuple[Array, ...]:
 
 
 def lower(site: Site, p: BankParams) -> Call:
-    """tc_signal_filter_bank_u32: weight and unweight of a bin side by side."""
+    """Both kernels: weight and unweight of a bin side by side."""
     pairs = [pair for w, u in zip(p.weights, p.unweights, strict=True) for pair in zip(w, u, strict=True)]
     bands = [pair for first, w in zip(p.firsts, p.weights, strict=True) for pair in ((first, len(w)))]
     fields: dict[str, int | float | str | Const] = {
@@ -111,7 +112,12 @@ def lower(site: Site, p: BankParams) -> Call:
         "bands": Const(np.array(bands, np.uint16), "[channels + 1][2]: first bin, how many", "bands"),
         "channels": site.attrs.channels,
     }
-    return Call((Params(), In(0), Out()), Struct("tc_signal_filter_bank_u32_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_signal_filter_bank_t", fields))
+
+
+def has_no_negative_weight(site: Site) -> bool:
+    """no weight below 0"""
+    return all(site.is_const(k) and site.const(k).min() >= 0 for k in (1, 2))
 
 
 def macs(site: Site) -> int:
@@ -131,7 +137,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_signal_filter_bank_u32", offered(lower, cost=cost)),),
+    kernels=(
+        Kernel("tc_signal_filter_bank_u32", offered(lower, cost=cost), when=(has_no_negative_weight,)),
+        Kernel("tc_signal_filter_bank_signed_u32", offered(lower, cost=cost)),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -77,6 +77,26 @@ def lower(site: Site, p: Fourier) -> Call:
     return Call((Params(), In(0), Out()), Struct(f"tc_fourier_{x.dtype}_t", fields))
 
 
+def lower_dsp(site: Site, p: Fourier) -> Call:
+    """tc_signal_rfft_s16_dsp: twiddles in the order of their use."""
+    x, steps = site.x(0), p.steps()
+    fields: dict[str, int | float | str | Const] = {
+        "twiddles": Const(steps if len(steps) else np.zeros((1, 2), np.int16), "[turns][2]", "twiddles"),
+        "split": interleaved(p.split_twiddles(), "half / 2", "split"),
+        "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
+        "half": p.half,
+        "radix": p.radixes[0],
+        "samples": x.shape[-1],
+        "lines": x.elements // x.shape[-1],
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_signal_rfft_s16_dsp_t", fields))
+
+
+def cost_dsp(site: Site, p: Fourier) -> Cost:
+    lines = site.x(0).elements // site.x(0).shape[-1]
+    return Cost(lines * p.half * (14 * len(p.radixes) + 14), 6 * p.half + 900, 0)
+
+
 def macs(site: Site) -> int:
     """Of the complex steps and of the split."""
     a = site.attrs
@@ -100,6 +120,12 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel(
+            "tc_signal_rfft_s16_dsp",
+            offered(lower_dsp, cost=cost_dsp),
+            isa=frozenset({"dsp"}),
+            when=(is_short, has_pairs),
+        ),
         Kernel("tc_signal_rfft_s16", offered(lower, cost=cost), when=(is_short,)),
         Kernel("tc_signal_rfft_s32", offered(lower, cost=cost), when=(is_long,)),
     ),

@@ -77,6 +77,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_signal_square_root_u64", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
+    kernels=(
+        Kernel(
+            "tc_signal_square_root_u64_dsp",
+            offered(lower, cost=cost_dsp),
+            isa=frozenset({"dsp"}),
+            inplace=(0,),
+            shrinks=True,
+        ),
+        Kernel("tc_signal_square_root_u64", offered(lower, cost=cost), inplace=(0,), shrinks=True),
+    ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -92,9 +92,14 @@ def lower(site: Site, p: WindowParams) -> Call:
         "skip": max(p.begin - held, 0),
         "lines": site.y().elements // n,
         "shift": p.shift,
-        "wraps": int(p.wraps),
+        "wraps": int(p.wraps or _stays_inside(site.const(1), p.shift)),
     }
     return Call((Params(), In(0), In(2) if site.has(2) else 0, Out()), Struct("tc_signal_window_s16_t", fields))
+
+
+def _stays_inside(window: Array, shift: int) -> bool:
+    """Whether no product leaves int16, so that limiting it changes nothing."""
+    return bool(window.min() >= 0 and window.max() <= 1 << shift)
 
 
 def macs(site: Site) -> int:

@@ -9,6 +9,7 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.passes.cleanup import cleanup
+from tinyc.passes.counts import join_counts
 from tinyc.passes.fold import fold_constants, fold_pads, global_means
 from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
@@ -23,6 +24,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
     fuse_activations,  # before padding: max pooling may take zero padding if it knows that its input is not negative
     fold_pads,
+    join_counts,
     single_channels,  # after the layout: in NHWC the kernels of both say what is a channel
     cleanup,  # last: folding leaves equal constants and spent nodes behind
 )

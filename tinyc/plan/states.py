@@ -32,13 +32,13 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
     """after -> name, for the states whose next value is written where the last one is."""
     if not graph.states:
         return {}
-    views, producer, consumers = views_of(graph), graph.producer(), graph.consumers()
+    views, producer = views_of(graph), graph.producer()
     before = _Before(graph, producer)
     found = {}
     for state in graph.states:
         made = producer.get(state.after)
         alone = [other.after for other in graph.states].count(state.after) == 1
-        if made is None or not alone or state.after in consumers or state.after in graph.outputs:
+        if made is None or not alone or state.after in graph.outputs:
             continue
         if all_ops()[made.op].view or any(views.get(name, name) == state.name for name in graph.sinks):
             continue
