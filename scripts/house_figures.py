@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -99,6 +100,13 @@ def imported(found: Trees) -> dict[str, set[str]]:
     return places
 
 
+def walks() -> dict[str, int]:
+    """How many files docs/architecture.md takes a reader through, by what it follows: `A weight`."""
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## Three walks")[1].split("\n## ")[0]
+    found = (paragraph for paragraph in text.split("\n\n") if paragraph.startswith("*"))
+    return {walk.split("*")[1]: len(set(re.findall(r"`([\w/]+\.py)`", walk))) for walk in found}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="what stands behind every figure")
@@ -114,6 +122,7 @@ def main() -> None:
     rooms = Counter(file.split("/")[0] for file, _ in wide)
     print(f"functions of more than {MOST_PARAMETERS} parameters: {len(wide)} {dict(rooms)}")
     print(f"class names with more than one definition: {len(twice)}, {sum(map(len, twice.values()))} definitions")
+    print(f"files of the walks in docs/architecture.md: {walks()}")
     strings, classes = spelled(found), imported(found)
     both = {name: strings[name] | classes[name] for name in strings}
     for what, places in (("spelled", strings), ("imported", classes), ("named in either way", both)):

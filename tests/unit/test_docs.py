@@ -46,6 +46,15 @@ def test_every_page_and_picture_is_linked() -> None:
         assert f"images/{picture.name})" in everything
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_are_there(page: Path) -> None:
+    """`plan/arena.py`, below the root or below tinyc/."""
+    shown = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for name in re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|h|toml|md))`", shown):
+        places = [ROOT / name, ROOT / "tinyc" / name]
+        assert any(place.exists() for place in places), f"{name} in {page.name}"
+
+
 def commands(page: Path) -> Iterator[str]:
     """`tinyc ...` of indented blocks, fenced blocks and code in sentences."""
     text = page.read_text(encoding="utf-8")
