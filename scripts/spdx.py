@@ -39,8 +39,10 @@ def line_of(file: str) -> str | None:
 
 
 def has_line(file: str) -> bool:
-    """Whether the line is there, first or behind what names the interpreter."""
-    return line_of(file) in (ROOT / file).read_text(encoding="utf-8").split("\n", 2)[:2]
+    """Whether the line is there, first or behind what names the interpreter. Of a template that others include, it is
+    the template's own."""
+    first = (ROOT / file).read_text(encoding="utf-8").split("\n", 2)[:2]
+    return line_of(file) in first or f"{{# {TAG}: {licence_of(file)} #}}" in first
 
 
 def sources() -> list[str]:

@@ -63,6 +63,10 @@ class Xml(Text):
     """XML."""
 
 
+class Html(Text):
+    """HTML, and SVG in it: outside of scripts and styles, or between double quotes."""
+
+
 class Rust(Text):
     """Rust."""
 
@@ -222,6 +226,7 @@ FILTERS: Mapping[type[Text], Mapping[str, Callable[..., Text]]] = {
     Json: {"string": json_text(Json)},
     Yaml: {"comment": line_comment(Yaml), "string": json_text(Yaml)},
     Xml: {"string": lambda text: Xml(xml_text(text))},
+    Html: {"string": lambda text: Html(xml_text(text))},
     Rust: {"comment": line_comment(Rust), "string": quoted(Rust, '\\"'), "float": lambda x: Rust(float_literal(x))},
     Properties: {"string": line_comment(Properties)},
     Markdown: {"string": markdown_text},

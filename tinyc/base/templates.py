@@ -33,6 +33,7 @@ LANGUAGES: Mapping[str, type[Text]] = {
     ".yml": escape.Yaml,
     ".yaml": escape.Yaml,
     ".pdsc": escape.Xml,
+    ".html": escape.Html,
     ".rs": escape.Rust,
     ".properties": escape.Properties,
     ".ini": escape.Properties,

@@ -25,6 +25,7 @@ COMMANDS = {
     "explore": "Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.",
     "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
     "package": "Make packages for build systems and languages of the library in FOLDER, an output of `tinyc build`.",
+    "report": "Write the report of the build in FOLDER as one page of HTML, with charts, that needs nothing else.",
     "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
     "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's page: complete, alone, well-formed, with names of any kind; and report.json read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.hostile_names import HOSTILE
+from tests.unit.reports import small_report
+from tinyc.base.errors import TinycError
+from tinyc.base.escape import visible
+from tinyc.cli.main import main
+from tinyc.explain.report_page import report_page
+from tinyc.verify.report import Accuracy, CalibrationReport, LayerReport, Report, UnprovedReport, Verify
+from tinyc.verify.report_file import read_report
+
+pytest.importorskip("matplotlib")
+EMPTY = {"meta", "path", "use", "rect", "line"}  # elements without an end
+
+
+class Page(HTMLParser):
+    """Elements of a page; every one that begins has to end, and no id comes twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.count: dict[str, int] = {}
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.count[tag] = self.count.get(tag, 0) + 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def several_layers() -> Report:
+    layers = [replace(small_report().layers[0], step=step, name=f"conv{step}") for step in range(60)]
+    accuracy = Accuracy(20, 29.25, 0.995, 0.9, 0.875)
+    return replace(
+        small_report(), layers=tuple(layers), accuracy=accuracy, calibration=CalibrationReport("x.npz", 5, True)
+    )
+
+
+def unproved() -> UnprovedReport:
+    given = {field: getattr(small_report(), field) for field in UnprovedReport.__dataclass_fields__}
+    return UnprovedReport(**{**given, "flash": None, "toolchain": None, "layers": (_uncounted(),)})
+
+
+def _uncounted() -> LayerReport:
+    return replace(small_report().layers[0], instructions=None, cycles=None)
+
+
+def test_the_page_says_what_the_report_does() -> None:
+    page = Page(report_page(several_layers()))
+    words = " ".join(" ".join(page.texts).split())
+    for part in (
+        "kws for cortex-m4",
+        "Proved: 1,280 output bytes of 20 inputs on QEMU 7.2.22 mps2-an386 equal the integer reference",
+        "9,100",
+        "29.2 dB",
+        "99.5 %",
+        "90.0 % float, 87.5 % integers",
+        "conv59",
+        "tc_conv2d_s8",
+        "21 others",
+    ):
+        assert part in words
+    assert page.count["details"] == 60
+    assert page.count["svg"] == 4
+    assert report_page(several_layers()) == report_page(several_layers())
+
+
+def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
+    text = report_page(small_report())
+    page = Page(text)
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    links = [value for name, value in page.attributes if name in ("src", "href", "xlink:href")]
+    assert all(link.startswith("#") and link[1:] in ids for link in links)
+    assert all(target in ids for target in re.findall(r"url\(#([^)]*)\)", text))
+    assert "@import" not in text
+    charts = [value for name, value in page.attributes if name == "aria-label"]
+    assert len(charts) == 4
+    assert "currentColor" in text
+    assert "#010203" not in text
+
+
+def test_a_library_that_was_not_proved_is_said_to_be() -> None:
+    text = report_page(unproved())
+    assert "Not proved: nothing was run." in text
+    assert Page(text).count["svg"] == 1  # nothing was counted or measured: there is a plan
+    wrong = replace(small_report(), verify=Verify(20, 1280, 3, "integer reference", "step 0 'conv1'"))
+    assert "Different: 3 of 1,280 output bytes" in report_page(wrong)
+    assert "step 0 &apos;conv1&apos;" in report_page(wrong)
+
+
+def test_hostile_names_are_text() -> None:
+    """As names of layers, operators and kernels; and in every other place the most hostile."""
+    names = [name for name in HOSTILE if len(name) < 100]
+    most = "".join(name for name in names if set(name) & set("<&\"'$"))
+    layers = tuple(replace(_uncounted(), step=i, name=x, op=x, kernel=x) for i, x in enumerate(names))
+    plain = tuple(replace(layer, name="x", op="x", kernel="x") for layer in layers)
+    given = replace(small_report(model=most), name=most, board=most, machine=most, toolchain=most, layers=layers)
+    made = Page(report_page(given))
+    assert made.count == Page(report_page(replace(small_report(), layers=plain))).count
+    words = "".join(made.texts)
+    assert all(visible(name).strip() in words for name in (*names, most))
+
+
+def test_a_report_is_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    for report in (small_report(), several_layers(), unproved()):
+        file.write_text(json.dumps(report.to_json()))
+        assert read_report(file) == report
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schema": 2}, "no report of schema 1"),
+        ({"name": 3}, r"report\.name is no str"),
+        ({"macs": True}, r"report\.macs is no int"),
+        ({"macs": 1 << 70}, r"report\.macs is no int"),
+        ({"layers": {}}, r"report\.layers is not the list"),
+        ({"layers": [1]}, r"report\.layers\[0\] is no object"),
+        ({"flash": {"code_bytes": 1}}, r"report\.flash\.const_bytes is not there"),
+    ],
+)
+def test_damaged_reports(tmp_path: Path, changed: dict[str, object], message: str) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({**small_report().to_json(), **changed}))
+    with pytest.raises(TinycError, match=message):
+        read_report(file)
+
+
+def test_files_that_are_no_report(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    with pytest.raises(TinycError, match="cannot be read"):
+        read_report(file)
+    for text in ("", "[", "[" * 100_000, "[1]", "\x00"):
+        file.write_text(text)
+        with pytest.raises(TinycError, match=r"no JSON|no report of schema"):
+            read_report(file)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["tinyc", "report", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0)
+
+    monkeypatch.chdir(tmp_path)
+    Path("kws").mkdir()
+    Path("kws/report.json").write_text(json.dumps(small_report().to_json()))
+    assert run("kws") == 0
+    assert capsys.readouterr().out == "page: kws.html\n"
+    assert Path("kws.html").read_text(encoding="utf-8") == report_page(small_report())
+    assert run("kws", "-o", "missing/x.html") == 2
+    assert "choose -o" in capsys.readouterr().err
+    assert run("nothing") == 2

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build's report as one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tinyc.base.escape import Html
+from tinyc.base.templates import render
+from tinyc.explain.report_charts import arena_chart, cost_of, efficiency_chart, flash_chart, time_chart
+from tinyc.verify.report import LayerReport, Report, UnprovedReport
+
+
+def report_page(report: Report | UnprovedReport) -> str:
+    """The page. Same report, same bytes. Raises TinycError if Matplotlib is missing."""
+    charts = {
+        "time": time_chart(report),
+        "arena": arena_chart(report),
+        "flash": flash_chart(report),
+        "efficiency": efficiency_chart(report),
+    }
+    whole = sum(cost_of(layer) or 0 for layer in report.layers)
+    values = {
+        "r": report,
+        "proof": report.verify if isinstance(report, Report) else None,
+        "run": report if isinstance(report, Report) else None,
+        "charts": charts,
+        "unit": "cycles" if any(layer.cycles for layer in report.layers) else "instructions",
+        "whole": whole,
+        "share": lambda layer: _share(layer, whole),
+    }
+    return render("report/page.html.j2", values, _FILTERS)
+
+
+def _share(layer: LayerReport, whole: int) -> Html:
+    cost = cost_of(layer)
+    return Html(f"{100 * cost / whole:.1f} %" if cost is not None and whole else "")
+
+
+def _number(value: int | None) -> Html:
+    return Html("" if value is None else f"{value:,}")
+
+
+_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "number": _number,
+    "decimal": lambda value, digits=1: Html(f"{value:.{digits}f}"),
+    "shape": lambda shape: Html(" x ".join(map(str, shape))),
+}
