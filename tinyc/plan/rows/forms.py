@@ -76,13 +76,16 @@ def _layer(
     rows: tuple[Form, ...] = ()
     offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
     offered = [(c, f) for c, f in offered if _fits(f, node, names, reads, tensors)]
+    walks = _walks([form for _, form in offered])
+    by_walk: dict[int, list[Form]] = {id(found): [] for found in walks}
+    for (choice, form), found in zip(offered, walks, strict=True):
+        by_walk[id(found)].append(_row_form(choice, form, names, reads))
     if offered:
-        walk = _walk(min((f for _, f in offered), key=lambda f: _window_bytes(f, tensors[reads[0]])))
-        rows = tuple(_row_form(c, f, names, reads) for c, f in offered if _walk(f) == walk)
-    walks = dict.fromkeys(found for found in map(_walk, (f for _, f in offered)) if walk and found.rows > walk.rows)
-    others = [
-        (other, useful([_row_form(c, f, names, reads) for c, f in offered if _walk(f) == other])) for other in walks
-    ]
+        held = [_window_bytes(form, tensors[reads[0]]) for _, form in offered]
+        walk = walks[held.index(min(held))]
+        rows = tuple(by_walk[id(walk)])
+    wider = {id(other): other for other in walks if walk and other.rows > walk.rows}
+    others = [(other, useful(by_walk[number])) for number, other in wider.items()]
     whole = tuple(whole_form(graph, node, choice, names) for choice in choices)
     rows = useful(rows)
     return Layer(node.name, reads, node.outputs, walk, rows, useful(whole), tuple(_worthwhile(rows, others)))
@@ -117,9 +120,24 @@ def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], t
     )
 
 
-def _walk(form: RowForm) -> Walk:
-    rows = form.call.rows
-    assert rows is not None  # `_fits`
+def _walks(forms: Sequence[RowForm]) -> list[Walk]:
+    """The walk of each form; equal ones are one object."""
+    known: dict[object, Walk] = {}
+    distinct: dict[Walk, Walk] = {}
+    found = []
+    for form in forms:
+        rows = form.call.rows
+        assert rows is not None  # `_fits`
+        window = rows.k_h, rows.stride, rows.pad_top, rows.dilation, id(rows.starts)
+        key = (rows.in_h, rows.out_h, rows.out_rows, rows.phase, form.accumulator_bytes, window)
+        if key not in known:
+            walk = _walk(form, rows)
+            known[key] = distinct.setdefault(walk, walk)
+        found.append(known[key])
+    return found
+
+
+def _walk(form: RowForm, rows: Rows) -> Walk:
     needs = tuple(rows_read(rows, call) for call in range(rows.calls))
     if rows.out_rows == 1:
         return Walk(needs, form.accumulator_bytes)

@@ -113,13 +113,14 @@ def _lazy(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots
         while pending:
             index = pending[-1]
             turn = len(numbers[index])
-            lacks = next((source for source, turns in waits[index] if len(numbers[source]) < turns[turn]), None)
-            if lacks is not None:
-                pending.append(lacks)
-                continue
-            numbers[index].append(count)
-            count += 1
-            pending.pop()
+            for source, turns in waits[index]:
+                if len(numbers[source]) < turns[turn]:
+                    pending.append(source)
+                    break
+            else:
+                numbers[index].append(count)
+                count += 1
+                pending.pop()
 
     read = {source for own in demands.values() for source, _ in own}
     ends = [index for index in access if index not in read]
