@@ -27,7 +27,7 @@ from tables import ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
-from tinyc.explain.estimate import Measured, assembly_bytes, estimate
+from tinyc.explain.estimate import MeasuredCosts, assembly_bytes, estimate
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.proving import prove_in
 
@@ -89,7 +89,7 @@ def _measure(model: Path, name: str) -> Record:
             functions = elf.step_functions(compiled.program.name)
     except TinycError as error:
         return record | {"error": error.message}
-    said = estimate(model.name, compiled.program, board, Measured({}, {}, {}, {}))
+    said = estimate(model.name, compiled.program, board, MeasuredCosts({}, {}, {}, {}))
     assert report.passed
     return record | {
         "instructions": report.instructions,

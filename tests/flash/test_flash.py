@@ -241,8 +241,8 @@ def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: T
     with board_at_port(load_board("riscv32imc"), elf) as port:
         with SerialPort(port, 115_200) as line:
             reader = protocol.FrameReader(skip_noise=True)
-            frames: list[protocol.Frame] = []
-            hello: list[protocol.Frame] = []  # behind the answer to END
+            frames: list[protocol.ProtocolFrame] = []
+            hello: list[protocol.ProtocolFrame] = []  # behind the answer to END
             silent = 0
             while not hello and silent < 40:  # what is sent before the other side listens is lost
                 data = line.read(4096, 0.5)
@@ -271,7 +271,7 @@ def test_monitor(built: Callable[[str], Path], tinyc: Tinyc, monkeypatch: pytest
             yield protocol.encode(protocol.Request.INFO).decode("latin-1")
             time.sleep(0.5)
 
-    def text(frame: protocol.Frame) -> str:
+    def text(frame: protocol.ProtocolFrame) -> str:
         shown.append(frame_text(frame))
         if len(shown) == 2:
             raise KeyboardInterrupt

@@ -19,7 +19,7 @@ from tinyc.build.compile import compile_library
 from tinyc.build.device import build_device
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.run.protocol import Frame, FrameReader, InfoFrame, Reply, Request, encode, parse_info, parse_result
+from tinyc.run.protocol import FrameReader, InfoFrame, ProtocolFrame, Reply, Request, encode, parse_info, parse_result
 from tinyc.run.unicorn import CPUS
 
 REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
@@ -131,7 +131,7 @@ def loaded(board: Board, elf: Elf, pages: set[int]) -> Any:
 
 def run_until(
     board: Board, elf: Elf, count: int, requests: bytes = b""
-) -> tuple[list[Frame], list[tuple[int, int]], dict[int, int]]:
+) -> tuple[list[ProtocolFrame], list[tuple[int, int]], dict[int, int]]:
     """Runs firmware until it has sent `count` frames: these, what it wrote to registers, and registers of the core.
     requests: what comes over the line, which only the UARTE here receives."""
     import unicorn  # noqa: PLC0415
@@ -145,7 +145,7 @@ def run_until(
     answers = {board.uart.base + offset: (0xFFFFFFFF, value) for offset, value in registers.state} | ready_bits(board)
     written: list[tuple[int, int]] = []
     reader = FrameReader()
-    frames: list[Frame] = []
+    frames: list[ProtocolFrame] = []
     ram = range(board.memory.ram_origin, board.memory.ram_origin + board.memory.ram_bytes)
     uarte = Uarte(ram, lambda at, size: bytes(engine.mem_read(at, size)), engine.mem_write, requests)
 

@@ -20,7 +20,7 @@ from tinyc.build.size import library_size
 from tinyc.build.toolchain import find_toolchain
 from tinyc.run import OVERHEAD, RunError, RunResult
 from tinyc.run.host import HostTarget
-from tinyc.run.protocol import Frame, FrameReader, Reply, Request, encode, parse_result
+from tinyc.run.protocol import FrameReader, ProtocolFrame, Reply, Request, encode, parse_result
 from tinyc.run.qemu import QemuTarget, accepts
 from tinyc.run.trace import build_trace_library, executions_by_address
 from tinyc.run.unicorn import UnicornTarget
@@ -342,7 +342,7 @@ def test_compiler_diagnostics_are_shown(tmp_path: Path) -> None:
 # --- the protocol, spoken to the harness itself ---
 
 
-def talk(build: Build, stream: bytes) -> list[Frame]:
+def talk(build: Build, stream: bytes) -> list[ProtocolFrame]:
     elf = build("host", "gcc").elf
     done = subprocess.run([str(elf)], input=stream, capture_output=True, timeout=60, check=True)
     return FrameReader().feed(done.stdout)

@@ -16,10 +16,10 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
-from tinyc.run.linked import Linked, run_linked
+from tinyc.run.linked import LinkedRun, run_linked
 
 
-def run_all(folder: Path, board_name: str, *flags: str) -> tuple[Together, Linked]:
+def run_all(folder: Path, board_name: str, *flags: str) -> tuple[Together, LinkedRun]:
     """Every kernel of the board in one library, built with these flags and called."""
     board = load_board(board_name)
     try:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import Measured, estimate
+from tinyc.explain.estimate import MeasuredCosts, estimate
 from tinyc.pipeline import Options, Progress, compile_model, prove
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
@@ -70,9 +70,9 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
     onnx.save(network(8), path)
     board = load_board("cortex-m3")
     program = compile_model(path, board, Options("cortex-m3"), Progress()).program
-    plain = estimate("m", program, board, Measured({}, {}, {}, {}))
+    plain = estimate("m", program, board, MeasuredCosts({}, {}, {}, {}))
     kernel = plain.layers[0].kernel
-    known = Measured(
+    known = MeasuredCosts(
         {"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {"cortex-m3": {"": 100}}, {"cortex-m3": 7}, {}
     )
     found = estimate("m", program, board, known)

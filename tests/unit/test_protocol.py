@@ -14,11 +14,11 @@ from tinyc.cli.monitor import frame_text
 from tinyc.run.protocol import (
     Done,
     Fault,
-    Frame,
     FrameError,
     FrameReader,
     InfoFrame,
     Message,
+    ProtocolFrame,
     Refusal,
     Reply,
     Request,
@@ -40,7 +40,7 @@ def test_frames_survive_any_cutting(frames: list[tuple[Reply, bytes]], piece: in
     stream = b"".join(encode(type_, payload) for type_, payload in frames)
     reader = FrameReader()
     got = [f for at in range(0, len(stream), piece) for f in reader.feed(stream[at : at + piece])]
-    assert got == [Frame(type_, payload) for type_, payload in frames]
+    assert got == [ProtocolFrame(type_, payload) for type_, payload in frames]
 
 
 def crc32(data: bytes) -> int:
@@ -149,7 +149,7 @@ PAYLOADS = st.binary(max_size=80) | st.builds(
 
 @given(st.sampled_from(Reply) | st.integers(0, 255), PAYLOADS)
 def test_any_frame_is_decoded_or_refused_by_name(type_: int, payload: bytes) -> None:
-    frame = Frame(type_, payload)
+    frame = ProtocolFrame(type_, payload)
     if type_ in set(Reply) and fits(type_, payload):
         message = decode(frame)
         assert isinstance(message, KINDS.get(Reply(type_), Done))
@@ -178,7 +178,7 @@ def test_every_message_and_its_line() -> None:
     ]  # fmt: skip
     stream = b"".join(encode(type_, payload) for type_, payload, _, _ in said)
     assert decode_stream(stream) == [message for _, _, message, _ in said]
-    assert [frame_text(Frame(type_, payload)) for type_, payload, _, _ in said] == [line for *_, line in said]
+    assert [frame_text(ProtocolFrame(type_, payload)) for type_, payload, _, _ in said] == [line for *_, line in said]
 
 
 def test_outputs_of_another_length() -> None:

@@ -18,7 +18,7 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
-from tinyc.explain.front_plot import Dot, plot_front
+from tinyc.explain.front_plot import PlotPoint, plot_front
 from tinyc.pipeline import Options
 from tinyc.pipeline.exploring import Point, Space, explore_model, pick
 from tinyc.plan.shrink import Memory
@@ -107,7 +107,7 @@ def _draw(found: Sequence[Point], plot: Path, title: str) -> None:
     there = [point for point in found if point.problem is None]
     timed = all(point.milliseconds is not None for point in there)
     dots = [
-        Dot(
+        PlotPoint(
             f"{point.board} {point.weights}".strip(),
             point.milliseconds or 0.0 if timed else point.instructions,
             point.ram_bytes,

@@ -11,7 +11,7 @@ import typer
 from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded
-from tinyc.package.link import Linked, link_libraries
+from tinyc.package.link import LinkedModels, link_libraries
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER...", help="Output folders of `tinyc build`.", show_default=False)
@@ -36,7 +36,7 @@ def command(
         _show(out_to, linked, target, name)
 
 
-def _show(out: Output, linked: Linked, target: Path, name: str) -> None:
+def _show(out: Output, linked: LinkedModels, target: Path, name: str) -> None:
     out.result(f"{', '.join(linked.models)} for {linked.board}, each run twice in the shared arena: all equal")
     saved = linked.separate_arena_bytes - linked.arena_bytes - linked.state_bytes
     kept = f", and {linked.state_bytes:,} bytes of states" if linked.state_bytes else ""

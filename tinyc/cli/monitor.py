@@ -63,7 +63,7 @@ def shown_text(data: bytes) -> str:
     return "".join(chr(b) if 32 <= b < 127 or b in b"\n\t" else "" if b == 13 else f"\\x{b:02x}" for b in data)
 
 
-def frame_text(frame: protocol.Frame) -> str:
+def frame_text(frame: protocol.ProtocolFrame) -> str:
     """One line for a frame of the firmware; what cannot be decoded is shown as it is, and why."""
     try:
         return _message_text(protocol.decode(frame))

@@ -80,7 +80,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCosts:
     """measured_costs.json, each by core. kernels: by kernel, counted = factor * said + summand. code: by kernel,
     bytes of a step's function that calls it, or that it is part of. base: bytes of the rest of a library's code.
     errors: in words. The kernel `""` stands for one that was never measured on the core."""
@@ -103,14 +103,14 @@ class Measured:
 
 class _File:
     @cached_property
-    def measured(self) -> Measured:
-        return Measured(**json.loads(_MEASURED.read_text(encoding="utf-8")))
+    def measured(self) -> MeasuredCosts:
+        return MeasuredCosts(**json.loads(_MEASURED.read_text(encoding="utf-8")))
 
 
 _file = _File()
 
 
-def estimate(model: str, program: Program, board: Board, measured: Measured | None = None) -> Estimate:
+def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts | None = None) -> Estimate:
     """The costs of a program that `compile_model` has made for the board."""
     known = measured or _file.measured
     core = core_of(board.core) if board.core == _COSTED_CORE else None
@@ -138,7 +138,7 @@ def estimate(model: str, program: Program, board: Board, measured: Measured | No
     )
 
 
-def _layer(step: Step, core: str, measured: Measured, timed: bool) -> LayerEstimate:
+def _layer(step: Step, core: str, measured: MeasuredCosts, timed: bool) -> LayerEstimate:
     instructions, cycles = step_cost(step)
     return LayerEstimate(
         step=step.index,

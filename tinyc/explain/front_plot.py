@@ -17,7 +17,7 @@ WIDE = 6.0  # an axis whose ends are further apart is logarithmic
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class PlotPoint:
     """A point of the picture. series: what is drawn in one color. best: no other of the series is better."""
 
     series: str
@@ -27,7 +27,7 @@ class Dot:
     best: bool
 
 
-def plot_front(dots: Sequence[Dot], path: Path, title: str, unit: str) -> None:
+def plot_front(dots: Sequence[PlotPoint], path: Path, title: str, unit: str) -> None:
     """Draw the dots into `path`; unit: of their times. Raises TinycError as `drawing` does."""
     largest = max((dot.flash_bytes for dot in dots), default=1)
     with drawing(path, (8.0, 5.0)) as figure:
@@ -60,7 +60,7 @@ def plot_front(dots: Sequence[Dot], path: Path, title: str, unit: str) -> None:
             axes.legend(frameon=False, title="area of a dot: flash", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _corners(dots: Iterable[Dot]) -> list[tuple[float, int]]:
+def _corners(dots: Iterable[PlotPoint]) -> list[tuple[float, int]]:
     """Time and RAM of the dots that no other beats in these two."""
     ends = [(dot.time, dot.ram_bytes) for dot in dots]
     return [(t, r) for t, r in set(ends) if not any(a <= t and b <= r and (a, b) != (t, r) for a, b in ends)]

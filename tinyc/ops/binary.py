@@ -120,14 +120,14 @@ def moving_input(site: Site) -> int | None:
     return None
 
 
-class Integers(Protocol):
+class PreparedBinary(Protocol):
     """What `prepare` of add, sub and mul returns."""
 
     def run(self, x0: Array, x1: Array) -> Array:
         """int8 outputs of int8 inputs that broadcast."""
 
 
-def lower_table(site: Site, p: Integers) -> Call:
+def lower_table(site: Site, p: PreparedBinary) -> Call:
     """tc_lut_s8: with one constant number the operator is a function of one byte."""
     index = moving_input(site)
     if index is None:

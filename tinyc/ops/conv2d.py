@@ -34,7 +34,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Observed, Op, Trait, Weights
+from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +226,6 @@ OP = Op(
     ),
     macs=macs,
     rowwise=is_rowwise,
-    weights=Weights(per_input, groups=lambda a, in_c: int(a.groups)),
+    weights=WeightRules(per_input, groups=lambda a, in_c: int(a.groups)),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
 )

@@ -35,7 +35,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, Weights
+from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, WeightRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ OP = Op(
         *nibbles.DEPTHWISE,
     ),
     macs=macs,
-    weights=Weights(per_input, groups=lambda a, in_c: in_c, as_rows=as_rows, from_rows=from_rows),
+    weights=WeightRules(per_input, groups=lambda a, in_c: in_c, as_rows=as_rows, from_rows=from_rows),
     channels=channels,
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
 )

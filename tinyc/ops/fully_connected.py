@@ -25,7 +25,7 @@ from tinyc.kernels.scalar import rv32_conv as rv32
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import held_dense
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.op import Bias, Observed, Op, Trait, Weights
+from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,6 @@ OP = Op(
         *nibbles.DENSE,
     ),
     macs=macs,
-    weights=Weights(per_input, groups=lambda a, in_c: 1),
+    weights=WeightRules(per_input, groups=lambda a, in_c: 1),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16, Trait.ALL_AT_ONCE}),
 )

@@ -76,7 +76,7 @@ class Trait(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightRules:
     """Input 1 holds the weights of sums of products, input 2 (optional) a bias per output channel.
 
     per_input(w, channels): one number per input channel, as it broadcasts against the weights.
@@ -131,7 +131,7 @@ class Op:
     rowwise: Callable[[Site], bool] = lambda site: False
     updates: tuple[tuple[int, int], ...] = ()
     traits: frozenset[Trait] = frozenset()
-    weights: Weights | None = None
+    weights: WeightRules | None = None
     channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
     scales: Callable[[Any], bool] = lambda attrs: False
 

@@ -9,7 +9,7 @@ from tinyc.base.errors import check_word
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PackageKind:
     """A package. headers, sources: folders of the API's headers, and of everything else of the library.
     cortex_m: folders of files that are made for Cortex-M boards only."""
 
@@ -21,18 +21,20 @@ class Kind:
 
 
 KINDS = (
-    Kind("arduino", "Arduino library", "src", "src"),
-    Kind("cmake", "CMake package with the target tinyc::NAME", "include", "src", cortex_m=("examples/baremetal",)),
-    Kind("cmsis-pack", "CMSIS-Pack with a csolution layer", "include", "src"),
-    Kind("cpp", "C++14 wrapper", ".", "."),
-    Kind("esp-idf", "ESP-IDF component", "include", "src"),
-    Kind("platformio", "PlatformIO library", "include", "src"),
-    Kind("rust", "Rust crate without std", "c", "c"),
-    Kind("zephyr", "Zephyr module", "include", "src"),
+    PackageKind("arduino", "Arduino library", "src", "src"),
+    PackageKind(
+        "cmake", "CMake package with the target tinyc::NAME", "include", "src", cortex_m=("examples/baremetal",)
+    ),
+    PackageKind("cmsis-pack", "CMSIS-Pack with a csolution layer", "include", "src"),
+    PackageKind("cpp", "C++14 wrapper", ".", "."),
+    PackageKind("esp-idf", "ESP-IDF component", "include", "src"),
+    PackageKind("platformio", "PlatformIO library", "include", "src"),
+    PackageKind("rust", "Rust crate without std", "c", "c"),
+    PackageKind("zephyr", "Zephyr module", "include", "src"),
 )
 
 
-def kinds_of(names: str) -> tuple[Kind, ...]:
+def kinds_of(names: str) -> tuple[PackageKind, ...]:
     """The kinds that `cmake,rust` names, each once. Raises TinycError, which lists all, for another name."""
     wanted = dict.fromkeys(name.strip() for name in names.split(","))
     for name in wanted:

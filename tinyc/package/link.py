@@ -28,7 +28,7 @@ _DEFINED = re.compile(r"^static [^;=({]*?\b(\w+)(?:\[\d*\])? ?[=({]", re.MULTILI
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedModels:
     """What linking gave. arena_bytes: of the shared arena; state_bytes: kept apart; separate_arena_bytes: arenas of
     their own. code_bytes, const_bytes: flash of all models together; separate_code_bytes: compiled each by itself.
     The sizes of code are None where the board's compiler or its file is not there."""
@@ -49,7 +49,7 @@ class Linked:
         return asdict(self)
 
 
-def link_libraries(folders: Sequence[Path], name: str, out: Path) -> Linked:
+def link_libraries(folders: Sequence[Path], name: str, out: Path) -> LinkedModels:
     """Writes the libraries of several output folders of `tinyc build` as one, and runs it on this computer.
 
     Raises TinycError for libraries that cannot share a program, and with exit code 1 where an output differs.
@@ -65,7 +65,7 @@ def link_libraries(folders: Sequence[Path], name: str, out: Path) -> Linked:
             (folder / file).write_text(text, encoding="utf-8")
         _prove(folder, name, _unit_names(units, name))
         sizes = _sizes(folder, models, _unit_names(units, name))
-    return Linked(
+    return LinkedModels(
         SCHEMA,
         tuple(model.name for model in models),
         models[0].board_name,

@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.output_folder import check_replaceable, replacing
 from tinyc.base.templates import render
 from tinyc.package.facts import Facts, read_facts
-from tinyc.package.kinds import Kind
+from tinyc.package.kinds import PackageKind
 from tinyc.package.sbom import SBOM_FILE
 
 _COMMON = "package/common"
@@ -23,13 +23,13 @@ _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 DEFAULT_VERSION = "1.0.0"
 
 
-def package_folder(library: Path, kind: Kind) -> Path:
+def package_folder(library: Path, kind: PackageKind) -> Path:
     """Where the package of a library's folder goes: beside it, `build/kws-cmake`."""
     place = library if library.name not in ("", "..") else library.resolve()
     return place.with_name(f"{place.name}-{kind.name}")
 
 
-def write_packages(library: Path, kinds: Sequence[Kind], version: str, out: Path | None = None) -> list[Path]:
+def write_packages(library: Path, kinds: Sequence[PackageKind], version: str, out: Path | None = None) -> list[Path]:
     """Packages of the library in an output folder of `tinyc build`, each a folder beside it; out: of the only one.
 
     Raises TinycError as `read_facts` and `write_package` do; a package is written as a whole or not at all.
@@ -50,7 +50,7 @@ def check_version(version: str) -> None:
         raise TinycError(f"'{version}' is no version of a package", hint="give three numbers: 1.2.0")
 
 
-def write_package(facts: Facts, kind: Kind, version: str, target: Path) -> None:
+def write_package(facts: Facts, kind: PackageKind, version: str, target: Path) -> None:
     """The package in the folder `target`, complete or not at all. Raises TinycError as `replacing` does."""
     with replacing(target) as folder:
         for name, text in package_files(facts, kind, version).items():
@@ -59,7 +59,7 @@ def write_package(facts: Facts, kind: Kind, version: str, target: Path) -> None:
             file.write_text(text, encoding="utf-8")
 
 
-def package_files(facts: Facts, kind: Kind, version: str) -> dict[str, str]:
+def package_files(facts: Facts, kind: PackageKind, version: str) -> dict[str, str]:
     """Path in the package -> text of every file. Same facts, same bytes."""
     values = {"f": facts, "kind": kind.name, "version": version, "sources": sorted(facts.files)}
     files = {f"{_place(kind, facts, name)}/{name}": text for name, text in facts.files.items()}
@@ -75,7 +75,7 @@ def selftest_header(facts: Facts) -> str:
     return render(f"{_COMMON}/NAME_selftest.h.j2", {"f": facts})
 
 
-def _place(kind: Kind, facts: Facts, name: str) -> str:
+def _place(kind: PackageKind, facts: Facts, name: str) -> str:
     return kind.headers if name == f"{facts.name}.h" else kind.sources
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Node
 from tinyc.ops import op_of
-from tinyc.ops.op import Weights
+from tinyc.ops.op import WeightRules
 
 
 def has_weights(node: Node) -> bool:
@@ -16,7 +16,7 @@ def has_weights(node: Node) -> bool:
     return op_of(node).weights is not None
 
 
-def weights_of(node: Node) -> Weights:
+def weights_of(node: Node) -> WeightRules:
     """What its operator says of the layer's weights."""
     weights = op_of(node).weights
     assert weights is not None

@@ -52,7 +52,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Integers:
+class IntegerModel:
     """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's. front:
     the front end that is part of the graph."""
 
@@ -73,7 +73,7 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
 
 
 @one_thread
-def make_integers(path: Path, board: Board, options: Options, progress: Progress) -> Integers:
+def make_integers(path: Path, board: Board, options: Options, progress: Progress) -> IntegerModel:
     """The integer graph of a model file; a float model is quantized. The board matters where weights of mixed width
     have to fit its flash."""
     with progress.stage("load"):
@@ -108,11 +108,11 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("reduce"):
         graph = drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
-    return Integers(path, sha256, graph, float_graph, calibration, perms, numerics, front)
+    return IntegerModel(path, sha256, graph, float_graph, calibration, perms, numerics, front)
 
 
 @one_thread
-def compile_integers(made: Integers, board: Board, options: Options, progress: Progress) -> Compiled:
+def compile_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Compiled:
     """From the integer graph to the C text of the library for a board."""
     graph, numerics = made.graph, made.numerics
     with progress.stage("select"):
@@ -132,7 +132,7 @@ def compile_integers(made: Integers, board: Board, options: Options, progress: P
 
 
 def _program(
-    made: Integers, graph: Graph, choices: Mapping[str, Choice], plan: Plan | StreamPlan, name: str
+    made: IntegerModel, graph: Graph, choices: Mapping[str, Choice], plan: Plan | StreamPlan, name: str
 ) -> Program:
     if isinstance(plan, StreamPlan):
         return lower_streamed(graph, plan, made.numerics, name, made.perms)

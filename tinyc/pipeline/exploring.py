@@ -16,7 +16,7 @@ from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.choose.select import Optimize
 from tinyc.explain.estimate import estimate
-from tinyc.pipeline.compiling import Integers, compile_integers, make_integers
+from tinyc.pipeline.compiling import IntegerModel, compile_integers, make_integers
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.shrink import Memory
@@ -113,7 +113,7 @@ def _with_weights(options: Options, weights: str) -> Options:
     return replace(options, recipe=replace(options.recipe or Recipe(), weights=weights))  # type: ignore[arg-type]
 
 
-def _estimated(made: Integers, weights: str, asked: Options, progress: Progress) -> Point:
+def _estimated(made: IntegerModel, weights: str, asked: Options, progress: Progress) -> Point:
     point = Point(asked.board, asked.memory, asked.optimize, weights, asked.flash_budget, input_rows=asked.input_rows)
     board = load_board(asked.board)
     try:

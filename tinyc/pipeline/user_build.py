@@ -20,7 +20,7 @@ from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import as_integers, chosen_samples, input_bytes, run_samples, with_window
 from tinyc.reference.samples import Samples
 from tinyc.run import RunError, find_target, firmware_board
-from tinyc.run.linked import DIGEST, Linked, identity_of, run_linked
+from tinyc.run.linked import DIGEST, LinkedRun, identity_of, run_linked
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import REFERENCE, Verify
 
@@ -112,7 +112,7 @@ def _samples(compiled: Compiled, options: Options) -> Samples:
     return as_integers(chosen_samples(compiled, options), compiled)
 
 
-def _call(program: Elf, compiled: Compiled, board: Board, options: Options, samples: Samples) -> Linked:
+def _call(program: Elf, compiled: Compiled, board: Board, options: Options, samples: Samples) -> LinkedRun:
     """The linked library on the samples; a run that broke off names the user's layer."""
     steps = compiled.program.steps
     sequence = options.sequence if compiled.graph.states else None

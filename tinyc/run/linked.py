@@ -36,7 +36,7 @@ ARENA = "_tinyc_arena"
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedRun:
     """What running a linked library gave: the RunResult, and of the last inference the bytes of each step's output.
 
     called: the steps that ran in the last inference; None where the program does not show its steps. unaligned:
@@ -71,7 +71,7 @@ def run_linked(
     sequence: int | None = None,
     instruction_limit: int = INSTRUCTION_LIMIT,
     on_progress: Callable[[int, int], None] = lambda done, of: None,
-) -> Linked:
+) -> LinkedRun:
     """Runs every inference. sequence: as for `run.protocol.requests`.
 
     Raises TinycError when the program is not for this core or lacks the library's functions, RunError when the library
@@ -90,7 +90,7 @@ def run_linked(
     machine = f"unicorn {load_unicorn().__version__} {board.unicorn.cpu}, called"
     result = RunResult(machine, tuple(outputs), stack_bytes=core.stack_bytes, damaged_guards=tuple(sorted(core.damage)))
     called = frozenset(core.called) if core.step_at else None
-    return Linked(result, core.step_outputs, called, core.unaligned)
+    return LinkedRun(result, core.step_outputs, called, core.unaligned)
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Reply(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ProtocolFrame:
     """One frame whose checksum was right."""
 
     type: int
@@ -89,7 +89,7 @@ class FrameReader:
         self._skip_noise = skip_noise
         self._most = most
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[ProtocolFrame]:
         """The frames that are complete now. Raises TinycError when the stream is damaged."""
         self._pending += data
         frames = []
@@ -97,7 +97,7 @@ class FrameReader:
             frames.append(frame)
         return frames
 
-    def _next(self) -> Frame | None:
+    def _next(self) -> ProtocolFrame | None:
         if not self._skip_noise:
             return self._parse()
         while True:
@@ -109,7 +109,7 @@ class FrameReader:
             except TinycError:
                 del self._pending[0]
 
-    def _parse(self) -> Frame | None:
+    def _parse(self) -> ProtocolFrame | None:
         if len(self._pending) < _HEADER.size:
             return None
         sync, version, type_, length = _HEADER.unpack_from(self._pending)
@@ -125,7 +125,7 @@ class FrameReader:
         if crc != zlib.crc32(body):
             raise TinycError("the firmware's answer is damaged: the checksum of a frame is wrong")
         del self._pending[:end]
-        return Frame(type_, body[_HEADER.size - len(SYNC) :])
+        return ProtocolFrame(type_, body[_HEADER.size - len(SYNC) :])
 
 
 class FrameError(TinycError):
@@ -290,7 +290,7 @@ _PARSERS: Mapping[int, Callable[[bytes], Message]] = {
 }
 
 
-def decode(frame: Frame) -> Message:
+def decode(frame: ProtocolFrame) -> Message:
     """What a frame of the firmware says. Raises FrameError when its type is none of Reply, or its length wrong."""
     if frame.type in _PARSERS:
         return _PARSERS[frame.type](frame.payload)

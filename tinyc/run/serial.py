@@ -137,7 +137,7 @@ class _Frames:
     def __init__(self, line: SerialPort, most: int) -> None:
         self.line = line
         self._reader = protocol.FrameReader(skip_noise=True, most=most)
-        self._ready: list[protocol.Frame] = []
+        self._ready: list[protocol.ProtocolFrame] = []
 
     def next(self, seconds: float) -> protocol.Message | None:
         """The next frame's message, None when none is complete within `seconds`. Raises FrameError."""
@@ -151,7 +151,7 @@ class _Frames:
                 return protocol.parse_info(frame.payload)
         return None
 
-    def _next(self, seconds: float) -> protocol.Frame | None:
+    def _next(self, seconds: float) -> protocol.ProtocolFrame | None:
         deadline = time.monotonic() + seconds
         while not self._ready:
             left = deadline - time.monotonic()
