@@ -27,6 +27,7 @@ COMMANDS = {
     "package": "Make packages for build systems and languages of the library in FOLDER, an output of `tinyc build`.",
     "report": "Write the report of the build in FOLDER as one page of HTML, with charts, that needs nothing else.",
     "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
+    "explain": "Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, or an exit code.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
     "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",
     "run": "Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.",

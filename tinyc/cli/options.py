@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from tinyc.base import paths
 from tinyc.base.numerics import Numerics
 from tinyc.cli.output import Color, guarded
 from tinyc.pipeline import Options
@@ -22,7 +23,19 @@ from tinyc.quantize import Pictures, Recipe, Rounding
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
 ]
-BoardName = Annotated[str, typer.Option("--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.")]
+
+
+def complete_board(begun: str) -> list[str]:
+    """The boards whose names begin so, for a shell."""
+    return [file.stem for file in sorted(paths.boards_dir().glob("*.toml")) if file.stem.startswith(begun)]
+
+
+BoardName = Annotated[
+    str,
+    typer.Option(
+        "--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.", autocompletion=complete_board
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done, and where the time goes.")]
 ColorOption = Annotated[Color, typer.Option("--color", help="Color: auto, always or never. NO_COLOR is respected.")]

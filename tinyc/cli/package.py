@@ -12,14 +12,20 @@ import typer
 from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded
-from tinyc.package.kinds import KINDS, kinds_of
+from tinyc.package.kinds import KINDS, complete_kinds, kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="The output folder of `tinyc build`.", show_default=False)
 ]
 As = Annotated[
-    str, typer.Option("--as", metavar="KIND,...", help=f"What to make: {', '.join(kind.name for kind in KINDS)}.")
+    str,
+    typer.Option(
+        "--as",
+        metavar="KIND,...",
+        help=f"What to make: {', '.join(kind.name for kind in KINDS)}.",
+        autocompletion=complete_kinds,
+    ),
 ]
 
 

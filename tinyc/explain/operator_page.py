@@ -136,8 +136,7 @@ def _imports(importers: Mapping[str, Callable[..., Any]]) -> str:
 
 
 def _operator(op: Op) -> str:
-    module = sys.modules[op.attrs.__module__]
-    lines = [f"### {op.name}\n", f"{_sentence(op, module.__doc__)}\n"]
+    lines = [f"### {op.name}\n", f"{_escaped(summary_of(op))}\n"]
     if op.kernels:
         lines += ["| kernel | core | takes |", "|---|---|---|", *map(_kernel, op.kernels)]
     else:
@@ -162,9 +161,10 @@ def condition_text(condition: Condition) -> str:
     return " ".join((condition.__doc__ or condition.__name__).split())
 
 
-def _sentence(op: Op, doc: str | None) -> str:
-    """A module's first paragraph without the operator's own name in front."""
-    return _escaped(_summary(doc).removeprefix(f"{op.name}: ").removeprefix(f"{op.name} "))
+def summary_of(op: Op) -> str:
+    """What an operator is: its module's first paragraph without the operator's own name in front."""
+    doc = sys.modules[op.attrs.__module__].__doc__
+    return _summary(doc).removeprefix(f"{op.name}: ").removeprefix(f"{op.name} ")
 
 
 def _summary(doc: str | None) -> str:

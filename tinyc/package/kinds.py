@@ -40,3 +40,11 @@ def kinds_of(names: str) -> tuple[PackageKind, ...]:
     for name in wanted:
         check_word("package", name, [kind.name for kind in KINDS])
     return tuple(kind for name in wanted for kind in KINDS if kind.name == name)
+
+
+def complete_kinds(begun: str) -> list[str]:
+    """What a shell offers for the last of `cmake,ru`."""
+    before, _, last = begun.rpartition(",")
+    given = before.split(",")
+    names = [kind.name for kind in KINDS if kind.name.startswith(last) and kind.name not in given]
+    return [f"{before},{name}" if before else name for name in names]

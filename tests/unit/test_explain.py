@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyc explain` knows every kernel and operator; the shell completes what can be completed; pipes get no color."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tinyc.base.errors import TinycError
+from tinyc.cli import app
+from tinyc.explain.words import EXIT_CODES, explain
+from tinyc.load.onnx.importing import IMPORTERS as ONNX
+from tinyc.load.tflite import IMPORTERS as TFLITE
+from tinyc.ops import all_ops
+
+
+def test_every_kernel_and_operator_is_explained() -> None:
+    for op in all_ops().values():
+        assert "operator" in [meaning.kind for meaning in explain(op.name)]
+        for kernel in op.kernels:
+            (found,) = explain(kernel.name)
+            assert found.kind == "kernel"
+            assert op.name in found.of
+            assert set(kernel.isa) == set(found.core)
+            assert bool(found.contract) != kernel.written, kernel.name
+    for names, kind in ((ONNX, "ONNX operator"), (TFLITE, "TFLite operator")):
+        for name in names:
+            assert name in [meaning.name for meaning in explain(name) if meaning.kind == kind]
+
+
+def test_what_is_said() -> None:
+    (kernel,) = explain("tc_conv2d_s8_dsp")
+    assert kernel.of == ("conv2d",)
+    assert "dsp" in kernel.core
+    assert not any(line.startswith("*") for line in kernel.contract.splitlines())
+    (written,) = explain("tc_conv2d_s8_w16_asm_k3x6_o4_4509c7")
+    assert written.name == "tc_conv2d_s8_w16_asm"
+    foreign = explain("conv")
+    assert [(meaning.kind, meaning.name) for meaning in foreign] == [("ONNX operator", "Conv")]
+    assert "conv2d" in foreign[0].of
+    assert [meaning.kind for meaning in explain("softmax")] == ["operator", "ONNX operator", "TFLite operator"]
+    assert {explain(code)[0].says for code in EXIT_CODES} == set(EXIT_CODES.values())
+
+
+def test_other_words() -> None:
+    with pytest.raises(TinycError, match="is no kernel") as caught:
+        explain("tc_conv2d_s9")
+    assert "tc_conv2d_s8" in caught.value.hint
+    for word in ("", "tc_", "tc", "\x1b[31m", "x" * 10_000, "tc_" + "a_" * 5000):
+        with pytest.raises(TinycError):
+            explain(word)
+
+
+def command(*words: str, **environment: str) -> str:
+    """What `tinyc` prints into a pipe."""
+    call = [sys.executable, "-m", "tinyc.cli.main", *words]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, env={**os.environ, **environment})
+    return done.stdout
+
+
+def test_the_command_prints_json_and_no_color_into_pipes() -> None:
+    assert json.loads(command("explain", "1", "--json"))["meanings"][0]["kind"] == "exit code"
+    text = command("explain", "tc_conv2d_s8_dsp", TERM="xterm-256color", FORCE_COLOR="")
+    assert "computes: conv2d" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("tinyc pack", "package"),
+        ("tinyc build --board cortex-m3", "cortex-m3 cortex-m33"),
+        ("tinyc package build/kws --as cmake,ru", "cmake,rust"),
+        ("tinyc build --packa", "--package"),
+    ],
+)
+def test_the_shell_is_offered(words: str, offered: str) -> None:
+    settings = {"_TINYC_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    code = "import sys; sys.argv = ['tinyc']; from tinyc.cli.main import main; main()"
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **settings})
+    assert done.stdout.split() == offered.split()
+
+
+def test_every_command_that_prints_a_table_takes_json() -> None:
+    talking = {"monitor", "flash"}  # what a board says goes through; flashing prints no table
+    for name in app.COMMANDS.keys() - talking:
+        importlib.import_module(f"tinyc.cli.{name}")
+        options = [option for each in app.load_command(name).params for option in each.opts]
+        assert "--json" in options, name

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a word of a report or an error stands for: a kernel, an operator (tinyc's, ONNX' or TFLite's), an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
+from tinyc.explain.operator_page import condition_text, emitted_by, summary_of
+from tinyc.kernel.kernel import Kernel
+from tinyc.load.onnx.importing import IMPORTERS as ONNX
+from tinyc.load.tflite import IMPORTERS as TFLITE
+from tinyc.ops import all_ops
+
+_SUFFIX = re.compile(r"_[a-z0-9]+$")
+EXIT_CODES: Mapping[str, str] = {
+    "0": "Done: it ran, and every check passed.",
+    "1": "It ran, and the answer is no: bytes differ from the reference, or the model does not fit the board.",
+    "2": "It could not run: a wrong word on the command line, a file or a model that cannot be read, a missing tool.",
+    "3": "An internal error, which is a bug of tinyc. TINYC_DEBUG=1 shows the traceback to report.",
+    "130": "Interrupted by Ctrl-C. The output folder is as it was before.",
+    "143": "Terminated by a signal. The output folder is as it was before.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One meaning of a word. kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator` or `exit code`. of: the
+    operators that a kernel computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an
+    operator, best first. contract: the comment on top of a kernel's C file."""
+
+    kind: str
+    name: str
+    says: str
+    of: tuple[str, ...] = ()
+    core: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    contract: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists and strings; keys in a fixed order."""
+        return asdict(self)
+
+
+def explain(word: str) -> tuple[Meaning, ...]:
+    """All that a word stands for. Raises TinycError, with words that are near, when it stands for nothing."""
+    found = tuple(_meanings(word))
+    if not found:
+        known = [*_kernels(), *all_ops(), *ONNX, *TFLITE]
+        near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise TinycError(f"'{word}' is no kernel, operator or exit code", hint=f"{hint}docs/operators.md lists all")
+    return found
+
+
+def _meanings(word: str) -> Iterator[Meaning]:
+    if word in EXIT_CODES:
+        yield Meaning("exit code", word, EXIT_CODES[word])
+    if (kernel := _kernel_name(word)) is not None:
+        yield _of_kernel(kernel)
+    if (op := all_ops().get(word)) is not None:
+        says = summary_of(op)
+        yield Meaning("operator", word, says, kernels=tuple(dict.fromkeys(kernel.name for kernel in op.kernels)))
+    for kind, importers in (("ONNX operator", ONNX), ("TFLite operator", TFLITE)):
+        for name in (name for name in importers if name.lower() == word.lower()):
+            says = " ".join((importers[name].__doc__ or "").split())
+            yield Meaning(kind, name, says, of=emitted_by(importers[name], name))
+
+
+def _kernel_name(word: str) -> str | None:
+    """The kernel of that name, or the family that a function of it belongs to: `tc_conv2d_s8_w16_asm_k3x6` is one of
+    `tc_conv2d_s8_w16_asm`."""
+    known = _kernels()
+    while word.startswith("tc_") and word not in known and _SUFFIX.search(word):
+        word = _SUFFIX.sub("", word)
+    return word if word in known else None
+
+
+def _kernels() -> dict[str, list[tuple[str, Kernel]]]:
+    """Kernel -> the operators that have it, and how."""
+    found: dict[str, list[tuple[str, Kernel]]] = {}
+    for op in all_ops().values():
+        for kernel in op.kernels:
+            found.setdefault(kernel.name, []).append((op.name, kernel))
+    return found
+
+
+def _of_kernel(name: str) -> Meaning:
+    uses = _kernels()[name]
+    first = uses[0][1]
+    takes = [text for _, kernel in uses for text in (*map(condition_text, kernel.when), kernel.asks) if text]
+    written = "one function in C, the same for every layer"
+    if first.written:
+        written = "a family of functions: each is written for its layer, its shape in it as constants"
+    if first.slow_flash:
+        written += "; for boards with slow flash"
+    return Meaning(
+        "kernel",
+        name,
+        written,
+        of=tuple(dict.fromkeys(op for op, _ in uses)),
+        core=tuple(sorted(first.isa)),
+        takes=tuple(dict.fromkeys(takes)),
+        contract="" if first.written else _contract(name),
+    )
+
+
+def _contract(name: str) -> str:
+    """The first comment of a kernel's file but the licence, without its stars."""
+    text = (paths.runtime_dir() / f"{name}.h").read_text(encoding="utf-8")
+    comments = [comment for comment in re.findall(r"/\*(.*?)\*/", text, re.DOTALL) if "SPDX-" not in comment]
+    lines = [re.sub(r"^ \* ?", "", line).rstrip() for line in comments[0].strip().splitlines()] if comments else []
+    return "\n".join(lines)
