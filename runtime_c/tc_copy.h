@@ -20,9 +20,17 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
         tc_store_word(out + i, first);
         tc_store_word(out + i + 4, second);
     }
-    if (i + 4 <= bytes) {
+    if ((bytes & 4) != 0) {
         tc_store_word(out + i, tc_load_word(in + i));
         i += 4;
+    }
+    if ((bytes & 2) != 0) { /* no loop: gcc 12 warns of overflow that cannot be */
+        out[i] = in[i];
+        out[i + 1] = in[i + 1];
+        i += 2;
+    }
+    if ((bytes & 1) != 0) {
+        out[i] = in[i];
     }
 #elif TC_GNU
     if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
@@ -31,9 +39,11 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
         }
     }
 #endif
+#if !(TC_GNU && defined(__ARM_FEATURE_UNALIGNED))
     for (; i < bytes; i++) {
         out[i] = in[i];
     }
+#endif
 }
 
 #endif

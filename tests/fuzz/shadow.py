@@ -11,7 +11,7 @@ the symbols of the ELF file.
 from __future__ import annotations
 
 import gc
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +50,7 @@ class Watcher:
         self.size, self.kept_from = program.arena_bytes, program.state_offset
         self.allowed = makers_of(compiled)
         self.owner = [NOBODY] * self.size
+        self.calls: Counter[int] = Counter()  # of each step in this inference
         self.now = OUTSIDE
         self.base = -1
         self.copied: deque[int] = deque()  # owners of bytes that the run function has read and not yet written
@@ -64,6 +65,7 @@ class Watcher:
 
     def _enter(self, engine: Any, address: int, size: int, number: int) -> None:
         self.now = number
+        self.calls[number] += 1
         self.copied.clear()
 
     def _leave(self, engine: Any, address: int, size: int, data: Any) -> None:
@@ -83,6 +85,7 @@ class Watcher:
             engine.hook_add(unicorn.UC_HOOK_MEM_READ, self._read, None, self.base, end)
             self.owner[self.kept_from :] = [CALLER] * (self.size - self.kept_from)
         self.owner[: self.kept_from] = [NOBODY] * self.kept_from
+        self.calls.clear()
         program = self.compiled.program
         if program.row_input is None and program.incremental is None:
             for place in program.inputs:
@@ -107,8 +110,17 @@ class Watcher:
             owner = self.owner[byte]
             if self.now == RUN:
                 self.copied.append(owner)
-            elif owner != self.now and owner not in self.allowed[self.now] and self.wrong is None:
-                self.wrong = self._words(byte, owner)
+            elif owner != self.now and owner not in self.allowed[self.now] and not self._makes_fewer_rows():
+                self.wrong = self.wrong or self._words(byte, owner)
+
+    def _makes_fewer_rows(self) -> bool:
+        """Whether the call of the step that runs makes fewer rows than its form does: what it reads for the others may
+        be anything (`RowForm`), and goes to a row that is made again. The outputs are compared in any case."""
+        step = self.compiled.program.steps[self.now]
+        rows = step.call.rows
+        if step.row_step is None or rows is None or rows.out_rows == 1:
+            return False
+        return len(rows.made(self.calls[self.now] - 1)) < rows.out_rows
 
     def _words(self, byte: int, owner: int) -> str:
         step = self.compiled.program.steps[self.now]
