@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -64,8 +65,7 @@ class RowBody:
     """Of a step that makes one row, or a few, per call. output: where row `r` lies, or, of several rows, row `row`.
 
     most: the first row of the last window, of several rows. tight: the condition on r under which `spare` is called
-    instead. collects: the layer takes row after row and writes its output after the last one, `last`. uses_r: whether
-    the number of the call means anything.
+    instead. collects: the layer takes row after row and writes its output after the last one, `last`.
     """
 
     output: Pointer
@@ -73,7 +73,6 @@ class RowBody:
     call: KernelCall
     rows: Rows
     most: int
-    uses_r: bool
     collects: bool
     last: int
     tight: C = C()
@@ -82,6 +81,14 @@ class RowBody:
     @property
     def several(self) -> bool:
         return self.rows.out_rows > 1
+
+    @property
+    def uses_r(self) -> bool:
+        """Whether the number of the call means anything: all rows may lie at one place."""
+        texts = [self.output.at, self.tight, self.call.arguments]
+        texts += [text for window in self.windows for text in (window.at, window.arguments)]
+        texts += [self.spare.arguments] if self.spare is not None else []
+        return self.several or self.collects or any(re.search(r"\br\b", text) for text in texts)
 
     @property
     def found(self) -> tuple[Window, ...]:
@@ -209,7 +216,6 @@ def _row_body(program: Program, step: Step, row: RowStep) -> RowBody:
         call=_row_call(program, step, row, step.function, step.call, names),
         rows=rows,
         most=rows.out_h - rows.out_rows,
-        uses_r=collects or rows.calls > 1 or several,
         collects=collects,
         last=rows.in_h - 1,
         tight=C(_among(row.tight)) if has_spare else C(),
