@@ -70,7 +70,8 @@ def program_of(kind: str) -> Program:
 def named_twice(graph: Graph) -> Graph:
     """As where one layer of the file became two operators and one again."""
     first = graph.nodes[0]
-    where = (*first.origin, Loc("tiny.tflite", 7, "norm", "BatchNormalization"))
+    long = replace(first.origin[0], node=100, name=f"{'a_long_name_of_a_scope/' * 4}last")
+    where = (*first.origin, Loc("tiny.tflite", 7, "norm", "BatchNormalization"), long)
     return replace(graph, nodes=(replace(first, origin=(*where, where[-1])), *graph.nodes[1:]))
 
 
@@ -114,7 +115,8 @@ def test_a_layer_is_named_once() -> None:
     program = program_of("whole")
     text = files_of(program)["whole.c"]
     assert text.count("'norm' node 7 (BatchNormalization)") == 1
-    assert "'layer/0' node 0 and 1 more" in text
+    assert "'layer/0' node 0 and 2 more" in text
+    assert text.replace("\n *            ", "").count("scope/last' node 100") == 1
     for step in program.steps[1:]:
         assert text.count(f"'{step.node.origin[0].name}' node") == 2  # in the table, and above its function
 
@@ -240,6 +242,8 @@ def test_options_are_those_of_the_command_line() -> None:
     assert Options("host").shaping() == ()
     options = Options("host", name="x", numerics=Numerics.ONNX, memory="min", ram_budget=4096, input_rows=True)
     assert options.shaping() == ("--numerics onnx", "--memory min", "--ram-budget 4096", "--input-rows")
+    assert Options("host", frontend="micro").shaping() == ("--frontend micro",)
+    assert Options("host", frontend="my/settings.toml").shaping() == ("--frontend FILE",)
     assert Options("host", calibration=Path("/some/where.npz")).shaping() == ("--calibration FILE",)
 
 

@@ -37,7 +37,7 @@ _NUMPY_CTYPE = {
     "int64": "int64_t",
     "float32": "float",
 }
-_SHORT = 40  # letters of a name in a table
+_SHORT = 34  # letters of a name in a table, so that a step takes two lines
 
 
 def c_int(value: int) -> str:

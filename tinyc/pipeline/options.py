@@ -62,6 +62,8 @@ class Options:
         if self.recipe is not None:
             widths = {"weights": self.recipe.weights, "activations": self.recipe.activations}
             words += [_option(name, bits) for name, bits in widths.items() if bits != "int8"]
+        if self.frontend is not None:
+            words.append(_option("frontend", self.frontend if self.frontend.isidentifier() else "FILE"))
         return tuple(words + ["--calibration FILE"] * (self.calibration is not None))
 
 
