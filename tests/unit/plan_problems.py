@@ -12,7 +12,7 @@ from tinyc.choose.select import Choice
 from tinyc.kernel.kernel import Across, Cost, Rows
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.moves import Cut, Part
-from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
 
 
 def layer(
@@ -21,7 +21,7 @@ def layer(
     writes: tuple[str, ...],
     inplace: tuple[str, ...] = (),
     scratch_bytes: int = 0,
-    sliding: Sliding | None = None,
+    sliding: SlidingInput | None = None,
 ) -> Layer:
     """A layer that runs whole, by no kernel."""
     form = Form(cast(Choice, None), None, Cost(0, 0, scratch_bytes), inplace, sliding=sliding)
@@ -145,7 +145,7 @@ def _random_task(
         forward = rng.random() < 0.2
         if forward and t % 2:
             rows = with_way_across(random.Random(t), rows)
-        task = layer(name, (x,), (name,), (), scratch, Sliding(x, rows, forward))  # node and tensor share a name
+        task = layer(name, (x,), (name,), (), scratch, SlidingInput(x, rows, forward))  # node and tensor share a name
         return task, {name: rows.out_h * rows.out_row_bytes}
     reads = tuple(dict.fromkeys(rng.choice(near) for _ in range(rng.choice([1, 1, 2, 3]))))
     if kind == "inplace":

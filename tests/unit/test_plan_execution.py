@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.plan_problems import random_problem, with_moves
 from tinyc.kernel.kernel import Across
-from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, Sliding, Step, solve, validate
+from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, SlidingInput, Step, solve, validate
 
 
 class Memory:
@@ -77,7 +77,7 @@ def run(problem: Problem, task: Layer, bottom_up: bool, memory: Memory) -> None:
         assert memory.bytes[memory.scratch[task.node] + i] == (key + 5 * i) % 251
 
 
-def run_rows(task: Layer, sliding: Sliding, bottom_up: bool, memory: Memory, key: int) -> None:
+def run_rows(task: Layer, sliding: SlidingInput, bottom_up: bool, memory: Memory, key: int) -> None:
     rows, y = sliding.rows, task.writes[0]
     if rows.across is not None:
         run_along(task, sliding, rows.across, memory, key)
@@ -96,7 +96,7 @@ def run_rows(task: Layer, sliding: Sliding, bottom_up: bool, memory: Memory, key
                 memory.put(y, r * rows.out_row_bytes + b, row_byte(sliding, memory, r, b, key))
 
 
-def run_along(task: Layer, sliding: Sliding, across: Across, memory: Memory, key: int) -> None:
+def run_along(task: Layer, sliding: SlidingInput, across: Across, memory: Memory, key: int) -> None:
     """Piece by piece; what a call has read of its window's rows goes into all bytes that it writes from then on."""
     rows = sliding.rows
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
@@ -116,7 +116,7 @@ def run_along(task: Layer, sliding: Sliding, across: Across, memory: Memory, key
                     memory.put(task.writes[0], r * rows.out_row_bytes + b, value + 3 * r + b)
 
 
-def row_byte(sliding: Sliding, memory: Memory, r: int, b: int, key: int) -> int:
+def row_byte(sliding: SlidingInput, memory: Memory, r: int, b: int, key: int) -> int:
     rows, value = sliding.rows, key + b
     for k in range(rows.k_h):
         i = r * rows.stride - rows.pad_top + k * rows.dilation

@@ -10,12 +10,12 @@ import pytest
 
 from tests.unit.plan_problems import changed, layer, problem_of
 from tinyc.kernel.kernel import Rows
-from tinyc.plan import InvalidPlanError, Plan, Sliding, Step, solve, validate
+from tinyc.plan import InvalidPlanError, Plan, SlidingInput, Step, solve, validate
 
 ROWS = Rows(8, 8, 3, 1, 1, 1, 4, 4, None)
 PROBLEM = problem_of(
     layers=(
-        layer("conv", ("x",), ("a",), sliding=Sliding("x", ROWS)),
+        layer("conv", ("x",), ("a",), sliding=SlidingInput("x", ROWS)),
         layer("relu", ("a",), ("b",), inplace=("a",)),
         layer("pool", ("b",), ("c",), scratch_bytes=20),
         layer("join", ("b", "c"), ("y",)),
@@ -107,7 +107,7 @@ def replace_life(plan: Plan, name: str, dies: int) -> Plan:
 
 
 def test_a_kernel_that_walks_by_itself_is_not_run_backwards(plan: Plan) -> None:
-    tasks = (changed(PROBLEM.layers[0], sliding=Sliding("x", ROWS, forward=True)), *PROBLEM.layers[1:])
+    tasks = (changed(PROBLEM.layers[0], sliding=SlidingInput("x", ROWS, forward=True)), *PROBLEM.layers[1:])
     validate(replace(PROBLEM, layers=tasks), plan)
     apart = moved(plan, x=0, a=32, b=32, flat=32, c=0, y=64, pool=80, arena=100)
     backwards = replace(apart, steps=(Step("conv", bottom_up=True), *plan.steps[1:]))

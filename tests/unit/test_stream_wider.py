@@ -23,7 +23,7 @@ from tinyc.plan import validate
 from tinyc.plan.answer import Group, StreamPlan
 from tinyc.plan.problem import Form, Problem, Walk
 from tinyc.plan.rows.choose import plan_problem
-from tinyc.plan.rows.cuts import Cut, cheapest, measure, mixture, smallest, weigh_all
+from tinyc.plan.rows.cuts import Partition, cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.live import loads_of
 from tinyc.plan.rows.pool import plan_of
@@ -102,7 +102,7 @@ def test_plans_of_two_rows_per_call_run(phases: tuple[int, int], held: bool) -> 
     for i, layer in enumerate(layers):
         own = layer.row_forms if i < stop else layer.whole_forms
         forms.append(next((form for form in own if held == bool(form.inplace)), own[0]))
-    plan = plan_of(whole, Cut(tuple(groups), tuple(forms), 0))
+    plan = plan_of(whole, Partition(tuple(groups), tuple(forms), 0))
     assert any(form.row and form.row.call.rows and form.row.call.rows.out_rows == 2 for form in plan.forms)
     if held:
         starts = [row.offset for row in plan.pieces if row.what == layers[wide[1]].reads[0]]
@@ -132,7 +132,7 @@ def test_less_scratch_in_tight_turns() -> None:
     assert fast.time < mixed.time < spare.time
     groups = (Group(0, 2, slots.turns), *(Group(i, i + 1, ((i, -1),)) for i in range(2, len(whole.layers))))
     rest = tuple(layer.whole_forms[0] for layer in whole.layers[2:])
-    check(plan_of(whole, Cut(groups, (whole.layers[0].row_forms[0], mixed, *rest), 0)))
+    check(plan_of(whole, Partition(groups, (whole.layers[0].row_forms[0], mixed, *rest), 0)))
 
 
 def test_the_search_never_loses_and_finds_rows_in_slots() -> None:

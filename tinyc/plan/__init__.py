@@ -7,7 +7,7 @@ from tinyc.plan.answer import Alias, Buffer, Plan, Step
 from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import plan_graph, solve
-from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.schedule import MAX_RUNS
 from tinyc.plan.validate import validate
@@ -25,7 +25,7 @@ __all__ = [
     "Needs",
     "Plan",
     "Problem",
-    "Sliding",
+    "SlidingInput",
     "Step",
     "Tensor",
     "plan_graph",

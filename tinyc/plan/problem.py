@@ -46,7 +46,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Sliding:
+class SlidingInput:
     """How a whole call walks, row by row, from a tensor to its output. forward: only from the first row to the last,
     because the kernel itself does the walking."""
 
@@ -71,7 +71,7 @@ class Form:
     inplace: tuple[str, ...] = ()
     spare: RowForm | None = None
     tight: tuple[int, ...] = ()
-    sliding: Sliding | None = None
+    sliding: SlidingInput | None = None
 
     @property
     def scratch_bytes(self) -> int:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.answer import Move
-from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Sliding, Turn
+from tinyc.plan.problem import WHOLE, Form, Layer, Problem, SlidingInput, Turn
 
 NOBODY = -1
 SCRATCH = -2
@@ -35,7 +35,7 @@ def require(holds: bool, message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlanRun:
     """What is checked: turns, the form of each layer, and places of rows, of the scratch of turns, of accumulators."""
 
     problem: Problem
@@ -81,7 +81,7 @@ class Run:
 class Replay:
     """The arena's owners while the turns run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: PlanRun) -> None:
         self.of, self.problem = run, run.problem
         self.last = run.last_use()
         sizes = {row: run.problem.tensors[row[0]].row_bytes for row in run.places}
@@ -211,7 +211,7 @@ def _name(row: Row) -> str:
     return f"row {row[1]} of '{row[0]}'"
 
 
-def _walk(arena: _Arena, sliding: Sliding, write: Row, where: str, bottom_up: bool) -> None:
+def _walk(arena: _Arena, sliding: SlidingInput, write: Row, where: str, bottom_up: bool) -> None:
     """Call by call: the input rows are intact when they are read, and none that is still needed is written.
 
     A call's own rows are needed until it ends, those of a buffered call until it writes.
@@ -235,7 +235,7 @@ def _walk(arena: _Arena, sliding: Sliding, write: Row, where: str, bottom_up: bo
             require(gone, f"{what} overwrites input row {row}, which is still needed")
 
 
-def _walk_along(arena: _Arena, sliding: Sliding, write: Row, where: str, across: Across) -> None:
+def _walk_along(arena: _Arena, sliding: SlidingInput, write: Row, where: str, across: Across) -> None:
     """Piece by piece: every byte is the input's still when it is read; a call reads each column once."""
     x, rows = (sliding.tensor, 0), sliding.rows
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step

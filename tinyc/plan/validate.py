@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tinyc.plan.answer import Plan, StreamPlan
 from tinyc.plan.problem import WHOLE, Problem, Turn
-from tinyc.plan.replay import InvalidPlanError, Replay, Run, require
+from tinyc.plan.replay import InvalidPlanError, PlanRun, Replay, require
 
 
 def validate(problem: Problem, plan: Plan | StreamPlan) -> None:
@@ -28,9 +28,9 @@ def validate(problem: Problem, plan: Plan | StreamPlan) -> None:
     Replay(run).run()
 
 
-def _of_whole(problem: Problem, plan: Plan, turns: Sequence[Turn]) -> Run:
+def _of_whole(problem: Problem, plan: Plan, turns: Sequence[Turn]) -> PlanRun:
     named = {layer.node: index for index, layer in enumerate(problem.layers)}
-    return Run(
+    return PlanRun(
         problem=problem,
         turns=turns,
         forms=[layer.whole for layer in problem.layers],
@@ -41,8 +41,8 @@ def _of_whole(problem: Problem, plan: Plan, turns: Sequence[Turn]) -> Run:
     )
 
 
-def _of_rows(problem: Problem, plan: StreamPlan) -> Run:
-    return Run(
+def _of_rows(problem: Problem, plan: StreamPlan) -> PlanRun:
+    return PlanRun(
         problem=problem,
         turns=plan.turns,
         forms=plan.forms,
@@ -101,7 +101,7 @@ def _check_values(problem: Problem, plan: Plan) -> None:
         require(0 <= cut.offset <= problem.tensors[cut.of].size - cut.size, f"'{name}' leaves '{cut.of}'")
 
 
-def _check_buffers(run: Run, plan: Plan) -> None:
+def _check_buffers(run: PlanRun, plan: Plan) -> None:
     """The lifetimes that the plan reports cover what the steps do."""
     last_use, count = run.last_use(), len(run.turns)
     born = dict.fromkeys(run.problem.inputs, -1)
@@ -126,7 +126,7 @@ def _check_rows(problem: Problem, plan: StreamPlan) -> None:
         require(plan.is_contiguous(name) or not fixed, f"'{name}' must be contiguous")
 
 
-def _check_places(run: Run, plan: Plan | StreamPlan) -> None:
+def _check_places(run: PlanRun, plan: Plan | StreamPlan) -> None:
     """Everything is inside the arena and aligned; rows that lie one after another as a whole."""
     problem = run.problem
     apart = {

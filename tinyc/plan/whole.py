@@ -12,7 +12,7 @@ from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import Call, In, Kernel, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Moves, moves_of
-from tinyc.plan.problem import Form, Layer, Problem, Sliding, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
 from tinyc.plan.states import lasting, views_of
 
 
@@ -82,13 +82,13 @@ def whole_layer(graph: Graph, node: Node, choice: Choice, moves: Moves, slide: b
     row_input = "" if row_input in parts or not cuts.keys().isdisjoint(node.inputs) else row_input
     inplace = _inplace(graph, node, arena, tensors, choice.kernel) if node.outputs[0] not in kept else ()
     inplace = tuple(name for name in inplace if name not in parts and not _shares(name, arena, moves))
-    sliding = Sliding(row_input, rows, bool(call and call.flow)) if row_input and rows else None
+    sliding = SlidingInput(row_input, rows, bool(call and call.flow)) if row_input and rows else None
     form = _whole(choice, choice.offer.scratch_bytes, inplace, sliding)
     writes = tuple(name for name in node.outputs if name not in kept)
     return Layer(node.name, tuple(dict.fromkeys(arena)), writes, None, (), (form,))
 
 
-def _whole(choice: Choice, scratch: int, inplace: tuple[str, ...] = (), sliding: Sliding | None = None) -> Form:
+def _whole(choice: Choice, scratch: int, inplace: tuple[str, ...] = (), sliding: SlidingInput | None = None) -> Form:
     return Form(choice, None, replace(choice.cost, scratch_bytes=scratch), inplace, sliding=sliding)
 
 

@@ -11,7 +11,7 @@ from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import StreamPlan
 from tinyc.plan.problem import Problem
-from tinyc.plan.rows.cuts import Candidate, Cut, Weigh, cheapest, measure, measure_group, smallest, weigh_all
+from tinyc.plan.rows.cuts import Candidate, Partition, Weigh, cheapest, measure, measure_group, smallest, weigh_all
 from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.live import round_up
@@ -46,10 +46,10 @@ class Limits:
     flash_bytes: int | None
     ram_bytes: int | None
 
-    def allow(self, cut: Cut) -> bool:
+    def allow(self, cut: Partition) -> bool:
         return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
 
-    def fit_flash(self, cut: Cut) -> bool:
+    def fit_flash(self, cut: Partition) -> bool:
         return self.flash_bytes is None or cut.flash_bytes <= self.flash_bytes
 
 
@@ -107,10 +107,10 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
     best = min(plans, key=rank, default=None)
     for plan in sorted(plans, key=rank):
         if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
-            best = min(best, plan_of(problem, Cut(plan.groups, plan.forms, 0), FULL_WORK), key=rank)
+            best = min(best, plan_of(problem, Partition(plan.groups, plan.forms, 0), FULL_WORK), key=rank)
     if best is not None:
         if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
-            best = min(best, plan_of(problem, Cut(best.groups, best.forms, 0), FULL_WORK), key=rank)
+            best = min(best, plan_of(problem, Partition(best.groups, best.forms, 0), FULL_WORK), key=rank)
         best = min((best, *_with_early_sums(problem, limits, optimize, best)), key=rank)
         fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
         few = len(problem.layers) <= _SLOTTED_UP_TO
@@ -125,7 +125,7 @@ def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best:
     for weigh in _weights(optimize) if best.moves else ():
         found = smallest(_early(problem, best, weigh), limits.allow)
         if found is not None:
-            yield plan_of(problem, Cut(best.groups, found[1].forms, found[1].weight))
+            yield plan_of(problem, Partition(best.groups, found[1].forms, found[1].weight))
 
 
 def _early(problem: Problem, plan: StreamPlan, weigh: Weigh) -> tuple[Candidate, ...]:
@@ -215,7 +215,7 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
         if ram < plan.arena_bytes and plan.moves:
             early = cheapest(_early(problem, plan, candidates[0].weigh), ram)
             if early is not None and limits.fit_flash(early):
-                plan = plan_of(problem, Cut(plan.groups, early.forms, early.weight))
+                plan = plan_of(problem, Partition(plan.groups, early.forms, early.weight))
         if plan.arena_bytes <= ram:
             return [min((*slots, plan), key=lambda one: one.time)]
         plans.append(plan)

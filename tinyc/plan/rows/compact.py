@@ -38,7 +38,7 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
 
     Blocks that move in a turn do so before it, those of the larger size first.
     """
-    found, arena = None, _Arena(layout, kinds)
+    found, arena = None, _Packing(layout, kinds)
     first, last = 0, len(heights)
     while first < last:
         middle = (first + last) // 2
@@ -50,7 +50,7 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
     return found
 
 
-class _Arena:
+class _Packing:
     """An arena of some bytes. base: where slots begin; unit, little: their sizes, below and on top."""
 
     def __init__(self, layout: Layout, kinds: Kinds) -> None:

@@ -80,7 +80,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Partition:
     """Groups that cover all layers, the form of each layer, and the weight of all forms."""
 
     groups: tuple[Group, ...]
@@ -247,7 +247,7 @@ def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
     return tuple(kept)
 
 
-def cheapest(found: Sequence[Candidate], limit: int) -> Cut | None:
+def cheapest(found: Sequence[Candidate], limit: int) -> Partition | None:
     """The cut of least weight within `limit` bytes; None if none fits."""
     count = max(candidate.group.stop for candidate in found)
     best: list[int | None] = [0] + [None] * count
@@ -265,7 +265,7 @@ def cheapest(found: Sequence[Candidate], limit: int) -> Cut | None:
     return None if weight is None else _trace(last, count, weight)
 
 
-def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int, weight: int) -> Cut:
+def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int, weight: int) -> Partition:
     groups: list[Group] = []
     forms: list[Form] = []
     while stop:
@@ -275,10 +275,10 @@ def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int,
         groups.insert(0, candidate.group)
         forms[:0] = chosen
         stop = candidate.group.start
-    return Cut(tuple(groups), tuple(forms), weight)
+    return Partition(tuple(groups), tuple(forms), weight)
 
 
-def smallest(found: Sequence[Candidate], allowed: Callable[[Cut], bool]) -> tuple[int, Cut] | None:
+def smallest(found: Sequence[Candidate], allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
     """(bytes, cut) of the fewest bytes whose cheapest cut is allowed; None if none is."""
     limits = sorted({option.need for c in found for options in c.options for option in options})
     low, high = 0, len(limits)

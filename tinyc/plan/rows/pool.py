@@ -17,7 +17,7 @@ from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
 from tinyc.plan.rows.compact import Kinds, Places, place_with_moves
-from tinyc.plan.rows.cuts import Cut
+from tinyc.plan.rows.cuts import Partition
 from tinyc.plan.rows.ends import place_from_ends
 from tinyc.plan.rows.live import Lives, dying_rows, lifetimes, round_up
 from tinyc.plan.rows.schedule import slots_of
@@ -53,7 +53,7 @@ class _Pool:
             self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies))
 
 
-def plan_of(problem: Problem, cut: Cut, work: int = WORK, room: int = 0, moves: bool = True) -> StreamPlan:
+def plan_of(problem: Problem, cut: Partition, work: int = WORK, room: int = 0, moves: bool = True) -> StreamPlan:
     """The plan of a cut: an address for every row and all scratch. Not yet validated. room: bytes in which rows may
     have slots, which is tried first; 0: they have not. moves: rows may move, if that makes the arena smaller."""
     problem = problem.for_forms(cut.forms)
@@ -162,7 +162,7 @@ def is_contiguous(problem: Problem, groups: Sequence[Group], name: str) -> bool:
     )
 
 
-def in_place_rows(problem: Problem, cut: Cut, lives: Lives, uses: Uses) -> Iterator[tuple[Key, Key]]:
+def in_place_rows(problem: Problem, cut: Partition, lives: Lives, uses: Uses) -> Iterator[tuple[Key, Key]]:
     """(row, the row or tensor in whose place it is made); whole tensors by their row 0."""
     number = 0
     for group in cut.groups:
@@ -189,7 +189,7 @@ def _rows_of(lives: Lives, name: str) -> list[tuple[int, int, int]]:
     return [(row, *life) for row, life in enumerate(zip(born, dies, strict=True)) if life[0] < life[1]]
 
 
-def _add_tensors(pool: _Pool, problem: Problem, cut: Cut, lives: Lives, uses: Uses) -> None:
+def _add_tensors(pool: _Pool, problem: Problem, cut: Partition, lives: Lives, uses: Uses) -> None:
     """Makers before readers, so that the host of a row is there before the row."""
     hosts = dict(in_place_rows(problem, cut, lives, uses))
     pending: list[tuple[int, int, str, int]] = []

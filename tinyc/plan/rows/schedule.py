@@ -19,8 +19,8 @@ import numpy as np
 from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.rows.uses import Access, Ints, Uses
 
-Order = Literal["eager", "lazy"]
-ORDERS: tuple[Order, ...] = ("eager", "lazy")
+TurnOrder = Literal["eager", "lazy"]
+ORDERS: tuple[TurnOrder, ...] = ("eager", "lazy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def orders(uses: Uses, start: int, stop: int) -> list[Slots]:
     return [eager] if all(np.array_equal(eager.of[i], lazy.of[i]) for i in eager.of) else [eager, lazy]
 
 
-def group_slots(uses: Uses, start: int, stop: int, order: Order) -> Slots:
+def group_slots(uses: Uses, start: int, stop: int, order: TurnOrder) -> Slots:
     """When turns of layers [start, stop) run by rows; all of them have a walk."""
     access = {index: own for index in range(start, stop) if (own := uses.access[index])}
     demands = {index: _demands(uses, access, index, start) for index in access}

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyc.plan.answer import Group
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem
-from tinyc.plan.rows.cuts import Candidate, Cut, cheapest, mixture
+from tinyc.plan.rows.cuts import Candidate, Partition, cheapest, mixture
 from tinyc.plan.rows.live import Load, lifetimes, loads_of, round_up
 from tinyc.plan.rows.pool import in_place_rows, is_contiguous
 from tinyc.plan.rows.schedule import slots_of
@@ -26,8 +26,8 @@ _THOROUGH = 3  # of them, the best
 
 
 def cuts_in_slots(
-    problem: Problem, candidates: Sequence[Candidate], ram: int, fits_flash: Callable[[Cut], bool]
-) -> list[Cut]:
+    problem: Problem, candidates: Sequence[Candidate], ram: int, fits_flash: Callable[[Partition], bool]
+) -> list[Partition]:
     """Cuts whose rows should have slots in `ram` bytes, fastest first; of one group that the candidates have most ways
     for, between whole layers."""
     cut = cheapest(candidates, ram)
@@ -44,7 +44,7 @@ def cuts_in_slots(
     found = []
     for _, _, group, forms in sorted(ranked)[:_CANDIDATES]:
         groups = tuple(group if other == main else other for other in cut.groups)
-        other = Cut(groups, (*cut.forms[: group.start], *forms, *cut.forms[group.stop :]), 0)
+        other = Partition(groups, (*cut.forms[: group.start], *forms, *cut.forms[group.stop :]), 0)
         fast = fastest_in_slots(problem, other, ram, fits_flash)
         if fast is not None:
             found.append(fast)
@@ -55,8 +55,8 @@ def cuts_in_slots(
 
 
 def fastest_in_slots(
-    problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool], thorough: bool = False
-) -> Cut | None:
+    problem: Problem, cut: Partition, ram: int, fits_flash: Callable[[Partition], bool], thorough: bool = False
+) -> Partition | None:
     """The cut with other forms of the same walks, such that rows have slots in `ram` bytes; None if there are none, or
     rows differ in size. thorough: for some more work."""
     slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
@@ -69,10 +69,12 @@ def fastest_in_slots(
         without = [*forms[:index], slots.least[index], *forms[index + 1 :]]
         others = slots.faster(without, [*(i for i in order if i != index), index])
         forms = min(forms, others, key=_time)
-    return Cut(cut.groups, tuple(forms), _time(forms))
+    return Partition(cut.groups, tuple(forms), _time(forms))
 
 
-def others_in_slots(problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool], count: int) -> list[Cut]:
+def others_in_slots(
+    problem: Problem, cut: Partition, ram: int, fits_flash: Callable[[Partition], bool], count: int
+) -> list[Partition]:
     """Cuts found like `fastest_in_slots` that favour other layers, at random, fastest first: what `fit` allows is not
     always to be placed."""
     slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
@@ -84,7 +86,7 @@ def others_in_slots(problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[
         rng.shuffle(order)
         forms = slots.faster(slots.least, order)
         found[tuple(id(form) for form in forms)] = forms
-    return [Cut(cut.groups, tuple(forms), _time(forms)) for forms in sorted(found.values(), key=_time)]
+    return [Partition(cut.groups, tuple(forms), _time(forms)) for forms in sorted(found.values(), key=_time)]
 
 
 def _time(forms: Sequence[Form]) -> int:
@@ -94,7 +96,7 @@ def _time(forms: Sequence[Form]) -> int:
 class _Slots:
     """What the turns of a cut leave for rows."""
 
-    def __init__(self, problem: Problem, cut: Cut, ram: int, fits_flash: Callable[[Cut], bool]) -> None:
+    def __init__(self, problem: Problem, cut: Partition, ram: int, fits_flash: Callable[[Partition], bool]) -> None:
         self.problem, self.cut, self.fits_flash = problem, cut, fits_flash
         self.turns = tuple(turn for group in cut.groups for turn in group.turns)
         uses, slots = uses_of(problem), slots_of(self.turns)
@@ -161,7 +163,7 @@ class _Slots:
                     if form.time >= found[index].time:
                         break
                     other = [*found[:index], form, *found[index + 1 :]]
-                    if self.fits_flash(Cut(self.cut.groups, tuple(other), 0)) and self.fit(other):
+                    if self.fits_flash(Partition(self.cut.groups, tuple(other), 0)) and self.fit(other):
                         found = other
                         break
         return found
@@ -192,7 +194,7 @@ class _Slots:
         """[born, dies) of every row in a slot; those made in place of each other are one."""
         key = tuple(form.inplace for form in forms)
         if key not in self._rows:
-            cut = Cut(self.cut.groups, tuple(forms), 0)
+            cut = Partition(self.cut.groups, tuple(forms), 0)
             hosts = dict(in_place_rows(self.problem, cut, self.lives, self.uses))
             found: dict[tuple[str, int], list[int]] = {}
             rows = [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tinyc.plan.problem import Layer, Problem
-from tinyc.plan.rows.cuts import Cut, Measured, Weighing, cheapest, measure_rows, smallest
+from tinyc.plan.rows.cuts import Measured, Partition, Weighing, cheapest, measure_rows, smallest
 from tinyc.plan.rows.uses import Access, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
@@ -20,11 +20,11 @@ _ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do 
 _STEP = 0.9  # from arena to arena, where the smallest is wanted
 _TURNS = 200_000  # of all groups that are tried: some seconds
 
-Choice = tuple[tuple[int, int], ...]  # (rows, phase) of each layer of a group
+WalkChoice = tuple[tuple[int, int], ...]  # (rows, phase) of each layer of a group
 
 
 def with_wider(
-    problem: Problem, measured: tuple[Measured, ...], allowed: Callable[[Cut], bool], ram: int | None
+    problem: Problem, measured: tuple[Measured, ...], allowed: Callable[[Partition], bool], ram: int | None
 ) -> tuple[Measured, ...]:
     """The groups, and others of several rows per call that seem useful: within `ram` bytes, or for the smallest arena
     that is allowed."""
@@ -51,14 +51,14 @@ class _Search:
         self.problem, self.uses = problem, uses_of(problem)
         self.weighing = Weighing(lambda form: form.time)
         self._wider = [_walks(problem, layer) for layer in problem.layers]
-        self._known: dict[tuple[int, int, Choice], tuple[Measured, ...]] = {}
+        self._known: dict[tuple[int, int, WalkChoice], tuple[Measured, ...]] = {}
         self._turns = _TURNS
 
     @property
     def found(self) -> tuple[Measured, ...]:
         return tuple(measured for group in self._known.values() for measured in group)
 
-    def widen(self, cut: Cut | None, limit: int) -> None:
+    def widen(self, cut: Partition | None, limit: int) -> None:
         """Measures choices of walks for every group of the cut."""
         for group in cut.groups if cut else ():
             if not group.is_whole:
@@ -66,13 +66,15 @@ class _Search:
 
     def _beam(self, start: int, stop: int, limit: int) -> None:
         layers = self.problem.layers[start:stop]
-        beam: list[Choice] = [tuple((layer.walk.rows, layer.walk.phase) if layer.walk else (1, 0) for layer in layers)]
+        beam: list[WalkChoice] = [
+            tuple((layer.walk.rows, layer.walk.phase) if layer.walk else (1, 0) for layer in layers)
+        ]
         for _ in [layer for layer in layers if layer.wider]:
             wider = dict.fromkeys(choice for known in beam for choice in _one_more(layers, known))
             ranked = sorted((self._rank(start, stop, choice, limit), choice) for choice in wider)
             beam = [choice for _, choice in ranked[:_WIDTH]]
 
-    def _rank(self, start: int, stop: int, choice: Choice, limit: int) -> tuple[int, int]:
+    def _rank(self, start: int, stop: int, choice: WalkChoice, limit: int) -> tuple[int, int]:
         """(0, time within the limit), or (1, bytes) of what does not fit."""
         found = [self.weighing.candidate(measured) for measured in self._measured(start, stop, choice)]
         times = [chosen[0] for candidate in found if (chosen := candidate.choose(limit))]
@@ -80,7 +82,7 @@ class _Search:
             return 0, min(times)
         return 1, min((candidate.need for candidate in found), default=limit)
 
-    def _measured(self, start: int, stop: int, choice: Choice) -> tuple[Measured, ...]:
+    def _measured(self, start: int, stop: int, choice: WalkChoice) -> tuple[Measured, ...]:
         key = (start, stop, choice)
         if key not in self._known and self._turns > 0:
             layers, access = list(self.problem.layers), list(self.uses.access)
@@ -100,7 +102,7 @@ def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer,
     return found or {(1, 0): (layer, None)}
 
 
-def _one_more(layers: Sequence[Layer], known: Choice) -> Iterator[Choice]:
+def _one_more(layers: Sequence[Layer], known: WalkChoice) -> Iterator[WalkChoice]:
     """The choices with another walk for one layer that has its first."""
     for i, layer in enumerate(layers):
         if layer.walk is not None and known[i] == (layer.walk.rows, layer.walk.phase):
