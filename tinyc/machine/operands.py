@@ -7,7 +7,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
+_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "r13": "sp", "r14": "lr", "r15": "pc"}
 _NAME = r"(?:r\d+|sb|sl|fp|ip|sp|lr|pc|[sdq]\d+)"
 _ANY_REGISTER = re.compile(rf"\b{_NAME}\b")
 _REGISTER = re.compile(rf"({_NAME})(!?)")

@@ -66,7 +66,8 @@ class Row:
     not read (`adds r0, #1` reads r0). flags: those of a sum (`add`), a difference (`sub`, `rsb`) or of a result alone
     (`nz`); empty: none are set. size, signed: bytes of an access, and whether they are extended by their sign. status:
     the first operand of a store is its result. moves_pairs: with more than two operands, two registers are moved.
-    counts: a branch that counts down. pair_kind: the kind of moves of pairs.
+    counts: a branch that counts down. pair_kind: the kind of moves of pairs. carries: `meaning` takes the carry flag
+    last.
     """
 
     kind: Kind
@@ -81,6 +82,7 @@ class Row:
     moves_pairs: bool = False
     pair_kind: Kind = Kind.FP_PAIR
     counts: bool = False
+    carries: bool = False
 
     @property
     def loads(self) -> bool:
@@ -201,6 +203,13 @@ def _arithmetic() -> list[tuple[str, Row]]:
         kind = Kind.MUL if name == "mul" else Kind.ALU
         found.append((name, Row(kind, meaning=meaning, unary=unary)))
         found.append((name + "s", Row(kind, meaning=meaning, unary=unary, flags=flags)))
+    carrying: list[tuple[str, Meaning, str]] = [
+        ("adc", lambda a, b, carry: a + b + carry, "add"),
+        ("sbc", lambda a, b, carry: a - b - 1 + carry, "sub"),
+    ]
+    for name, meaning, flags in carrying:
+        found.append((name, Row(Kind.ALU, meaning=meaning, carries=True)))
+        found.append((name + "s", Row(Kind.ALU, meaning=meaning, flags=flags, carries=True)))
     compares: list[tuple[str, Meaning, str]] = [
         ("cmp", lambda a, b: a - b, "sub"),
         ("cmn", lambda a, b: a + b, "add"),

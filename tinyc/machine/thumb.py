@@ -64,12 +64,13 @@ class Note:
 def _line(mnemonic: str, operands: tuple[str, ...]) -> Line:
     """The instruction, made once."""
     written = ", ".join(operands)
-    op = _op(mnemonic, written)
+    op = emitted(mnemonic, written)
     return Line(op, f"{mnemonic + ' ':<{_MNEMONIC}}{written}".rstrip(), taken=op.leaves)
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _op(mnemonic: str, operands: str) -> Op:
+def emitted(mnemonic: str, operands: str) -> Op:
+    """An instruction as it is written, with width and condition in its mnemonic."""
     name, condition = mnemonic.removesuffix(".w"), ""
     if found := _CONDITION.fullmatch(name):
         name, condition = found[1], found[2]
@@ -172,7 +173,7 @@ class Asm:
 
     def _jump(self, mnemonic: str, name: str, operands: Sequence[str]) -> None:
         before = "".join(f"{operand}, "[:-1] for operand in operands)  # `le lr,1b`
-        op = _op(mnemonic, ", ".join((*operands, "")))
+        op = emitted(mnemonic, ", ".join((*operands, "")))
         self._number(name)
         taken = op.leaves and (name in self._seen or not op.conditional)
         self._add(Line(op, f"{mnemonic:<{_MNEMONIC}}{before}", name, taken=taken))
@@ -186,7 +187,7 @@ class Asm:
     def address(self, target: str, name: str) -> None:
         """target = the address of a label as jumps take it (bit 0: Thumb). The code goes there and on from here."""
         self._number(name)
-        self._add(Line(_op("adr.w", target), f"{'adr.w':<{_MNEMONIC}}{target}, ", name, "+1"))
+        self._add(Line(emitted("adr.w", target), f"{'adr.w':<{_MNEMONIC}}{target}, ", name, "+1"))
         self._flow.call(name)
 
     # ---- instructions that depend on their values ----

@@ -52,6 +52,8 @@ class _Writer:
         self.held = columns.k_h <= len(_ROWS)
         self.tail = columns.run % STEP
         self.by_words = self.tail in (0, *_WORDS)
+        # Pixels at the end of a row for which a whole vector would go beyond it.
+        self.exact = 0 if self.by_words else -(-(STEP - self.tail) // columns.pixel_bytes)
 
     def write(self) -> Asm:
         asm, columns = self.asm, self.columns
@@ -59,22 +61,47 @@ class _Writer:
         for row in range(columns.k_h if self.held else 0):
             asm.op("ldr", _ROWS[row], f"[r0, #{4 * row}]")
             asm.op("add", _ROWS[row], _ROWS[row], "r1")
-        asm.op("mov", "lr", "r2")
-        if not self.by_words:  # the last pixel must not be read beyond its taps
-            asm.op("subs", "lr", "lr", "#1")
-            asm.branch("beq", "last")
+        if self.exact > 1:
+            asm.op("subs", "lr", "r2", f"#{self.exact}")
+            asm.branch("ble", "few")
+        else:
+            asm.op("mov", "lr", "r2")
+            if self.exact:
+                asm.op("subs", "lr", "lr", "#1")
+                asm.branch("beq", "last")
         with asm.loop("pixel", "pixel"):
             self._pixel(False)
             asm.branch("le", "pixel", "lr")
-        if not self.by_words:
-            asm.label("last")
-            asm.constant("r12", (1 << self.tail) - 1)
-            asm.op("vmsr", "p0", "r12")
-            self._pixel(True)
+        if self.exact:
+            self._last()
         asm.op("pop", "{r4-r11, pc}")
         return asm
 
-    def _pixel(self, last: bool) -> None:
+    def _last(self) -> None:
+        """The pixels of which nothing may be read but their taps."""
+        asm = self.asm
+        if self.exact == 1:
+            asm.label("last")
+            self._tail_lanes()
+            self._pixel(True)
+            return
+        asm.op("mov", "lr", f"#{self.exact}")
+        asm.branch("b", "last")
+        asm.label("few")
+        asm.op("mov", "lr", "r2")
+        asm.label("last")
+        self._tail_lanes()
+        with asm.loop("exact", 1, of_call=True):  # the others count as pixels before
+            self._pixel(True)
+            asm.branch("le", "exact", "lr")
+
+    def _tail_lanes(self) -> None:
+        """Predicate: the bytes of a run behind its whole vectors."""
+        self.asm.constant("r12", (1 << self.tail) - 1)
+        self.asm.op("vmsr", "p0", "r12")
+
+    def _pixel(self, exact: bool) -> None:
+        """exact: nothing is read beyond the taps."""
         columns = self.columns
         for row in range(columns.k_h):
             source = _ROWS[row] if self.held else "r12"
@@ -82,11 +109,11 @@ class _Writer:
                 self.asm.op("ldr", source, f"[r0, #{4 * row}]")
                 self.asm.op("add", source, source, "r1")
             behind = columns.slot - columns.taps if row == columns.k_h - 1 else 0
-            self._run(source, behind, last)
+            self._run(source, behind, exact)
         if not self.held:
             self.asm.add("r1", "r1", columns.pixel_bytes, "r2")
 
-    def _run(self, source: str, behind: int, last: bool) -> None:
+    def _run(self, source: str, behind: int, exact: bool) -> None:
         """One row of a window to r3 on, which moves `behind` bytes further; source moves to the next pixel."""
         asm, columns = self.asm, self.columns
         whole = columns.run - self.tail
@@ -101,7 +128,7 @@ class _Writer:
         load, store, value = "vldrb.u8", "vstrb.8", "q0"
         if self.tail in _WORDS:
             load, store, value = f"ldr{_WORDS[self.tail]}", f"str{_WORDS[self.tail]}", "r2"
-        elif last:
+        elif exact:
             asm.op("vpst")
             load = "vldrbt.u8"
         reach = -128 < onward < 128

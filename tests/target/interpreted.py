@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled libraries, run by the meanings of their instructions (`tinyc/machine/interpret.py`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernel_cases import Together, lowered, write_library
+
+from tests.ops.harness import OneStepPlan
+from tinyc.base.numerics import Numerics
+from tinyc.board import Board
+from tinyc.build.disassembly import disassemble
+from tinyc.build.elf import Elf, read_elf
+from tinyc.build.toolchain import Toolchain
+from tinyc.ir.graph import Graph
+from tinyc.machine.interpret import Code, Machine, Program
+from tinyc.machine.listing import assembled, disassembled, functions_in
+from tinyc.machine.memory import Area, Bytes
+from tinyc.machine.thumb import emitted
+from tinyc.ops import all_ops
+
+_CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
+_ARENA, _STACK, _STACK_BYTES = 0x20000000, 0x30000000, 8192
+_HELPERS = """
+typedef unsigned size_t;
+void *memcpy(void *to, const void *from, size_t n)
+{ for (size_t i = 0; i < n; i++) ((char *)to)[i] = ((const char *)from)[i]; return to; }
+void *memmove(void *to, const void *from, size_t n)
+{ if (to < from) return memcpy(to, from, n); while (n--) ((char *)to)[n] = ((const char *)from)[n]; return to; }
+void *memset(void *to, int value, size_t n)
+{ for (size_t i = 0; i < n; i++) ((char *)to)[i] = (char)value; return to; }
+"""
+
+
+def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path) -> list[bytes]:
+    """The bytes of every output of the graph, after a run of the library that is compiled for the board.
+
+    Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault."""
+    write_library(made, folder, board.isa, numerics)
+    elf, graph = linked(folder, compiler), made.graph
+    places = OneStepPlan(graph, 0)
+    sizes = {name: (places.offset(name), graph.values[name].size_bytes) for name in (*graph.inputs, *graph.outputs)}
+    start = places.scratch_offset("")
+    sizes["scratch"] = start, lowered(made, board.isa, numerics).arena_bytes - start
+    areas = {name: Area(name, _ARENA + at, bytearray(b"\xa5" * size)) for name, (at, size) in sizes.items()}
+    for name, data in zip(graph.inputs, made.requests[0], strict=True):
+        areas[name].data[:] = data
+    stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
+    memory = Bytes([*areas.values(), stack, *_constants(elf)])
+    text = "".join(file.read_text() for file in sorted(folder.glob("all*.[ch]")))
+    machine = Machine(_program(elf, text), memory)
+    assert machine.call(elf.symbol("all_run").address, [_ARENA], stack) == 0
+    return [bytes(areas[name].data) for name in graph.outputs]
+
+
+def linked(folder: Path, compiler: Toolchain) -> Elf:
+    """The library by itself. The compiler's own code has no vectors: the disassembler does not know them."""
+    helpers, made = folder / "helpers.c", folder / "all.elf"
+    helpers.write_text(_HELPERS)
+    flags = ["-std=c99", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
+    places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", "-Wl,-e,all_run", "-Wl,--no-warn-rwx-segments"]
+    compiler.run([*flags, *places, helpers, folder / "all.c", "-lgcc", "-o", made], "linking the library alone")
+    return read_elf(made)
+
+
+def _constants(elf: Elf) -> list[Area]:
+    """Every object of the ELF file by itself, and the code with the constants between."""
+    parts = [(one.name, one.address, one.size) for one in elf.symbols if one.size and not one.is_function]
+    parts += [(one.name, one.address, one.size) for one in elf.sections if one.executable]
+    return [Area(name, at, bytearray(elf.read(at, size)), writable=False) for name, at, size in parts]
+
+
+def _program(elf: Elf, text: str) -> Program:
+    """What the compiler made; but functions in assembly are taken from the text."""
+    program, written, start = dict(disassembled(disassemble(elf))), functions_in(text), _OWN
+    for symbol in elf.symbols:
+        if symbol.is_function and symbol.name in written:
+            own = assembled(written[symbol.name], start)
+            program |= own
+            program[symbol.address] = Code(emitted("b", ""), 0, start)
+            start = max(own) + 64
+    return program
+
+
+def in_assembly(made: Together, every: int = 1) -> Together:
+    """Only the nodes whose kernel is a function written for the layer; of these every so many."""
+    graph = made.graph
+    written = {kernel.name for op in all_ops().values() for kernel in op.kernels if kernel.written}
+    nodes = tuple(node for node in graph.nodes if made.prefer[node.name] in written)[::every]
+    used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
+    inputs = tuple(name for name in graph.inputs if name in used)
+    values = {name: value for name, value in graph.values.items() if name in used}
+    consts = {name: array for name, array in graph.consts.items() if name in used}
+    outputs = tuple(name for name in graph.outputs if name in used)
+    return Together(
+        Graph("all", inputs, outputs, nodes, values, consts),
+        {node.name: made.prefer[node.name] for node in nodes},
+        {name: made.inputs[name] for name in inputs},
+    )

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every function in assembly, run by what the table says that its instructions mean: the reference's bytes, nothing
+read or written beyond a tensor, a constant or the scratch, no register read that was not set, none lost that is the
+caller's. The table is `tinyc/machine/table.py`; what is run is the text that is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from interpreted import in_assembly, outputs_of
+from kernel_cases import together
+
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
+from tinyc.build.toolchain import find_toolchain
+from tinyc.reference.interpreter import run_int
+
+QUICK = 9  # of the layers, every so many
+
+
+@pytest.mark.parametrize(
+    ("board_name", "needing", "every"),
+    [
+        ("cortex-m4", "dsp", QUICK),
+        ("cortex-m55", "mve", 1),
+        pytest.param("cortex-m4", "dsp", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_gives_the_reference_and_touches_nothing_else(
+    board_name: str, needing: str, every: int, tmp_path: Path
+) -> None:
+    board = load_board(board_name)
+    try:
+        compiler = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    made = in_assembly(together(board.isa, Numerics.TFLM, frozenset({needing})), every)
+    assert len(made.graph.nodes) > 10
+    found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path)
+    wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
+    differ = [
+        name
+        for name, data in zip(made.graph.outputs, found, strict=True)
+        if data != np.ascontiguousarray(wanted[name]).tobytes()
+    ]
+    assert differ == []

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interpreter of instructions: what it computes, what it refuses, and that it counts what `Asm.work` counts."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tinyc.kernels import linear
+from tinyc.machine.interpret import Machine
+from tinyc.machine.listing import assembled, functions_in
+from tinyc.machine.memory import Area, Bytes, Fault
+from tinyc.machine.thumb import Asm, naked_function
+
+CODE, DATA = 0x8000, 0x2000
+
+
+def run(
+    *lines: str, arguments: tuple[int, ...] = (), data: bytes = bytes(16), writable: bool = True
+) -> tuple[int, bytes]:
+    """r0 and the data at DATA after a function of these lines."""
+    area, stack = Area("data", DATA, bytearray(data), writable), Area("stack", 0x3000, bytearray(256))
+    return Machine(assembled(lines, CODE), Bytes([area, stack])).call(CODE, arguments, stack), bytes(area.data)
+
+
+@pytest.mark.parametrize(
+    ("line", "a", "b", "result"),
+    [
+        ("smlad  r0, r0, r1, r2", 0x7FFF8000, 0x7FFF8000, 0x7FFF0001 + 5),
+        ("smlabt r0, r0, r1, r2", 0x0001FFFF, 0x00030007, 2),
+        ("smmlar r0, r0, r1, r2", 0x40000000, 2, 6),
+        ("smmla  r0, r0, r1, r2", 0x7FFFFFFF, 2, 5),
+        ("ssat   r0, #8, r0, asr #2", 1000, 0, 127),
+        ("sxtb16 r0, r0, ror #8", 0x80FF7F01, 0, 0xFF80007F),
+        ("pkhtb  r0, r0, r1, asr #16", 0x1234FFFF, 0x5678FFFF, 0x12345678),
+        ("pkhbt  r0, r0, r1, lsl #16", 0xFFFF1234, 0xFFFF5678, 0x56781234),
+        ("ssub16 r0, r0, r1", 0x00010000, 0x00020001, 0xFFFFFFFF),
+        ("rsb    r0, r0, r1, lsl #1", 3, 5, 7),
+        ("bic    r0, r0, r1", 0xFF, 0x0F, 0xF0),
+        ("movt   r0, #4660", 0xFFFF0001, 0, 0x12340001),
+    ],
+)
+def test_meanings(line: str, a: int, b: int, result: int) -> None:
+    assert run(line, "bx     lr", arguments=(a, b, 5))[0] == result
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (["mov    r0, r5", "bx     lr"], "reads r5, which it has not set"),
+        (["mov    r4, #1", "bx     lr"], "r4 is not as it was"),
+        (["sub    sp, sp, #8", "bx     lr"], "stack pointer is not"),
+        (["bne    1f", "1:", "bx     lr"], "flag 'z', which it has not set"),
+        (["ldr    r0, [r0, #13]", "bx     lr"], "4 bytes at 0x200d are in no object"),
+        (["add    r0, r0, #2", "ldm    r0, {r1, r2}", "bx     lr"], "0x2002 is no multiple of 4"),
+        (["add    r0, r0, #1", "ldrd   r1, r2, [r0]", "bx     lr"], "0x2001 is no multiple of 4"),
+        (["nop"], "here is no code"),
+    ],
+)
+def test_faults(lines: list[str], fault: str) -> None:
+    with pytest.raises(Fault, match=fault):
+        run(*lines, arguments=(DATA,))
+
+
+def test_constants_are_not_written() -> None:
+    with pytest.raises(Fault, match="writes to data, which is constant"):
+        run("str    r0, [r0]", "bx     lr", arguments=(DATA,), writable=False)
+
+
+def test_a_word_may_lie_anywhere() -> None:
+    assert run("ldr    r0, [r0, #1]", "bx     lr", arguments=(DATA,), data=bytes(range(16)))[0] == 0x04030201
+
+
+def test_what_a_printed_function_computes_and_how_often_its_instructions_run() -> None:
+    """y = saturate((3 * x0 - 2 * x1 + 40) >> 3) of a turn of the loop and of nine elements beside it."""
+    asm, count = linear._function(3), 41
+    (lines,) = functions_in(naked_function("f", (), asm)).values()
+    x0, x1 = bytes(7 * i % 256 for i in range(count)), bytes(31 * i % 256 for i in range(count))
+    areas = [Area("p", 0x1000, bytearray(struct.pack("<4i", count, 3, -2, 40)))]
+    areas += [Area("x0", 0x1100, bytearray(x0)), Area("x1", 0x1200, bytearray(x1)), Area("y", 0x1300, bytearray(count))]
+    stack = Area("stack", 0x3000, bytearray(256))
+    machine = Machine(assembled(lines, CODE), Bytes([*areas, stack]))
+    machine.call(CODE, [area.start for area in areas], stack)
+    signed = [struct.unpack(f"{count}b", x) for x in (x0, x1)]
+    expected = [max(-128, min(127, (3 * a - 2 * b + 40) >> 3)) for a, b in zip(*signed, strict=True)]
+    assert list(struct.unpack(f"{count}b", areas[-1].data)) == expected
+    counted = asm.work() + asm.work("turn") + 9 * asm.work("last")
+    assert sum(machine.executed.values()) == counted.instructions
+
+
+def test_vectors() -> None:
+    """Predicated bytes, a dot product, and narrowing."""
+    asm = Asm()
+    for line in (
+        ("mov", "r2", "#3"),
+        ("vctp.8", "r2"),
+        ("vpst",),
+        ("vldrbt.u8", "q0", "[r0]"),
+        ("vmov.i8", "q1", "#2"),
+        ("vmladav.s8", "r4", "q0", "q1"),
+        ("vdup.32", "q2", "r4"),
+        ("vqrshrnb.s32", "q2", "q2", "#1"),
+        ("vqmovnb.s16", "q2", "q2"),
+        ("vstrb.32", "q2", "[r0]", "#4"),
+        ("mov", "r0", "r4"),
+        ("mov", "r4", "r3"),
+        ("bx", "lr"),
+    ):
+        asm.op(*line)
+    lines = ["mov    r3, r4", *asm.text()]
+    with pytest.raises(Fault, match="reads r4"):
+        run(*lines, arguments=(DATA,))
+    total, data = run(
+        "push   {r4, lr}", *asm.text()[:-2], "pop    {r4, pc}", arguments=(DATA,), data=bytes([1, 2, 250] + [9] * 13)
+    )
+    assert total == 2 * (1 + 2 - 6) & 0xFFFFFFFF
+    assert data[:4] == bytes([0xFD] * 4)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meanings of vector instructions (MVE), of those that kernels use: lanes of 8, 16 or 32 bits in 16 bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from tinyc.machine.memory import Fault
+from tinyc.machine.op import Op
+from tinyc.machine.operands import Immediate, Lane, Memory, Operand, Register, RegisterList
+from tinyc.machine.table import s32
+
+_BYTES = 16
+_ALL = 0xFFFF
+_NAME = re.compile(r"v([a-z]+?)(?:\.([siu]?)(\d+))?")
+_ACCESS = re.compile(r"v(ldr|str)([bhw])(t?)\.([su]?)(\d+)")
+_SIZES = {"b": 1, "h": 2, "w": 4}
+
+
+def _saturate(value: int, bits: int) -> int:
+    return max(-(1 << (bits - 1)), min(value, (1 << (bits - 1)) - 1))
+
+
+def _shift(value: int, by: int) -> int:
+    by = (by & 0xFF ^ 0x80) - 0x80
+    return value << by if by >= 0 else value >> -by
+
+
+_LANES: dict[str, Callable[..., int]] = {  # of signed lanes of the sources
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "max": max,
+    "min": min,
+    "mulh": lambda a, b: a * b >> 32,
+    "rmulh": lambda a, b: a * b + (1 << 31) >> 32,
+    "qdmulh": lambda a, b: _saturate(2 * a * b >> 32, 32),
+    "qrdmulh": lambda a, b: _saturate(2 * a * b + (1 << 31) >> 32, 32),
+    "dup": lambda a: a,
+    "mov": lambda a: a,
+}
+_ON_RESULT: dict[str, Callable[..., int]] = {  # first those of the result
+    "mla": lambda old, a, b: old + a * b,
+    "mlas": lambda old, a, b: old * a + b,
+    "shl": _shift,
+}
+
+
+class VectorUnit:
+    """Executes vector instructions by means of a machine's registers (words s0 ... s31, r0 ... lr) and memory."""
+
+    def __init__(
+        self,
+        read: Callable[[str], int],
+        write: Callable[[str, int], None],
+        load: Callable[[int, int], int],
+        store: Callable[[int, int, int], None],
+    ) -> None:
+        self._read, self._write, self._load, self._store = read, write, load, store
+        self._predicate = _ALL
+
+    def execute(self, op: Op) -> None:
+        name = op.instruction.mnemonic
+        if name.startswith(("vpst", "vctp", "vmsr")):
+            self._set_predicate(name, op.operands)
+        elif found := _ACCESS.fullmatch(name):
+            self._access(found, op.operands)
+        elif name.startswith("vst4"):
+            self._interleave(int(name[4]), op.operands)
+        else:
+            self._compute(name, op.operands)
+
+    # ---- vectors as numbers ----
+
+    def _lanes(self, operand: Operand, bits: int, signed: bool = True) -> list[int]:
+        """The lanes of a vector, from the lowest; of a register of the core or a number, all the same."""
+        count = 8 * _BYTES // bits
+        words = [operand.value] if isinstance(operand, Immediate) else [self._read(word) for word in operand.words]
+        whole = sum(word << 32 * i for i, word in enumerate(words))
+        parts = [whole >> bits * i & (1 << bits) - 1 for i in range(count)]
+        if len(words) == 1:
+            parts = parts[:1] * count
+        sign = signed << (bits - 1)
+        return [(part ^ sign) - sign for part in parts]
+
+    def _set(self, vector: Operand, bits: int, lanes: Sequence[int]) -> None:
+        whole = sum((lane & (1 << bits) - 1) << bits * i for i, lane in enumerate(lanes))
+        for i, word in enumerate(vector.words):
+            self._write(word, whole >> 32 * i)
+
+    # ---- instructions ----
+
+    def _set_predicate(self, name: str, operands: Sequence[Operand]) -> None:
+        if name.startswith("vmsr"):
+            self._predicate = self._read(operands[1].words[0]) & _ALL
+        elif name.startswith("vctp"):
+            size = int(name.partition(".")[2]) // 8
+            self._predicate = (1 << min(self._read(operands[0].words[0]) * size, _BYTES)) - 1
+
+    def _compute(self, name: str, operands: Sequence[Operand]) -> None:
+        found = _NAME.fullmatch(name)
+        assert found is not None, name
+        stem, bits = found[1], int(found[3] or 32)
+        result, *sources = operands
+        if stem.startswith("mladav"):
+            self._dot(stem == "mladava", bits, operands)
+        elif stem.startswith(("qmovn", "qrshrn")):
+            self._narrow(stem, bits, operands)
+        elif isinstance(result, Lane):  # the first register goes to the second lane that is named
+            for lane, source in zip((operands[1], result), operands[2:], strict=True):
+                self._write(lane.words[0], self._read(source.words[0]))
+        elif stem == "shr":
+            by = sources[1]
+            assert isinstance(by, Immediate)
+            lanes = self._lanes(sources[0], bits, signed=found[2] == "s")
+            self._set(result, bits, [lane >> by.value for lane in lanes])
+        else:
+            taken = sources if stem in _LANES else [result, *sources[-2 if stem != "shl" else -1 :]]
+            columns = zip(*(self._lanes(operand, bits) for operand in taken), strict=True)
+            self._set(result, bits, [(_LANES | _ON_RESULT)[stem](*lanes) for lanes in columns])
+
+    def _dot(self, adds: bool, bits: int, operands: Sequence[Operand]) -> None:
+        total, a, b = operands
+        found = sum(x * y for x, y in zip(self._lanes(a, bits), self._lanes(b, bits), strict=True))
+        self._write(total.words[0], found + (s32(self._read(total.words[0])) if adds else 0))
+
+    def _narrow(self, stem: str, bits: int, operands: Sequence[Operand]) -> None:
+        """Lanes to the lower or upper halves of the result's lanes, shifted with rounding and saturated."""
+        result, source, *by = operands
+        down = by[0].value if by and isinstance(by[0], Immediate) else 0
+        made = [_saturate(lane + (1 << down >> 1) >> down, bits // 2) for lane in self._lanes(source, bits)]
+        lanes = self._lanes(result, bits // 2)
+        lanes[stem.endswith("t") :: 2] = made
+        self._set(result, bits // 2, lanes)
+
+    # ---- memory ----
+
+    def _access(self, found: re.Match[str], operands: Sequence[Operand]) -> None:
+        size, bits = _SIZES[found[2]], int(found[5])
+        loads, mask = found[1] == "ldr", self._predicate if found[3] else _ALL
+        vector, place = operands[:2]
+        assert isinstance(place, Memory)
+        lanes = [0] * (8 * _BYTES // bits) if loads else self._lanes(vector, bits)
+        for number, address in enumerate(self._addresses(place, operands[2:], size, bits)):
+            if not mask >> number * (bits // 8) & 1:
+                continue
+            if address % size:
+                raise Fault(f"{address:#x} is no multiple of {size}")
+            if loads:
+                value, sign = self._load(address, size), (found[4] == "s") << (8 * size - 1)
+                lanes[number] = (value ^ sign) - sign
+            else:
+                self._store(address, size, lanes[number])
+        if loads:
+            self._set(vector, bits, lanes)
+
+    def _addresses(self, place: Memory, after: Sequence[Operand], size: int, bits: int) -> list[int]:
+        """Of each lane; the base moves."""
+        if place.base.startswith("q"):
+            base = Register(place.base)
+            addresses = [lane + place.offset & 0xFFFFFFFF for lane in self._lanes(base, 32, signed=False)]
+            if place.writeback:
+                self._set(base, 32, addresses)
+            return addresses
+        start = self._read(place.base)
+        if place.index:
+            return [start + offset for offset in self._lanes(Register(place.index), bits, signed=False)]
+        if after and isinstance(after[0], Immediate):
+            self._write(place.base, start + after[0].value)
+        return [start + place.offset + size * number for number in range(8 * _BYTES // bits)]
+
+    def _interleave(self, part: int, operands: Sequence[Operand]) -> None:
+        """VST4: a quarter of the bytes of four vectors, so that the four parts together store them in turn."""
+        vectors, place = operands
+        assert isinstance(vectors, RegisterList)
+        assert isinstance(place, Memory)
+        base = self._read(place.base)
+        for number, name in enumerate(vectors.names):
+            for element, byte in enumerate(self._lanes(Register(name), 8)):
+                if element // 4 == part:
+                    self._store(base + 4 * element + number, 1, byte)
+        if place.writeback:
+            self._write(place.base, base + 4 * _BYTES)
