@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An int8 (or float) TensorFlow Lite file -> Graph. The operators are in tflite_ops.py."""
+"""An int8 (or float) TensorFlow Lite file -> Graph. The importers of operators are in tflite_*.py, where they
+register themselves: every such file is imported for that."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,16 +12,6 @@ from types import MappingProxyType
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load import (
-    tflite_batches,
-    tflite_choices,
-    tflite_copies,
-    tflite_moves,
-    tflite_numbers,
-    tflite_products,
-    tflite_recurrent,
-    tflite_signals,
-)
 from tinyc.load.looked import not_understood
 from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.tflite_file import StoredOperator, StoredTensor, read_tflite
@@ -29,19 +21,10 @@ from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
 
-__all__ = [
-    "IMPORTERS",
-    "load_tflite",
-    "tflite_batches",
-    "tflite_choices",
-    "tflite_copies",
-    "tflite_moves",
-    "tflite_numbers",
-    "tflite_products",
-    "tflite_recurrent",
-    "tflite_signals",
-    "unsupported_tflite",
-]
+__all__ = ["IMPORTERS", "load_tflite", "unsupported_tflite"]
+
+for _file in sorted(Path(__file__).parent.glob("tflite_*.py")):
+    importlib.import_module(f"tinyc.load.{_file.stem}")
 
 
 def load_tflite(path: Path) -> Graph:
