@@ -15,6 +15,7 @@
         return r;                                                           \
     }
 TC_SIGNAL_2(tc_smulbb, "smulbb")
+TC_SIGNAL_2(tc_smultb, "smultb")
 TC_SIGNAL_2(tc_smultt, "smultt")
 TC_SIGNAL_2(tc_smuad, "smuad")
 TC_SIGNAL_2(tc_sadd16, "sadd16")
@@ -88,6 +89,10 @@ static inline int32_t tc_magnitudes(int32_t x)
 static inline int32_t tc_smulbb(int32_t x, int32_t y)
 {
     return tc_lo16(x) * tc_lo16(y);
+}
+static inline int32_t tc_smultb(int32_t x, int32_t y)
+{
+    return tc_hi16(x) * tc_lo16(y);
 }
 static inline int32_t tc_smultt(int32_t x, int32_t y)
 {

@@ -99,6 +99,17 @@ static inline void tc_rfft_first(const tc_signal_rfft_s16_dsp_t *p, const int16_
     }
 }
 
+/* Points of four parts, m apart, that are turned and combined. */
+TC_INLINE void tc_rfft_turn_four(int16_t *z, int32_t m, int32_t one, int32_t two, int32_t three)
+{
+    const int32_t a = tc_rfft_quarter(tc_rfft_point(z, 0));
+    const int32_t b = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(z, m)), one);
+    const int32_t c = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(z, 2 * m)), two);
+    const int32_t d = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(z, 3 * m)), three);
+
+    tc_rfft_four(a, b, c, d, z, m);
+}
+
 /* A step of radix 4 in place. Returns the end of its twiddles. */
 static inline const int16_t *tc_rfft_step(const int16_t *t, int32_t half, int32_t m, int16_t *z)
 {
@@ -109,17 +120,17 @@ static inline const int16_t *tc_rfft_step(const int16_t *t, int32_t half, int32_
         const int32_t c = tc_rfft_point(at, 2 * m), d = tc_rfft_point(at, 3 * m);
         tc_rfft_four(tc_rfft_quarter(a), tc_rfft_quarter(b), tc_rfft_quarter(c), tc_rfft_quarter(d), at, m);
     }
+    if (4 * m == half) { /* one butterfly for each of the twiddles */
+        for (int16_t *at = z + 2; at < z + 2 * m; at += 2, t += 6) {
+            tc_rfft_turn_four(at, m, tc_rfft_point(t, 0), tc_rfft_point(t, 1), tc_rfft_point(t, 2));
+        }
+        return t;
+    }
     for (int32_t k = 1; k < m; k++, t += 6) {
         const int32_t one = tc_rfft_point(t, 0), two = tc_rfft_point(t, 1), three = tc_rfft_point(t, 2);
-        int16_t *at = z + 2 * k;
-        do {
-            const int32_t a = tc_rfft_quarter(tc_rfft_point(at, 0));
-            const int32_t b = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(at, m)), one);
-            const int32_t c = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(at, 2 * m)), two);
-            const int32_t d = tc_rfft_turned(tc_rfft_quarter(tc_rfft_point(at, 3 * m)), three);
-            tc_rfft_four(a, b, c, d, at, m);
-            at += 8 * m;
-        } while (at < end);
+        for (int16_t *at = z + 2 * k; at < end; at += 8 * m) {
+            tc_rfft_turn_four(at, m, one, two, three);
+        }
     }
     return t;
 }

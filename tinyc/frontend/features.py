@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.one_thread import one_thread
 from tinyc.ir.graph import Array
 from tinyc.ops.fourier import Fourier, forward
 from tinyc.ops.signal_energy import energies
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 256  # frames whose spectra fit a processor's cache
 
 
+@one_thread
 def features_of(front: Micro, samples: Array) -> Array:
     """`Micro.features`."""
     x = np.asarray(samples)
@@ -72,11 +74,8 @@ def _matrix(bank: BankParams, bins: int) -> Array:
 
 def _controlled(front: Micro, channels: Array) -> Array:
     """uint64 [recordings, frames, channels] -> int16, the frames of a recording one after the other."""
-    noise = np.zeros((len(channels), front.channels), np.uint64)
-    left, noises = np.empty_like(channels), np.empty_like(channels)
-    for frame in range(channels.shape[1]):
-        left[:, frame], noise = subtracted(front.subtraction, channels[:, frame], noise)
-        noises[:, frame] = noise
+    silence = np.zeros((len(channels), front.channels), np.uint64)
+    left, noises = (part.swapaxes(0, 1) for part in subtracted(front.subtraction, channels.swapaxes(0, 1), silence))
     if front.pcan is not None:
         left = controlled(left, noises, front.gains(), front.snr_shift)
     return logs(left, 1 << front.log_shift, front.correction_bits)

@@ -23,6 +23,7 @@ from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import MOST_BITS, need, need_between, need_length, no_reals
 
+_LOW = np.uint64(0xFFFFFFFF)
 _MOST = (1 << 31) - 1  # a factor: the sum of two products of 32 bits and 31 fits 64
 
 
@@ -61,22 +62,27 @@ def _of_channels(pair: tuple[int, int], count: int) -> Array:
 
 
 def subtracted(p: SignalSpectralSubtraction, x: Array, state: Array) -> tuple[Array, Array]:
-    """uint64 arrays that hold uint32, [C]: (what is left of x, the new estimate)."""
-    low = np.uint64(0xFFFFFFFF)
-    count = x.shape[-1]
+    """What is left of x [frames, .., C], frame after frame, and the estimate after each; state: that before, [.., C].
+
+    uint64 arrays that hold uint32.
+    """
     bits, smoothing_bits = np.uint64(p.bits), np.uint64(p.smoothing_bits)
-    up = (x << smoothing_bits) & low
-    mixed = up * _of_channels(p.smoothing, count) + state * _of_channels(p.one_minus, count)
-    after = (mixed >> bits) & low
-    taken = np.minimum(after, up)
-    left = (up - taken) >> smoothing_bits
-    floor = ((x * np.uint64(p.least)) >> bits) & low
-    return np.maximum(left, floor), taken if p.clamps else after
+    up = (x << smoothing_bits) & _LOW
+    fresh = up * _of_channels(p.smoothing, x.shape[-1])
+    rest = _of_channels(p.one_minus, x.shape[-1])
+    after, last = np.empty_like(x), state
+    for frame in range(len(x)):  # the one thing that has to be done frame by frame
+        last = (((fresh[frame] + last * rest) >> bits) & _LOW).astype(np.uint64)
+        last = np.minimum(last, up[frame]) if p.clamps else last
+        after[frame] = last
+    left = (up - np.minimum(after, up)) >> smoothing_bits
+    floor = ((x * np.uint64(p.least)) >> bits) & _LOW
+    return np.maximum(left, floor), after
 
 
 def int_ref(p: SignalSpectralSubtraction, x: Array, state: Array) -> tuple[Array, ...]:
-    y, after = subtracted(p, x.astype(np.uint64), state.astype(np.uint64))
-    return y.astype(np.uint32), after.astype(np.uint32)
+    y, after = subtracted(p, x.astype(np.uint64)[None], state.astype(np.uint64))
+    return y[0].astype(np.uint32), after[0].astype(np.uint32)
 
 
 def lower(site: Site, p: SignalSpectralSubtraction) -> Call:
