@@ -29,11 +29,14 @@ static void tc_signal_filter_bank_u32(const tc_signal_filter_bank_t *p, const ui
 {
     const int16_t *w = p->weights;
     const uint16_t *band = p->bands, *const last = band + 2 * p->channels;
-    tc_signal_sum_t carry = {0, 0};
+    tc_signal_sum_t sum, carry;
 
+    carry.low = 0;
+    carry.high = 0;
     for (; band <= last; band += 2) {
         const uint32_t *bin = e + band[0], *const end = bin + band[1];
-        tc_signal_sum_t sum = carry;
+        sum.low = carry.low; /* not by a struct: without optimization that is a call of memcpy */
+        sum.high = carry.high;
         carry.low = 0;
         carry.high = 0;
         for (; bin < end; bin++, w += 2) {

@@ -76,11 +76,13 @@ def test_what_keeps_the_call(tmp_path: Path, flag: str) -> None:
 # What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of
 # 64 bits, division.
 HELPERS = {
-    "cortex-m0plus": r"__aeabi_(f\w+|i2f|ui2f|u?idiv(mod)?|lmul|l(sl|sr|asr)|llsl|llsr)|__gnu_thumb1_case_\w+",
-    "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f)",
-    "cortex-m4": "__aeabi_(llsl|llsr|lasr)",  # clang -Oz
-    "cortex-m55": "",
-    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf|__(ashl|ashr|lshr)di3",
+    "cortex-m0plus": r"__aeabi_(f\w+|i2f|ui2f|u?idiv(mod)?|u?ldivmod|lmul|l(sl|sr|asr)|llsl|llsr)"
+    r"|__gnu_thumb1_case_\w+|__clz[sd]i2",
+    "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f|u?ldivmod)",
+    "cortex-m4": "__aeabi_(llsl|llsr|lasr|u?ldivmod)",  # shifts: clang -Oz
+    "cortex-m55": "__aeabi_u?ldivmod",
+    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf"
+    r"|__(ashl|ashr|lshr|u?div|u?mod)di3|__clz[sd]i2",
 }
 CLANG_TARGETS = {
     "cortex-m4": ("--target=thumbv7em-none-eabihf", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"),
