@@ -166,7 +166,7 @@ def test_text_of_one_language_is_none_of_another(template) -> None:
 
 def test_a_template_of_an_unknown_language_is_none(template) -> None:
     with pytest.raises(KeyError):
-        template("x.html", "{{ 1 }}")
+        template("x.odd", "{{ 1 }}")
 
 
 def test_comments_in_templates_leave_room() -> None:
