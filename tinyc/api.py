@@ -45,7 +45,7 @@ class TinycWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A library that was built and proved: its report, and the folder that it lies in."""
+    """A library that was built, and proved unless that was not wanted: its report, and the folder that it lies in."""
 
     report: Report | UnprovedReport
     folder: Path
@@ -84,8 +84,8 @@ def build(
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
     file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how
     a float model is quantized; default: automatically. proof: False writes the library without running it, which needs
-    neither compiler nor emulator; `report` is a `Written` then. Raises TinycError; also, with exit_code 1, when the
-    model does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
+    neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises TinycError; also, with exit_code 1, when
+    the model does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
     becomes a TinycWarning.
     """
     with _as_files(calibration=calibration, inputs=inputs) as files:

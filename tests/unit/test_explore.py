@@ -14,7 +14,7 @@ from test_estimate import network
 from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
 from tinyc.pipeline import Options, Progress
-from tinyc.pipeline.exploring import Point, Space, explore_model, pick
+from tinyc.pipeline.exploring import Point, Space, _is_best, explore_model, pick
 
 
 @pytest.fixture
@@ -48,6 +48,14 @@ def test_proved_points_have_measured_figures(model: Path) -> None:
     assert point.ram_bytes == said.ram_bytes
     assert abs(point.instructions / said.instructions - 1) < 0.08
     assert point.options() == "--board cortex-m4 --memory speed --optimize speed"
+
+
+def test_a_later_point_beats_an_earlier_one() -> None:
+    slow, fast, equal = (
+        Point("a", "speed", optimize, "", None, False, None, 1, time, 6516, flash)
+        for optimize, time, flash in (("speed", 10.5, 16524), ("balanced", 10.3, 13900), ("size", 10.3, 13900))
+    )
+    assert [_is_best(point, [slow, fast, equal]) for point in (slow, fast, equal)] == [False, True, False]
 
 
 POINTS = [

@@ -10,15 +10,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tinyc.board import list_boards
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
 from tinyc.explain.estimate import Estimate
 from tinyc.pipeline import Options, Progress, estimate_model
-
-ALL = "all"
 
 Layers = Annotated[bool, typer.Option("--layers", help="A line for each layer too.")]
 
@@ -37,7 +34,7 @@ def command(
     --board takes several names with commas between them, or `all`.
     """
     with guarded(color, json, verbose) as out:
-        names = _boards(options.board)
+        names = board_names(options.board)
 
         def work(progress: Progress) -> list[Estimate]:
             return [estimate_model(model, replace(options, board=name), progress) for name in names]
@@ -47,12 +44,6 @@ def command(
         _show(out, found, layers)
         if not any(each.fits for each in found):
             raise typer.Exit(1)
-
-
-def _boards(words: str) -> list[str]:
-    if words == ALL:
-        return [board.name for board in list_boards() if not board.is_host]
-    return [word.strip() for word in words.split(",") if word.strip()]
 
 
 def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:

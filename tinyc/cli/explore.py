@@ -12,9 +12,8 @@ import typer
 from rich.text import Text
 
 from tinyc.base.errors import TinycError, check_word
-from tinyc.board import list_boards
 from tinyc.choose.select import Optimize
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, number_of_bytes, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
@@ -23,7 +22,6 @@ from tinyc.pipeline import Options
 from tinyc.pipeline.exploring import Point, Space, explore_model, pick
 from tinyc.plan.shrink import Memory
 
-ALL = "all"
 WEIGHTS = ("int8", "int4")
 
 Boards = Annotated[str, typer.Option("--boards", "-b", help="Boards with commas between them, or `all`.")]
@@ -78,11 +76,11 @@ def command(
             check_format(plot)
         pick((), pick_words or "")
         space = Space(
-            boards=_boards(boards),
+            boards=board_names(boards),
             memory=_words("way to plan memory", memories, get_args(Memory)),
             optimize=_words("way to optimize", optimizes, get_args(Optimize)),
             weights=_words("width of weights", widths, WEIGHTS) if widths else (),
-            flash_budgets=tuple(_bytes(word) for word in _split(flash_budgets)) if flash_budgets else (None,),
+            flash_budgets=tuple(number_of_bytes(word) for word in _split(flash_budgets)) if flash_budgets else (None,),
             input_rows=(False, True) if rows else (False,),
         )
         asked = replace(options, flash_budget=None)
@@ -127,23 +125,6 @@ def _words(what: str, words: str, allowed: Sequence[Any]) -> tuple[Any, ...]:
     found = _split(words)
     for word in found:
         check_word(what, word, allowed)
-    return tuple(dict.fromkeys(found))
-
-
-def _bytes(word: str) -> int:
-    units = {"K": 1024, "M": 1024**2}
-    number, unit = (word[:-1], units[word[-1]]) if word[-1:] in units else (word, 1)
-    if not number.isdigit():
-        raise TinycError(f"'{word}' is no number of bytes", hint="like 65536, 64K or 1M")
-    return int(number) * unit
-
-
-def _boards(words: str) -> tuple[str, ...]:
-    if words == ALL:
-        return tuple(board.name for board in list_boards() if not board.is_host)
-    found = _split(words)
-    if not found:
-        raise TinycError("no board is named", hint="--boards cortex-m4,cortex-m55, or --boards all")
     return tuple(dict.fromkeys(found))
 
 

@@ -15,7 +15,9 @@ from typing import Annotated, Any, get_args
 import typer
 
 from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded
 from tinyc.pipeline import Options
 from tinyc.quantize import Pictures, Recipe, Rounding
@@ -71,7 +73,7 @@ NumericsName = Annotated[
 ]
 
 
-def _bytes(text: str | int) -> int:
+def number_of_bytes(text: str | int) -> int:
     """`65536`, `64K` or `64KiB`; K is 1024 bytes, M is 1024 K. BadParameter for anything else."""
     found = re.fullmatch(r"([0-9_]+) ?(?:([KM])(?:iB)?)?", str(text))
     if found is None:
@@ -79,10 +81,20 @@ def _bytes(text: str | int) -> int:
     return int(found[1]) * {None: 1, "K": 1024, "M": 1024**2}[found[2]]
 
 
+def board_names(words: str) -> tuple[str, ...]:
+    """Boards by names with commas between them; `all`: those that ship, but for the host. TinycError for none."""
+    if words == "all":
+        return tuple(board.name for board in list_boards() if not board.is_host)
+    found = tuple(dict.fromkeys(word.strip() for word in words.split(",") if word.strip()))
+    if not found:
+        raise TinycError("no board is named", hint="--board cortex-m4,cortex-m55, or --board all")
+    return found
+
+
 FlashBudget = Annotated[
     int | None,
     typer.Option(
-        parser=_bytes,
+        parser=number_of_bytes,
         metavar="BYTES",
         help="Flash that constants and kernels may take; 64K is 65,536.",
         show_default="half of the flash",
@@ -93,7 +105,7 @@ FlashBudget = Annotated[
 RamBudget = Annotated[
     int | None,
     typer.Option(
-        parser=_bytes,
+        parser=number_of_bytes,
         metavar="BYTES",
         help="RAM that the arena may take, whatever that costs in time; 64K is 65,536.",
         show_default="the board's RAM",

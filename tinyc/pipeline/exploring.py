@@ -41,8 +41,8 @@ class Point:
     measured. milliseconds: None where the board's cycles are not known. sqnr_db: of a proved float model."""
 
     board: str
-    memory: str
-    optimize: str
+    memory: Memory
+    optimize: Optimize
     weights: str
     flash_budget: int | None
     input_rows: bool
@@ -80,31 +80,39 @@ def explore_model(path: Path, space: Space, options: Options, progress: Progress
     options: everything that the space does not vary. What cannot be built is a point with its reason. Raises TinycError
     where the model itself cannot be read.
     """
-    found: list[Point] = []
-    every = list(_combinations(space, options))
-    for weights, group in itertools.groupby(every, key=lambda one: one[1]):
-        asked = _with_weights(options, weights)
-        made = make_integers(path, load_board(space.boards[0]), replace(asked, input_rows=False), progress)
-        for chosen, _ in group:
-            progress.on_share("estimate", len(found) / len(every))
-            found.append(_estimated(made, weights, chosen, progress))
+    points = list(_combinations(space))
+    models = {
+        weights: make_integers(path, load_board(space.boards[0]), _with_weights(options, weights), progress)
+        for weights in dict.fromkeys(point.weights for point in points)
+    }
+    found = []
+    for number, point in enumerate(points):
+        progress.on_share("estimate", number / len(points))
+        found.append(_estimated(models[point.weights], point, _asked(options, point), progress))
     marked = [replace(point, best=True) if _is_best(point, found) else point for point in found]
-    if not proof:
-        return marked
-    best = [point for point in marked if point.best]
-    proved = {point: _proved(path, point, options, progress, i / len(best)) for i, point in enumerate(best)}
+    best = [point for point in marked if point.best] if proof else []
+    proved = {}
+    for number, point in enumerate(best):
+        progress.on_share("prove", number / len(best))
+        proved[point] = _proved(models[point.weights], point, _asked(options, point), progress)
     return [proved.get(point, point) for point in marked]
 
 
-def _combinations(space: Space, options: Options) -> Iterable[tuple[Options, str]]:
-    for weights in space.weights or ("",):
-        parts = (space.boards, space.memory, space.optimize, space.flash_budgets, space.input_rows)
-        for board, memory, optimize, budget, rows in itertools.product(*parts):
-            asked = _with_weights(options, weights)
-            yield (
-                replace(asked, board=board, memory=memory, optimize=optimize, flash_budget=budget, input_rows=rows),
-                weights,
-            )
+def _combinations(space: Space) -> Iterable[Point]:
+    parts = (space.weights or ("",), space.boards, space.memory, space.optimize, space.flash_budgets, space.input_rows)
+    for weights, board, memory, optimize, budget, rows in itertools.product(*parts):
+        yield Point(board, memory, optimize, weights, budget, input_rows=rows)
+
+
+def _asked(options: Options, point: Point) -> Options:
+    return replace(
+        _with_weights(options, point.weights),
+        board=point.board,
+        memory=point.memory,
+        optimize=point.optimize,
+        flash_budget=point.flash_budget,
+        input_rows=point.input_rows,
+    )
 
 
 def _with_weights(options: Options, weights: str) -> Options:
@@ -113,8 +121,7 @@ def _with_weights(options: Options, weights: str) -> Options:
     return replace(options, recipe=replace(options.recipe or Recipe(), weights=weights))  # type: ignore[arg-type]
 
 
-def _estimated(made: IntegerModel, weights: str, asked: Options, progress: Progress) -> Point:
-    point = Point(asked.board, asked.memory, asked.optimize, weights, asked.flash_budget, input_rows=asked.input_rows)
+def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
         found = estimate(made.path.name, compile_integers(made, board, asked, progress).program, board)
@@ -131,32 +138,21 @@ def _estimated(made: IntegerModel, weights: str, asked: Options, progress: Progr
 
 
 def _is_best(point: Point, found: Sequence[Point]) -> bool:
-    """Whether it works and no other point of its board and weights dominates it; of equal ones the first counts."""
+    """Whether it works and no other point of its board and weights beats it; of equal ones the first counts."""
     if point.problem is not None:
         return False
     rivals = [o for o in found if o.problem is None and (o.board, o.weights) == (point.board, point.weights)]
-    for other in rivals:
-        if other.key == point.key:
-            return other is point
-        if all(theirs <= own for theirs, own in zip(other.key, point.key, strict=True)) and other.key != point.key:
-            return False
-    return True
-
-
-def _proved(path: Path, point: Point, options: Options, progress: Progress, share: float) -> Point:
-    """The point with the figures of a proof; one whose bytes differ, or that does not fit after all, with a problem."""
-    progress.on_share("prove", share)
-    asked = replace(
-        _with_weights(options, point.weights),
-        board=point.board,
-        memory=point.memory,  # type: ignore[arg-type]
-        optimize=point.optimize,  # type: ignore[arg-type]
-        flash_budget=point.flash_budget,
-        input_rows=point.input_rows,
+    beaten = any(
+        other.key != point.key and all(theirs <= own for theirs, own in zip(other.key, point.key, strict=True))
+        for other in rivals
     )
+    return not beaten and next(other for other in rivals if other.key == point.key) is point
+
+
+def _proved(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
+    """The point with the figures of a proof; one whose bytes differ, or that does not fit after all, with a problem."""
     board = load_board(point.board)
     try:
-        made = make_integers(path, board, asked, progress)
         report = prove(compile_integers(made, board, asked, progress), board, asked, progress)
     except TinycError as error:
         return replace(point, problem=error.message, best=False)
