@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo   set everything up and compile, prove and measure the example model
+# make demo   set everything up and compile, prove and measure the example model, then let it hear a recording
 # make test   set everything up and run lint, types and the quick tests; test-slow: the others
 # Both may be repeated: what is there is not installed again.
 
@@ -10,10 +10,12 @@ BIN := $(VENV)/bin
 # Halves of the list for each process, so that what tests share is made once or twice; then whoever is done helps.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-slow test-all fuzz lint bench docs plot tools test-tools clean
+.PHONY: demo test test-slow test-all fuzz lint bench docs site plot tools test-tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
+	$(BIN)/tinyc run examples/kws/kws.onnx --board cortex-m4 --frontend examples/kws/mfcc.toml \
+		--wav examples/kws/words.wav --labels examples/kws/kws.test.npz --smooth 5
 
 test: lint
 	$(PYTEST)
@@ -45,6 +47,11 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/operator_docs.py
 	$(BIN)/python scripts/house.py
 
+# The documentation as a site in build/site, strictly: a link that leads nowhere is an error.
+site: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[site]"
+	$(BIN)/python scripts/docs_site.py
+
 # docs/images/peers.svg, from what `make bench` wrote and bench/peers.toml.
 plot: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
@@ -58,7 +65,7 @@ test-tools: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
 	sh scripts/make-venv.sh $(PYTHON) $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[onnx,proof]"
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed

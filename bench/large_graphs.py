@@ -26,7 +26,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.plan.rows import Limits, plan_streamed
-from tinyc.plan.shrink import MEMORY_PRICE, shrink
+from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
 BOARD = "cortex-m4"
 CHANNELS, SIDE = 8, 16
@@ -94,7 +94,7 @@ def measure(layers: int) -> str:
     found = candidates(graph, board.isa, Numerics.TFLM)
     chosen = choose(found, Goal("speed"))
     selected = time.perf_counter()
-    _, plan = shrink(graph, found, chosen, MEMORY_PRICE["min"], None, board.flash_bytes)
+    _, plan = shrink(graph, found, chosen, Budget(MEMORY_PRICE["min"], None, board.flash_bytes))
     planned = time.perf_counter()
     instructions = sum(choice.cost.instructions for choice in chosen.values())
     total = sum(choice.cost.time for choice in chosen.values())

@@ -36,7 +36,7 @@ from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.passes import normalize
-from tinyc.passes.weights import WEIGHTED
+from tinyc.passes.weights import has_weights
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
 from tinyc.quantize.score import decides
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -116,7 +116,7 @@ def load(models: Path, name: str, swap: bool) -> Task:
 def ours(task: Task) -> Iterator[Row]:
     """int8, int16 activations, int4, and mixed within BUDGET, everything else automatic."""
     calibration = Calibration(task.fit, "first half", True, task.path)
-    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if node.op in WEIGHTED)
+    full = sum(task.graph.values[node.inputs[1]].elements for node in task.graph.nodes if has_weights(node))
     recipes: dict[str, Recipe | None] = {
         "tinyc int8": None,
         "tinyc int8, int16 activations": Recipe(activations="int16"),

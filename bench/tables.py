@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from peers import MODELS, Peer, Published, read_peers
+import numpy as np
+from peers import LIVE, MODELS, Peer, read_peers
 
 from tinyc.base.errors import TinycError
 from tinyc.pipeline import Options, Progress, build
@@ -38,12 +39,15 @@ INPUTS = {
     "ad": "ad_inputs_dev",
     "sww": "sww_inputs_dev",
 }
+FILES = {"person": "person_detect_int8", "mobilenet": "mobilenet96_int8"}  # of LIVE, beside the folder of the others
 TITLES = {
     "kws": "keyword spotting",
     "vww": "visual wake words",
     "ic": "image classification",
     "ad": "anomaly detection",
     "sww": "streaming wake word",
+    "person": "person detection",
+    "mobilenet": "MobileNetV1-0.25",
 }
 # Least top-1 and agreement with the float model (shares), and output SQNR (dB), on the 300 inputs.
 KWS_GATES = (0.91, 0.98, 27.0)
@@ -67,8 +71,8 @@ def main() -> int:
     good = True
     for board in args.board or ["cortex-m4"]:
         came = [
-            [measure(folder, model, quantized, board, args.samples) for model in args.model or MODELS]
-            for quantized in (True, False)
+            [measure(folder, model, quantized, board, args.samples) for model in args.model or models]
+            for quantized, models in ((True, MODELS + LIVE), (False, MODELS))
         ]
         text = section(board, *came)
         if args.model:  # part of a section is for looking at
@@ -83,7 +87,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Write docs/benchmarks.md")
     parser.add_argument("--board", action="append", help="may be repeated (default cortex-m4)")
-    parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
+    parser.add_argument("--model", action="append", choices=MODELS + LIVE, help="only these, printed and not written")
     parser.add_argument("--samples", type=int, default=0, help="inputs to prove each model on; 0, the default: all")
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--figures", type=Path, default=FIGURES)
@@ -95,21 +99,34 @@ def measure(folder: Path, model: str, quantized: bool, board: str, samples: int)
 
     An int8 model must give the bytes of TensorFlow Lite Micro; a float model is calibrated with the same inputs.
     """
-    inputs = folder / f"{INPUTS[model]}.npz"
-    expected = folder / f"{INPUTS[model].replace('_inputs_', '_')}_ref_outputs.npz"
-    path = folder / (f"{model}_int8.tflite" if quantized else f"{model}_fp32.onnx")
-    options = Options(
-        board,
-        calibration=None if quantized else inputs,
-        inputs=inputs,
-        expect=f"{expected}:int8_tflm" if quantized else None,
-        samples=samples,
-    )
-    print(f"{board}: {path.name}", file=sys.stderr)
-    began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tinyc-bench-") as out:
+        path, inputs, expected = files_of(folder, model, quantized, Path(out))
+        options = Options(
+            board,
+            calibration=None if quantized else inputs,
+            inputs=inputs,
+            expect=expected if quantized else None,
+            samples=samples,
+        )
+        print(f"{board}: {path.name}", file=sys.stderr)
+        began = time.perf_counter()
         report, _ = build(path, Path(out) / model, options, Progress())
     return Measured(model, report, time.perf_counter() - began)
+
+
+def files_of(folder: Path, model: str, quantized: bool, scratch: Path) -> tuple[Path, Path, str]:
+    """The model's file, its inputs, and the outputs of TensorFlow Lite Micro as `expect` takes them."""
+    if model in MODELS:
+        inputs = folder / f"{INPUTS[model]}.npz"
+        expected = folder / f"{INPUTS[model].replace('_inputs_', '_')}_ref_outputs.npz"
+        path = folder / (f"{model}_int8.tflite" if quantized else f"{model}_fp32.onnx")
+        return path, inputs, f"{expected}:int8_tflm"
+    stem = folder.parent / "zoo" / FILES[model]
+    with np.load(f"{stem}_io.npz", allow_pickle=False) as held:
+        data = {"x": held["in0"][:, 0], "y": held["out0_tflm"][:, 0]}
+    for name, array in data.items():
+        np.savez(scratch / f"{name}.npz", **{name: array})
+    return stem.with_suffix(".tflite"), scratch / "x.npz", f"{scratch / 'y.npz'}:y"
 
 
 def gate_failures(floats: Sequence[Measured]) -> list[str]:
@@ -129,17 +146,17 @@ def gate_failures(floats: Sequence[Measured]) -> list[str]:
 def section(board: str, ints: Sequence[Measured], floats: Sequence[Measured]) -> str:
     """The Markdown of one board."""
     first = ints[0].report
-    peers, published = read_peers()
+    peers, _ = read_peers()
     parts = [
         f"{first.machine}, {first.toolchain}, `--optimize {first.optimize}`, tinyc {first.tinyc}.",
         f"### int8 TFLite models ({board})",
         _costs(ints),
+        f"Modelled cycles: {first.cycle_model}." if first.cycle_model else "",
         f"### Float ONNX models, quantized by tinyc ({board})",
         _costs(floats),
         _accuracies(floats),
         _gates(floats),
         *_against(board, ints, peers),
-        *(_cycles(published) if board == "cortex-m4" else ()),
         _seconds([*ints, *floats]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -241,14 +258,6 @@ def _beside(theirs: int | None, mine: int | None) -> str:
     if theirs is None:
         return "-"
     return f"{theirs:,} ({theirs / mine:.2f})" if mine else f"{theirs:,}"
-
-
-def _cycles(published: Published) -> list[str]:
-    """Cycles that vendors published; not comparable with instructions, so they have a table of their own."""
-    models = [m for m in MODELS if any(m in row for row in published.cycles.values())]
-    rows = [[name, *(f"{row[m]:g}" if m in row else "-" for m in models)] for name, row in published.cycles.items()]
-    text = f"{published.how}. Cycles are not instructions: that board takes about 1.5 of them for one."
-    return ["### Published MLPerf Tiny results", text, as_table(("product", *models), rows)]
 
 
 def _seconds(measured: Sequence[Measured]) -> str:

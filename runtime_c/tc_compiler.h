@@ -29,15 +29,32 @@ typedef struct {
 #define TC_INLINE static inline
 #endif
 
-/* Functions in assembly, and those that an application calls. Callers guess nothing of what is in them. */
+/* Functions in assembly, on words as their authors count on, and those that an application calls. Callers guess nothing
+ * of what is in them. */
 #if TC_GNU && defined(__clang__)
-#define TC_NAKED __attribute__((naked, noinline, unused))
+#define TC_NAKED __attribute__((naked, noinline, unused, aligned(4)))
 #define TC_ENTRY __attribute__((noinline))
 #elif TC_GNU
-#define TC_NAKED __attribute__((naked, noipa, unused))
+#define TC_NAKED __attribute__((naked, noipa, unused, aligned(4)))
 #define TC_ENTRY __attribute__((noipa))
 #else
 #define TC_ENTRY
+#endif
+
+/* Directives that tell a debugger of the caller of a function in assembly. Assemblers take them where the compiler writes
+ * such of its own, as with -g: gcc says so, clang does not exactly (compile with -g -DTC_UNWIND=1).
+ */
+#ifndef TC_UNWIND
+#if defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(__clang__)
+#define TC_UNWIND 1
+#else
+#define TC_UNWIND 0
+#endif
+#endif
+#if TC_UNWIND
+#define TC_CFI(directives) directives "\n"
+#else
+#define TC_CFI(directives)
 #endif
 
 /* Four bytes in memory order at any address; in GNU C one load or store where the core allows it, and never a call. */

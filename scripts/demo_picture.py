@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from tinyc.cli.output import Color, Output
+from tinyc.cli.run import show_heard
 from tinyc.cli.show import show_report
 from tinyc.pipeline import Options, Progress, build
+from tinyc.pipeline.hearing import Listening, hear
 
 ROOT = Path(__file__).resolve().parents[1]
-MODEL = ROOT / "examples" / "kws" / "kws.onnx"
-INPUTS = ROOT / "examples" / "kws" / "kws.test.npz"
+FOLDER = ROOT / "examples" / "kws"
+MODEL, INPUTS = FOLDER / "kws.onnx", FOLDER / "kws.test.npz"
 
 
 def main() -> None:
@@ -22,6 +25,9 @@ def main() -> None:
     out.stdout = Console(record=True, width=170, force_terminal=True, highlight=False)
     report, _ = build(MODEL, ROOT / "build" / "kws", Options("cortex-m4", inputs=INPUTS, samples=0), Progress())
     show_report(out, report, Path("build/kws"))
+    listens = Options("cortex-m4", frontend=str(FOLDER / "mfcc.toml"), wav=FOLDER / "words.wav")
+    found = hear(MODEL, listens, Listening(INPUTS, smooth=5), Progress())
+    show_heard(out, replace(found, recording="examples/kws/words.wav"))
     target = ROOT / "docs" / "images" / "demo.svg"
     target.parent.mkdir(parents=True, exist_ok=True)
     out.stdout.save_svg(str(target), title="tinyc build examples/kws/kws.onnx --board cortex-m4")

@@ -22,7 +22,7 @@ FLOORS = (  # from the ground up
     ("From integers to C", ("choose", "plan", "emit")),
     ("From C to a proof", ("build", "run", "flash", "verify")),
     ("Asked afterwards", ("explain", "export", "package")),
-    ("All together", ("pipeline", "bench", "api", "cli")),
+    ("All together", ("pipeline", "bench", "sweep", "api", "cli")),
 )
 STAGES = ("load", "passes", "quantize", "choose", "plan", "emit", "build", "run", "verify")  # a model's way
 

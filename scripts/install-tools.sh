@@ -37,6 +37,7 @@ fi
 
 missing=
 need clang clang
+need g++ g++
 need llvm-symbolizer llvm # names the functions in what clang's sanitizers say
 need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 need qemu-system-riscv32 qemu-system-misc
@@ -55,5 +56,15 @@ done
     "$bin/python" -m venv "$bin/../tools" &&
         "$bin/../tools/bin/python" -m pip install --quiet platformio scons idf-component-manager
 } || echo "not installed: platformio, idf-component-manager; the tests that need them skip" >&2
+# What the formats of other tools are checked with.
+[ -x "$bin/../tools/bin/junitparser" ] ||
+    "$bin/../tools/bin/python" -m pip install --quiet junitparser sarif-pydantic ||
+    echo "not installed: junitparser, sarif-pydantic; the tests that need them skip" >&2
+"$bin/../tools/bin/python" -m pip show --quiet ai-edge-model-explorer 2>/dev/null ||
+    "$bin/../tools/bin/python" -m pip install --quiet --no-deps ai-edge-model-explorer ||
+    echo "not installed: ai-edge-model-explorer; the test that needs it skips" >&2
+[ -d "$bin/../tools/node_modules/speedscope" ] ||
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$bin/../tools" speedscope >/dev/null 2>&1 ||
+    echo "not installed: speedscope (npm); the test that needs its schema skips" >&2
 package=$(clang_runtime)
 [ -z "$package" ] || apt_install "$package" || echo "not installed: $package; tests with clang's sanitizers fail" >&2

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/peers.svg: tinyc beside other tools and desktop runs.
 
-From docs/benchmarks.json (`make bench`), bench/peers.toml and docs/desktop.json (bench/desktop.py).
+From docs/benchmarks.json (`make bench`, bench/board_estimates.py), bench/peers.toml and docs/desktop.json
+(bench/desktop.py).
 
     python scripts/peer_plot.py        # needs `pip install tinyc[plot]`
 
-Four panels for Cortex-M4: instructions, arena, code; and cycles, where ours are modelled and the others' were
-published. Each bar is relative to a free baseline, which is 1 in each panel; lower is better. Below, if there are
-figures of desktop runs, milliseconds of one inference on the board and on a desktop. The same figures give the
-same file.
+Four panels for Cortex-M4: instructions, arena, code; and cycles on one board, where ours are estimated with the waits
+of its flash, with the error that such estimates had, and the others' were published. Each bar is relative to a free
+baseline, which is 1 in each panel; lower is better. Below, if there are figures of desktop runs, milliseconds of one
+inference on the board and on a desktop. The same figures give the same file.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from peers import MODELS, Peer, Published, read_peers  # noqa: E402  beside tables.py, which is no package
 
+from tinyc.machine.cores import SLOW_FLASH_SHARES  # noqa: E402
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BOARD = "cortex-m4"
+ESTIMATES = "board estimates"
 PICTURE = ROOT / "docs" / "images" / "peers.svg"
 FIGURES = ROOT / "docs" / "benchmarks.json"
 DESKTOP = ROOT / "docs" / "desktop.json"
@@ -44,10 +48,17 @@ class Panel:
     rows: Mapping[str, Mapping[str, float]]
     unit: float
     unit_name: str
+    shares: tuple[float, float] | None = None  # of the truth that ours may be, least and most; drawn as error bars
 
 
-def panels(ours: Mapping[str, Mapping[str, Any]], peers: Sequence[Peer], published: Published) -> list[Panel]:
-    """The four panels of the picture; a tool is left out where it has no figures."""
+def panels(
+    ours: Mapping[str, Mapping[str, Any]],
+    estimated: Mapping[str, float],
+    peers: Sequence[Peer],
+    published: Published,
+) -> list[Panel]:
+    """The four panels of the picture; a tool is left out where it has no figures. estimated: our cycles on the board
+    of the published ones, by model."""
 
     def mine(key: str) -> dict[str, float]:
         return {model: ours[model][key] for model in MODELS if ours[model][key] is not None}
@@ -63,10 +74,11 @@ def panels(ours: Mapping[str, Mapping[str, Any]], peers: Sequence[Peer], publish
         Panel("arena (RAM without stack)", {"tinyc": mine("arena_bytes")} | arenas, 1e3, "kB"),
         Panel("code", {"tinyc": mine("code_bytes")} | {k: v for k, v in code.items() if v}, 1e3, "kB"),
         Panel(
-            "cycles: ours modelled (no wait states), others published",
-            {"tinyc (modelled)": mine("cycles")} | {name: cycles[name] for name in chosen},
+            f"cycles on a {published.board}: ours estimated, others published",
+            {"tinyc (estimated)": estimated} | {name: cycles[name] for name in chosen},
             1e6,
             "M",
+            SLOW_FLASH_SHARES,
         ),
     ]
 
@@ -124,10 +136,15 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             height = row[model] / baseline[model]
             x = place + (index - (len(panel.rows) - 1) / 2) * width
             label = name if place == 0 else None
-            axes.bar(x, min(height, top), width * 0.92, color=COLORS[index], label=label)
+            bar = min(height, top)
+            axes.bar(x, bar, width * 0.92, color=COLORS[index], label=label)
+            if index == 0 and panel.shares is not None:
+                low, high = (height / share - bar for share in reversed(panel.shares))
+                axes.errorbar(x, bar + low, yerr=[[0], [high - low]], color="#222222", linewidth=0.8, capsize=2)
+                bar += high
             text = f"{own[model] / panel.unit:.3g} {panel.unit_name}" if index == 0 else f"{height:.1f}"
             if index == 0:  # upright: it is wider than the bar
-                axes.text(x, min(height, top) + 0.03 * top, text, ha="center", va="bottom", rotation=90, fontsize=7)
+                axes.text(x, bar + 0.03 * top, text, ha="center", va="bottom", rotation=90, fontsize=7)
             elif height > top:
                 axes.text(x, top * 1.02, text, ha="center", fontsize=7)
     axes.axhline(1, color="#555555", linewidth=0.7, linestyle="--", zorder=0)
@@ -159,10 +176,11 @@ def main() -> int:
     if not FIGURES.is_file():
         print("docs/benchmarks.json is missing: run `make bench` first", file=sys.stderr)
         return 2
-    ours = json.loads(FIGURES.read_text(encoding="utf-8"))[BOARD]
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    estimated = figures[ESTIMATES][published.board]
     desktop = desktop_rows(json.loads(DESKTOP.read_text(encoding="utf-8"))) if DESKTOP.is_file() else {}
     try:
-        draw(panels(ours, peers, published), desktop, PICTURE)
+        draw(panels(figures[BOARD], estimated, peers, published), desktop, PICTURE)
     except ImportError:
         print("matplotlib is missing: pip install tinyc[plot]", file=sys.stderr)
         return 2

@@ -25,6 +25,14 @@ def models_dir() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_cache() -> Iterator[None]:
+    """Nothing is read from, or left beside, models that tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TINYC_QUANTIZE_CACHE", "0")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What all firmware shares is compiled once."""
     objects = FirmwareObjects(tmp_path_factory.mktemp("firmware_objects"), Toolchain.run)

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinyc.api import Built, TinycWarning, bench, build, estimate, frontend, inspect, load, verify
+    from tinyc.api import Built, TinycWarning, bench, build, estimate, frontend, inspect, load, plan, quantize, verify
     from tinyc.base.errors import TinycError
     from tinyc.bench import BenchReport
     from tinyc.explain.estimate import Estimate
+    from tinyc.explain.memory_map import MemoryMap
+    from tinyc.pipeline.quantizing import QuantizeReport
     from tinyc.quantize import Recipe
     from tinyc.run.native import Library, Port
 
@@ -33,7 +35,9 @@ __all__ = [
     "Built",
     "Estimate",
     "Library",
+    "MemoryMap",
     "Port",
+    "QuantizeReport",
     "Recipe",
     "TinycError",
     "TinycWarning",
@@ -44,6 +48,8 @@ __all__ = [
     "frontend",
     "inspect",
     "load",
+    "plan",
+    "quantize",
     "verify",
 ]
 
@@ -51,7 +57,9 @@ _HOME = {
     "BenchReport": "tinyc.bench",
     "Estimate": "tinyc.explain.estimate",
     "Library": "tinyc.run.native",
+    "MemoryMap": "tinyc.explain.memory_map",
     "Port": "tinyc.run.native",
+    "QuantizeReport": "tinyc.pipeline.quantizing",
     "Recipe": "tinyc.quantize",
     "TinycError": "tinyc.base.errors",
 }

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,15 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
+from tinyc.board import load_board
 from tinyc.build.toolchain import Optimize
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
-from tinyc.frontend import Micro, load_frontend
+from tinyc.explain.memory_map import MemoryMap, map_of
+from tinyc.frontend import FrontEnd, load_frontend
 from tinyc.ir.graph import Array
+from tinyc.pipeline.options import Precision
+from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
 from tinyc.run.native import Library, load_library
@@ -41,6 +45,52 @@ NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
 class TinycWarning(UserWarning):
     """Something that the command line would print as a warning."""
+
+
+class LibraryOptions(TypedDict, total=False):
+    """Options of `tinyc build` that make the library what it is; those that are left out are as on the command line."""
+
+    name: str | None
+    numerics: NumericsName | None
+    optimize: Optimize
+    memory: Memory
+    input_rows: bool
+    incremental: int | None
+    hop: int
+    stream_unpadded: bool
+    frontend: str | None
+    precision: Precision
+    float_layers: tuple[str, ...]
+    float_fallback: bool
+    flash_budget: int | None
+    ram_budget: int | None
+    recipe: Recipe | None
+
+
+class ProofOptions(LibraryOptions, total=False):
+    """And those of its proof. samples: how many inputs run, 0: all."""
+
+    samples: int
+    toolchain: str | None
+    emulator: str | None
+
+
+class BuildOptions(ProofOptions, total=False):
+    """And whether there is one."""
+
+    proof: bool
+
+
+class TimingOptions(TypedDict, total=False):
+    """Options of `tinyc bench`."""
+
+    numerics: NumericsName | None
+    optimize: Optimize
+    samples: int
+    seconds: float
+    threads: int
+    toolchain: str | None
+    emulator: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,55 +112,20 @@ def build(
     out: File | None = None,
     calibration: Data | None = None,
     inputs: Data | None = None,
-    samples: int = 20,
-    name: str | None = None,
-    numerics: NumericsName | None = None,
-    optimize: Optimize = "speed",
-    memory: Memory = "balanced",
-    input_rows: bool = False,
-    incremental: int | None = None,
-    hop: int = 1,
-    stream_unpadded: bool = False,
-    frontend: str | None = None,
-    flash_budget: int | None = None,
-    ram_budget: int | None = None,
-    toolchain: str | None = None,
-    emulator: str | None = None,
-    recipe: Recipe | None = None,
-    proof: bool = True,
+    **options: Unpack[BuildOptions],
 ) -> Built:
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
     file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how
-    a float model is quantized; default: automatically. proof: False writes the library without running it, which needs
-    neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises TinycError; also, with exit_code 1, when
-    the model does not fit. Differing bytes do not raise: look at `report.passed`. What the command line would warn of
-    becomes a TinycWarning.
+    a float model is quantized; default: automatically; it is not with precision `float32`. proof: False writes the
+    library without running it, which needs neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises
+    TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
+    `report.passed`. What the command line would warn of becomes a TinycWarning.
     """
     with _as_files(calibration=calibration, inputs=inputs) as files:
-        options = pipeline.Options(
-            board=board,
-            name=name,
-            numerics=_numerics(numerics),
-            optimize=optimize,
-            calibration=files.get("calibration"),
-            toolchain=toolchain,
-            emulator=emulator,
-            inputs=files.get("inputs"),
-            flash_budget=flash_budget,
-            ram_budget=ram_budget,
-            memory=memory,
-            input_rows=input_rows,
-            incremental=incremental,
-            hop=hop,
-            stream_unpadded=stream_unpadded,
-            frontend=frontend,
-            samples=samples,
-            recipe=recipe,
-            proof=proof,
-        )
-        report, folder = pipeline.build(Path(model), None if out is None else Path(out), options, _progress())
+        chosen = pipeline.Options(board=board, **_values(options, BuildOptions, files))
+        report, folder = pipeline.build(Path(model), None if out is None else Path(out), chosen, _progress())
     return Built(report, folder)
 
 
@@ -121,51 +136,19 @@ def verify(
     inputs: Data | None = None,
     expect: str | npt.NDArray[Any] | None = None,
     calibration: Data | None = None,
-    samples: int = 0,
-    name: str | None = None,
-    numerics: NumericsName | None = None,
-    optimize: Optimize = "speed",
-    memory: Memory = "balanced",
-    input_rows: bool = False,
-    incremental: int | None = None,
-    hop: int = 1,
-    stream_unpadded: bool = False,
-    frontend: str | None = None,
-    flash_budget: int | None = None,
-    ram_budget: int | None = None,
-    toolchain: str | None = None,
-    emulator: str | None = None,
-    recipe: Recipe | None = None,
+    **options: Unpack[ProofOptions],
 ) -> Report:
     """Like `build`, keeping nothing but the report.
 
     expect: outputs that must come out, `"FILE.npz"`, `"FILE.npz:KEY"`, or an integer array [samples, ...] for a model
-    with one output. Default: the integer reference. Look at `report.passed`.
+    with one output. Default: the integer reference. samples: all by default. Look at `report.passed`.
     """
     array = None if expect is None or isinstance(expect, str) else expect
-    with _as_files(calibration=calibration, inputs=inputs, expect=array) as files:
-        options = pipeline.Options(
-            board=board,
-            name=name,
-            numerics=_numerics(numerics),
-            optimize=optimize,
-            calibration=files.get("calibration"),
-            toolchain=toolchain,
-            emulator=emulator,
-            inputs=files.get("inputs"),
-            expect=str(files["expect"]) if array is not None else expect if isinstance(expect, str) else None,
-            flash_budget=flash_budget,
-            ram_budget=ram_budget,
-            memory=memory,
-            input_rows=input_rows,
-            incremental=incremental,
-            hop=hop,
-            stream_unpadded=stream_unpadded,
-            frontend=frontend,
-            samples=samples,
-            recipe=recipe,
-        )
-        report = pipeline.verify_model(Path(model), options, _progress())
+    with _as_files(calibration=calibration, inputs=inputs) as files, _as_files(expect=array) as written:
+        wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
+        values = {"samples": 0, **_values(options, ProofOptions, files)}
+        chosen = pipeline.Options(board=board, expect=wanted, **values)
+        report = pipeline.verify_model(Path(model), chosen, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
 
 
@@ -176,13 +159,7 @@ def bench(
     references: Sequence[Kind] = ("cpu",),
     inputs: Data | None = None,
     calibration: Data | None = None,
-    samples: int = 20,
-    seconds: float = 3.0,
-    threads: int = 1,
-    numerics: NumericsName | None = None,
-    optimize: Optimize = "speed",
-    toolchain: str | None = None,
-    emulator: str | None = None,
+    **options: Unpack[TimingOptions],
 ) -> BenchReport:
     """Boards beside desktop runs of the same models, as `tinyc bench`; the arguments are its options.
 
@@ -190,20 +167,9 @@ def bench(
     """
     paths = [models] if isinstance(models, str | PathLike) else models
     with _as_files(calibration=calibration, inputs=inputs) as files:
-        options = BenchOptions(
-            boards=(boards,) if isinstance(boards, str) else tuple(boards),
-            references=tuple(references),
-            inputs=files.get("inputs"),
-            calibration=files.get("calibration"),
-            numerics=_numerics(numerics),
-            optimize=optimize,
-            samples=samples,
-            seconds=seconds,
-            threads=threads,
-            toolchain=toolchain,
-            emulator=emulator,
-        )
-        return run_bench([Path(model) for model in paths], options, _progress())
+        named = (boards,) if isinstance(boards, str) else tuple(boards)
+        chosen = BenchOptions(named, tuple(references), **_values(options, TimingOptions, files))
+        return run_bench([Path(model) for model in paths], chosen, _progress())
 
 
 def estimate(
@@ -212,18 +178,7 @@ def estimate(
     *,
     example: Any = None,
     calibration: Data | None = None,
-    name: str | None = None,
-    numerics: NumericsName | None = None,
-    optimize: Optimize = "speed",
-    memory: Memory = "balanced",
-    input_rows: bool = False,
-    incremental: int | None = None,
-    hop: int = 1,
-    stream_unpadded: bool = False,
-    frontend: str | None = None,
-    flash_budget: int | None = None,
-    ram_budget: int | None = None,
-    recipe: Recipe | None = None,
+    **options: Unpack[LibraryOptions],
 ) -> Estimate:
     """What a model will cost on a board: arena and constants exactly, instructions, cycles and code estimated.
 
@@ -233,23 +188,49 @@ def estimate(
     Raises TinycError for a model that cannot be compiled; one that does not fit has `fits` false.
     """
     with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
-        options = pipeline.Options(
-            board=board,
-            name=name,
-            numerics=_numerics(numerics),
-            optimize=optimize,
-            calibration=files.get("calibration"),
-            flash_budget=flash_budget,
-            ram_budget=ram_budget,
-            memory=memory,
-            input_rows=input_rows,
-            incremental=incremental,
-            hop=hop,
-            stream_unpadded=stream_unpadded,
-            frontend=frontend,
-            recipe=recipe,
+        chosen = pipeline.Options(board=board, **_values(options, LibraryOptions, files))
+        return pipeline.estimate_model(path, chosen, _progress())
+
+
+def plan(
+    model: File | Model,
+    board: str = "cortex-m4",
+    *,
+    example: Any = None,
+    calibration: Data | None = None,
+    **options: Unpack[LibraryOptions],
+) -> MemoryMap:
+    """Where every tensor of a model lives in the arena, and when, as `tinyc plan`; `.at(step)` says what it holds.
+
+    model and example: as for `estimate`. The other arguments are those of `build`. Raises TinycError.
+    """
+    with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
+        chosen = pipeline.Options(board=board, **_values(options, LibraryOptions, files))
+        compiled = pipeline.compile_model(path, load_board(board), chosen, _progress())
+        return map_of(compiled.graph, compiled.plan)
+
+
+def quantize(
+    model: File,
+    *,
+    out: File | None = None,
+    calibration: Data | None = None,
+    evaluate: Data | None = None,
+    recipe: Recipe | None = None,
+    flash_budget: int | None = None,
+) -> QuantizeReport:
+    """A float model in integers, beside the float model, as `tinyc quantize`: layer by layer where accuracy is lost.
+
+    out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data as `build` takes them, with labels as
+    `y`; evaluate defaults to the calibration inputs. recipe: default: automatic. flash_budget: bytes for the weights,
+    with `Recipe(weights="auto")`. Raises TinycError.
+    """
+    with _as_files(calibration=calibration, evaluate=evaluate) as files:
+        chosen = pipeline.Options(
+            "host", calibration=files.get("calibration"), recipe=recipe, flash_budget=flash_budget
         )
-        return pipeline.estimate_model(path, options, _progress())
+        saved = None if out is None else Path(out)
+        return quantize_file(Path(model), chosen, files.get("evaluate"), saved, _progress())
 
 
 def inspect(model: File) -> Inspection:
@@ -264,6 +245,14 @@ def load(folder: File, optimize: Optimize = "speed") -> Library:
     no library or no compiler.
     """
     return load_library(Path(folder), optimize)
+
+
+def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> dict[str, Any]:
+    """Options and files as the pipeline takes them. Raises TypeError for an option that there is not."""
+    for name in given:
+        if name not in kind.__annotations__:
+            raise TypeError(f"there is no option '{name}'; there are {', '.join(sorted(kind.__annotations__))}")
+    return {**files, **given, "numerics": _numerics(given.get("numerics"))}
 
 
 def _numerics(name: str | None) -> Numerics | None:
@@ -349,7 +338,7 @@ def _arrays(given: npt.NDArray[Any] | Mapping[str, npt.ArrayLike]) -> dict[str, 
     return {"x": np.asarray(given)}
 
 
-def frontend(name: str = "micro") -> Micro:
+def frontend(name: str = "micro") -> FrontEnd:
     """The front end that `--frontend` would compile before a model, as a function: `.features(samples)`.
 
     name: `micro`, or a TOML file with its settings. The same integers as on the device; docs/frontend.md.

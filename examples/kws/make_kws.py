@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the keyword-spotting example: kws.onnx, kws.calib.npz and kws.test.npz.
+"""Makes the keyword-spotting example: kws.onnx, kws.calib.npz, kws.test.npz and words.wav.
 
-Speech comes from espeak-ng, features from python_speech_features, the network is a small DS-CNN trained with
-PyTorch on the CPU. Everything random hangs on --seed. README.md beside this file says what came out.
+Speech comes from espeak-ng, features from tinyc's front end in mfcc.toml, whose integers the device computes too; the
+network is a small DS-CNN trained with PyTorch on the CPU. Everything random hangs on --seed. README.md beside this file
+says what came out.
 """
 
 from __future__ import annotations
@@ -23,21 +24,27 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
-from python_speech_features import mfcc
 from scipy.signal import resample_poly
 from torch import nn
 
+import tinyc
+
 Audio = npt.NDArray[np.float64]
+Samples = npt.NDArray[np.int16]
 Features = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 Noise = Callable[[np.random.Generator], Audio]
 
-SCRIPT_HASH = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+FRONT_FILE = Path(__file__).with_name("mfcc.toml")
+SCRIPT_HASH = hashlib.sha256(Path(__file__).read_bytes() + FRONT_FILE.read_bytes()).hexdigest()[:12]
+FRONT = tinyc.frontend(str(FRONT_FILE))
 
 RATE_HZ = 16000
 CLIP = RATE_HZ  # samples in a clip: one second
 ESPEAK_RATE_HZ = 22050
 FRAMES, COEFFS = 49, 10
+SPOKEN = ("yes", "left", "stop", "up", "go", "no")  # in words.wav
+WORD_S = 1.25  # from the beginning of a word to that of the next
 FEATURE_STEP = 1 / 32  # features are rounded to this, which keeps the npz files small
 
 
@@ -190,8 +197,8 @@ def babble(split: Split, rng: np.random.Generator, streams: int = 48, talkers: i
 # ---- clips and features
 
 
-def clip_of(label: str, split: Split, noises: Sequence[Noise], rng: np.random.Generator) -> Audio:
-    """One second of the class `label` as a 16-bit converter would give it, in [-1, 1)."""
+def clip_of(label: str, split: Split, noises: Sequence[Noise], rng: np.random.Generator) -> Samples:
+    """One second of the class `label` as a 16-bit converter would give it."""
     noise = noises[int(rng.integers(len(noises)))](rng)
     level = 10 ** (rng.uniform(-38, -18) / 20)
     if label == "silence":
@@ -200,20 +207,30 @@ def clip_of(label: str, split: Split, noises: Sequence[Noise], rng: np.random.Ge
         word = str(rng.choice(split.unknown)) if label == "unknown" else label
         speech = placed(utterance(split, word, rng), rng)
         audio = level * (speech + 10 ** (-float(rng.choice(SNR_DB)) / 20) * noise)
-    audio += rng.normal(scale=1e-4, size=CLIP)  # noise floor of a microphone
-    return np.clip(np.round(audio * 32768), -32768, 32767) / 32768
+    return converted(audio, rng)
 
 
-def features(audio: Audio) -> Features:
-    """MFCC of one clip: [FRAMES, COEFFS] float32, multiples of FEATURE_STEP.
+def converted(audio: Audio, rng: np.random.Generator) -> Samples:
+    """What a 16-bit converter gives, with the noise floor of a microphone."""
+    heard = audio + rng.normal(scale=1e-4, size=len(audio))
+    return np.clip(np.round(heard * 32768), -32768, 32767).astype(np.int16)
 
-    40 ms windows every 20 ms, pre-emphasis 0.97, 40 mel bands from 20 Hz to 7.6 kHz, natural logarithm,
-    orthonormal DCT, coefficients 0 to 9, no liftering.
-    """
-    window = {"winlen": 0.04, "winstep": 0.02, "nfft": 1024, "preemph": 0.97}
-    bands = {"nfilt": 40, "lowfreq": 20, "highfreq": 7600}
-    coefficients = mfcc(audio, RATE_HZ, numcep=COEFFS, ceplifter=0, appendEnergy=False, **window, **bands)
-    return np.asarray(np.round(coefficients / FEATURE_STEP) * FEATURE_STEP, np.float32)
+
+def features(samples: Samples) -> Features:
+    """MFCC of one clip: [FRAMES, COEFFS] float32, multiples of FEATURE_STEP: those of the device (mfcc.toml)."""
+    return np.asarray(np.round(FRONT.features(samples) / FEATURE_STEP) * FEATURE_STEP, np.float32)
+
+
+def spoken(split: Split, seed: int, said: Sequence[str]) -> Samples:
+    """A recording of the words, one after the other, by speakers of the split, in pink noise 24 dB below."""
+    rng = np.random.default_rng([seed, 3])
+    audio = np.zeros(round((len(said) + 0.4) * WORD_S * RATE_HZ))
+    for k, word in enumerate(said):
+        speech = utterance(split, word, rng)[:CLIP]
+        at = round((k + 0.4) * WORD_S * RATE_HZ)
+        audio[at : at + len(speech)] += speech
+    noise = np.concatenate([colored(1)(rng) for _ in range(-(-len(audio) // CLIP))])[: len(audio)]
+    return converted(0.05 * (audio + 10 ** (-24 / 20) * noise), rng)
 
 
 def dataset(split: Split, seed: int) -> tuple[Features, Labels]:
@@ -336,6 +353,15 @@ def export(model: DsCnn, path: Path) -> None:
     onnx.checker.check_model(str(path), full_check=True)
 
 
+def write_wav(path: Path, samples: Samples) -> None:
+    """A file of 16 bits and one channel."""
+    with wave.open(str(path), "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(RATE_HZ)
+        writer.writeframes(samples.astype("<i2").tobytes())
+
+
 def predictions(path: Path, x: Features) -> Labels:
     """The class that onnxruntime's float run of the model file finds for each x."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -356,9 +382,9 @@ def show(y: Labels, found: Labels) -> None:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Make kws.onnx, kws.calib.npz and kws.test.npz.")
+    parser = argparse.ArgumentParser(description="Make kws.onnx, kws.calib.npz, kws.test.npz, words.wav.")
     here = Path(__file__).parent
-    parser.add_argument("-o", "--output", type=Path, default=here, help="folder for the three files")
+    parser.add_argument("-o", "--output", type=Path, default=here, help="folder for the four files")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's threads; the weights depend on it")
@@ -367,7 +393,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Makes the three files and prints the float accuracy on the test clips."""
+    """Makes the four files and prints the float accuracy on the test clips."""
     options = arguments()
     torch.set_num_threads(options.threads)
     torch.use_deterministic_algorithms(True)
@@ -377,6 +403,7 @@ def main() -> None:
     np.savez_compressed(options.output / "kws.calib.npz", x=sets["calib"][0])
     x, y = sets["test"]
     np.savez_compressed(options.output / "kws.test.npz", x=x, y=y.astype(np.int32), labels=np.array(CLASSES))
+    write_wav(options.output / "words.wav", spoken(SPLITS["test"], options.seed, SPOKEN))
     export(train(*sets["train"], options.seed, options.epochs), options.output / "kws.onnx")
     show(y, predictions(options.output / "kws.onnx", x))
 

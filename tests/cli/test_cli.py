@@ -135,6 +135,36 @@ def test_a_library_without_a_proof_needs_no_tool_and_says_so(
     assert not (plain / "firmware").exists()
 
 
+def test_a_report_says_of_each_layer_why_and_what_it_is_made_of(tinyc, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--report", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["page"] == str(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    for layer in ran.json["layers"]:
+        assert layer["output"]["dtype"] == "s8"
+        assert layer["sqnr_db"] > 15
+        assert layer["kernel"] in [each["kernel"] for each in layer["alternatives"] if not each["asks"]]
+        assert layer["why"] in page
+    conv = ran.json["layers"][0]
+    assert conv["made_of"] == ["tiny.onnx: node 0 'conv' (Conv)", "tiny.onnx: node 1 'act' (Relu)"]
+    assert conv["weights"]["scales"] == 4
+    made = {node for layer in ran.json["layers"] for node in layer["made_of"]}
+    gone = {change["what"] for change in ran.json["changes"]}
+    assert gone == {"tiny.onnx: node 3 'flat' (Flatten)"}
+    assert len(made) == 5
+
+
+def test_a_page_that_cannot_be_drawn_is_said_before_the_build(
+    tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--report")
+    assert ran.code == 2
+    assert "drawing needs the package matplotlib" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_library_without_a_proof_has_a_size_where_a_compiler_is(tinyc, model: Path, tmp_path: Path) -> None:
     ran = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--no-proof")
     assert ran.code == 0
@@ -291,7 +321,7 @@ def test_a_model_that_does_not_fit(tinyc, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: 1 / 0)
+    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path, outputs: 1 / 0)
     ran = tinyc("build", model, "--board", "host")
     assert ran.code == 3
     assert "internal error" in ran.err
@@ -299,7 +329,7 @@ def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(path: Path) -> None:
+    def interrupt(path: Path, outputs: tuple[str, ...]) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinyc.pipeline.compiling.load_model", interrupt)
@@ -357,11 +387,11 @@ def test_profile_text_and_the_report_agree(tinyc, model: Path, tmp_path: Path) -
 
 def test_profile_without_a_cycle_model(tinyc, model: Path) -> None:
     _needs_emulator(tinyc)
-    ran = tinyc("profile", model, "--board", "cortex-m55")
+    ran = tinyc("profile", model, "--board", "esp32-c3")
     if ran.code == 2 and "emulator" in ran.err:
-        pytest.skip("no emulator for cortex-m55")
+        pytest.skip("no emulator for esp32-c3")
     assert ran.code == 0, ran.err
-    assert "there is no cycle model for cortex-m55" in ran.out
+    assert "there is no cycle model for esp32-c3" in ran.out
 
 
 def test_profile_of_the_host_is_refused(tinyc, model: Path) -> None:
@@ -458,3 +488,55 @@ def test_boards_in_detail(tinyc) -> None:
     assert "120 MHz" in ran.out
     assert "0x08000000, 2,097,152 bytes" in ran.out
     assert tinyc("boards", "nucleo").code == 2
+
+
+def test_a_float_model_stays_float(tinyc, model, tmp_path):
+    ran = tinyc("build", model, "--board", "host", "--precision", "float32", "-o", tmp_path / "out", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["numerics"] == "float32"
+    assert ran.json["verify"]["against"] == "float32 reference"
+    assert "const float *" in (tmp_path / "out" / f"{ran.json['name']}.h").read_text()
+
+
+def test_precision_that_cannot_be(tinyc, model, tmp_path):
+    asked = ("build", model, "--board", "host", "--precision", "float32", "-o", tmp_path / "out")
+    ran = tinyc(*asked, "--weights", "int4")
+    assert ran.code == 2
+    assert "nothing is quantized" in ran.err
+    quantized = tmp_path / "quantized.onnx"
+    assert tinyc("quantize", model, "-o", quantized).code == 0
+    ran = tinyc("build", quantized, *asked[2:])
+    assert ran.code == 2
+    assert "the model is quantized already" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_single_layers_in_float32(tinyc, model, tmp_path):
+    asked = ("build", model, "--board", "host", "--rounding", "nearest", "-o", tmp_path / "out", "--json")
+    ran = tinyc(*asked, "--float", "dense,so*")
+    assert ran.code == 0, ran.err
+    kernels = [layer["kernel"] for layer in ran.json["layers"]]
+    wanted = ["tc_dequantize_s8_f32", "tc_fully_connected_f32", "tc_softmax_f32"]
+    assert kernels[-3:] == wanted
+    assert not any("f32" in kernel for kernel in kernels[:-3])
+    assert "const float *" in (tmp_path / "out" / f"{ran.json['name']}.h").read_text()
+    ran = tinyc(*asked, "--float", "conv")
+    assert ran.code == 0, ran.err
+    assert [layer["op"] for layer in ran.json["layers"]][:3] == ["dequantize", "conv2d + relu", "quantize"]
+    ran = tinyc(*asked, "--float", "dens")
+    assert ran.code == 2
+    assert "no layer is called 'dens'" in ran.err
+    assert "did you mean 'dense'?" in ran.err
+
+
+def test_a_layer_that_no_integers_hold_falls_back_to_float32(tinyc, tmp_path):
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5000]) for name in "xy"]
+    node = helper.make_node("Softmax", ["x"], ["y"], "wide")
+    graph = helper.make_graph([node], "wide", ports[:1], ports[1:])
+    path = tmp_path / "wide.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    asked = ("build", path, "--board", "host", "-o", tmp_path / "out", "--json")
+    assert "at most 4095" in tinyc(*asked).err
+    ran = tinyc(*asked, "--float-fallback")
+    assert ran.code == 0, ran.err
+    assert [layer["kernel"] for layer in ran.json["layers"]] == ["tc_dequantize_s8_f32", "tc_softmax_f32"]

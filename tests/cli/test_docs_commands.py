@@ -4,7 +4,6 @@ pages use. README's are typed by tests/flash/test_readme.py."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import shlex
 import shutil
@@ -21,6 +20,8 @@ import onnx
 import pytest
 
 import tinyc
+from tests.load.onnx_forests import Trees
+from tests.load.onnx_forests import model as forest_model
 from tests.load.onnx_models import build, op
 from tinyc import api
 from tinyc.base.numerics import Numerics, quantize_array
@@ -35,6 +36,10 @@ from tinyc.reference.interpreter import run_int
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import docs_site  # noqa: E402  a script
+
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Words of a usage line -> what a reader would put there; of an option first, which have a sense of their own.
@@ -71,10 +76,26 @@ NOT_RUN = {
     "--frontend": "needs a model on features: tests/frontend has them",
     "small-m4.toml": "needs the files of the page: tests/target/test_extend.py writes them",
     "report build": "needs a build: tests/unit/test_report_page.py has them",
+    "classifier": "needs layers of that name: tests/cli/test_cli.py has them",
+    "logmel_model": "needs a model that begins with samples: tests/load/test_spectra.py has them",
+    "--scheduler": "needs a cluster: tests/sweep has one",
     "--elf": "needs a program of the reader's own: tests/cli/test_user_build.py has them",
 }
 # Pages whose commands compile, run, or time something.
-SLOW = ("bench", "boards", "build", "flash", "helium", "integrate", "mlperf", "profile")
+SLOW = (
+    "bench",
+    "boards",
+    "build",
+    "ci",
+    "classical",
+    "flash",
+    "helium",
+    "integrate",
+    "mlperf",
+    "profile",
+    "start",
+    "sweep",
+)
 
 
 def typed(page: Path) -> Iterator[str]:
@@ -139,10 +160,24 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert run(["quantize", "kws.onnx", "-c", "calib.npz", "-o", "kws.tflite"]) == 0
     for name in ("model", "kws_int8", "out"):
         shutil.copy(folder / "kws.tflite", folder / f"{name}.tflite")
+    _forest(folder)
     _foreign_outputs(folder, x[:6])
+    (folder / "sweep.toml").write_text('models = ["kws.onnx"]\nboards = ["host"]\nkind = "estimate"\n')
     board = (ROOT / "boards" / "cortex-m4.toml").read_text(encoding="utf-8")
     (folder / "my.toml").write_text(board, encoding="utf-8")
     return folder
+
+
+def _forest(folder: Path) -> None:
+    """Trees, and features for them."""
+    trees = Trees(np.random.default_rng(3), 4, range(3)).grow(5, 4, 0.25, lambda rng: rng.integers(0, 3) / 8)
+    node = onnx.helper.make_node(
+        *("TreeEnsembleClassifier", ["x"], ["label", "probabilities"]),
+        **(trees.attributes("class") | {"domain": "ai.onnx.ml", "classlabels_int64s": [0, 1, 2]}),
+    )
+    outputs = [("label", onnx.TensorProto.INT64), ("probabilities", onnx.TensorProto.FLOAT)]
+    onnx.save(forest_model([node], 4, outputs), folder / "forest.onnx")
+    np.savez(folder / "features.npz", x=trees.samples(20).clip(-9, 9))
 
 
 def _foreign_outputs(folder: Path, x: np.ndarray) -> None:
@@ -227,9 +262,10 @@ def test_the_functions_of_the_python_page_have_what_it_says() -> None:
     """Parameters of the functions in its table, and attributes of what they give."""
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `tinyc\.(\w+)\((.*?)\)` \|(.*)\|$", text, re.MULTILINE)
-    assert [name for name, _, _ in rows] == ["build", "verify", "bench", "estimate", "inspect", "load"]
+    wanted = ["build", "verify", "bench", "estimate", "plan", "quantize", "inspect", "load"]
+    assert [name for name, _, _ in rows] == wanted
     for name, parameters, gives in rows:
-        real = inspect.signature(getattr(tinyc, name)).parameters
+        real = [each.name for each in docs_site.parameters(getattr(tinyc, name))]
         for parameter in parameters.split(", "):
             assert parameter in (*real, "*", "..."), f"{name}({parameter})"
         kind = getattr(api, re.search(r"`(\w+)`", gives)[1])  # type: ignore[index]
@@ -253,15 +289,18 @@ int take(void)
 
 
 def _library(folder: Path, name: str, by_rows: bool) -> None:
-    """The header and source of kws.onnx under another name, uncompiled."""
-    options = Options(board="cortex-m4", name=name, calibration=Path("calib.npz"), input_rows=by_rows)
-    compiled = compile_model(Path("kws.onnx"), load_board("cortex-m4"), options, Progress())
+    """The header and source of a model under that name, uncompiled; of kws.onnx where there is none."""
+    own = Path(f"{name}.onnx")
+    calibration = None if name == "forest" else Path("calib.npz")
+    options = Options(board="cortex-m4", name=name, calibration=calibration, input_rows=by_rows)
+    compiled = compile_model(own if own.exists() else Path("kws.onnx"), load_board("cortex-m4"), options, Progress())
     for file, text in compiled.files.items():
         (folder / file).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("page", "number", "name"), [("library", 0, "kws"), ("library", 1, "kws"), ("memory", 0, "vww")]
+    ("page", "number", "name"),
+    [("library", 0, "kws"), ("library", 1, "kws"), ("memory", 0, "vww"), ("classical", 0, "forest")],
 )
 def test_the_snippets_in_c_compile(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, number: int, name: str
@@ -274,7 +313,8 @@ def test_the_snippets_in_c_compile(
     _library(tmp_path, name, by_rows=not whole)
     end = "return 0;" if page == "memory" else "(void)line; return y[0];"
     wrapped = C_NAMES.format(name=name, upper=name.upper(), snippet=snippet, end=end)
-    text = "int classify(const float *features);\n" + snippet if whole else wrapped
+    declared = "int32_t" if page == "classical" else "int"
+    text = f"#include <stdint.h>\n{declared} classify(const float *features);\n" + snippet if whole else wrapped
     (tmp_path / "snippet.c").write_text(text, encoding="utf-8")
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-variable", "-fsyntax-only"]
     done = subprocess.run(["gcc", *flags, "snippet.c"], cwd=tmp_path, capture_output=True, text=True, check=False)

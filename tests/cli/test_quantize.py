@@ -238,7 +238,7 @@ def test_ranges_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = diagnose(graph, quantize(graph, calibration, FIXED), samples(graph, 4), None)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib", None)
-        with pytest.raises(TinycError, match="needs matplotlib"):
+        with pytest.raises(TinycError, match="needs the package matplotlib"):
             plot_ranges(found, tmp_path / "ranges.svg")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     plot_ranges(found, tmp_path / "ranges.svg")

@@ -29,6 +29,7 @@ from tinyc.board import load_board
 from tinyc.board.parts import Flashing
 from tinyc.build.image import Image
 from tinyc.flash import stm32_commands
+from tinyc.flash.base import Manner
 from tinyc.flash.stm32 import FlashedSectors, flash_stm32
 
 ORIGIN = 0x0800_0000
@@ -46,7 +47,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def flash(chip: Stm32, data: bytes = DATA, *, flashing: Flashing = FLASHING, **options: bool) -> FlashedSectors:
     with chip.at_port() as port, SerialPort(port, 115_200, even_parity=True) as line:
-        return flash_stm32(line, flashing, ORIGIN, Image(ORIGIN, data), **options)
+        return flash_stm32(line, flashing, ORIGIN, Image(ORIGIN, data), Manner(**options))
 
 
 def test_flash() -> None:
@@ -55,7 +56,7 @@ def test_flash() -> None:
     with chip.at_port() as port, SerialPort(port, 115_200, even_parity=True) as line:
         done = flash_stm32(
             line, FLASHING, ORIGIN, Image(ORIGIN, DATA),
-            report=lambda what, at, total: seen.setdefault(what, []).append((at, total)),
+            Manner(report=lambda what, at, total: seen.setdefault(what, []).append((at, total))),
         )  # fmt: skip
     assert done == FlashedSectors(0x413, 2, 0, True)
     assert chip.flash[: len(DATA)] == DATA

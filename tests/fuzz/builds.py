@@ -17,7 +17,7 @@ from tests.fuzz.quantized import in_qdq
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
@@ -154,7 +154,7 @@ def prove_twice(seed: int, compiled: Compiled, board: Board, options: Options, f
     host = load_board("host")
     compiler = find_toolchain(host, ("gcc", "clang")[seed % 2])
     name = compiled.program.name
-    sane = compile_firmware(folder, name, host, compiler, "balanced", folder / "host", sanitize=True)
+    sane = compile_firmware(Sources(folder, name), host, compiler, "balanced", folder / "host", Checks(sanitize=True))
     compare_runs(HostTarget(), sane, compiled, given, wanted)
 
 

@@ -20,6 +20,7 @@ from tests.fuzz.case import WrongError
 from tests.fuzz.damage import mutate
 from tests.fuzz.files import compiled, imported
 from tests.load.onnx_models import build, run_onnxruntime
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.onnx import unsupported_onnx
 from tinyc.load.onnx.importing import IMPORTERS
@@ -30,7 +31,8 @@ OPSETS = (9, 11, 13, 15, 17, 18, 20, 21, 22)
 MOST_NODES = 4
 MOST_ELEMENTS = 4000
 TOLERANCE = 2e-3  # of the largest number: sums of a few hundred products in another order
-OPERATORS = tuple(sorted(set(IMPORTERS) - {"If", "And", "Or", "Not", "CastLike", "Dropout"}))
+_LATER = ("CumSum", "ReduceProd", "Trilu")  # left out: with them the seeds that tests keep draw other models
+OPERATORS = tuple(sorted(set(IMPORTERS) - {"If", "And", "Or", "Not", "CastLike", "Dropout", *_LATER}))
 OF_CONSTANTS = 0.15  # of the models: tinyc computes all but the last node when it loads them
 LARGEST = 1e4  # beyond it float32 has lost what it came from; what NaN becomes is nobody's
 CHANGED = 0.15  # of the nodes get a field that does not belong there
@@ -365,9 +367,15 @@ def check(seed: int, kept: frozenset[int], folder: Path) -> str:
     if any(value.quant for value in graph.values.values()) or list(graph.inputs) != ["x"]:
         return compiled(path, seed)
     x = np.random.default_rng([seed, 99]).standard_normal(graph.values["x"].shape).astype(np.float32)
+    try:
+        normal = normalize(graph)
+    except TinycError as error:
+        if "found after stage" in error.message:  # an accident, not an answer
+            raise
+        return "refused"
     with np.errstate(all="ignore"):
         every = run_float(graph, {"x": x}, keep="all")
-        after = run_float(normalize(graph), {"x": x})
+        after = run_float(normal, {"x": x})
     ours = {name: every[name] for name in graph.outputs}
     _compare("passes", after, ours)
     try:

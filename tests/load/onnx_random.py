@@ -243,6 +243,18 @@ def variadic(name: str) -> Callable[[Generator], Case]:
     return draw
 
 
+def cum_sum(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = np.array(int(r.integers(-len(shape), len(shape))))
+    return Case("CumSum", (shape, axis), some(r, exclusive=pick(r, 0, 1), reverse=pick(r, 0, 1)), pick(r, 11, 14, 17))
+
+
+def trilu(r: Generator) -> Case:
+    shape = (*shape_of(r)[:1], int(r.integers(1, 6)), int(r.integers(1, 6)))
+    args = (shape, np.array(int(r.integers(-4, 5)))) if r.random() < 0.7 else (shape,)
+    return Case("Trilu", args, some(r, upper=pick(r, 0, 1)), pick(r, 14, 17, 19))
+
+
 def reduction(name: str) -> Callable[[Generator], Case]:
     def draw(r: Generator) -> Case:
         shape, given = shape_of(r), some(r, keepdims=pick(r, 0, 1))
@@ -545,6 +557,22 @@ def comparison(name: str) -> Callable[[Generator], Case]:
     return draw
 
 
+def spectra(r: Generator) -> Case:
+    """Logarithms of bands of the magnitudes of frames: an STFT alone is refused."""
+    size, step = 2 ** int(r.integers(5, 8)), int(r.integers(1, 9))
+    samples = (1, size + int(r.integers(0, 40)), 1)
+    bands = np.abs(f32(r, size // 2 + 1, 3)) + np.float32(0.1)
+    nodes = (
+        op("STFT", "x0 c1 c2", "spectrum", onesided=1),
+        op("ReduceL2", "spectrum", "magnitude", axes=[-1], keepdims=0),
+        op("MatMul", "magnitude c3", "bands"),
+        op("Add", "bands c4", "above"),
+        op("Log", "above", "y"),
+    )
+    window = np.abs(f32(r, size)) + np.float32(0.1)
+    return Case("STFT", (samples, np.array(step, np.int64), window, bands, np.array(0.01, np.float32)), nodes=nodes)
+
+
 def cast_like(r: Generator) -> Case:
     return Case("CastLike", (shape_of(r), pick(r, f32(r, 1), i64(1))), {}, 19)
 
@@ -589,6 +617,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     },
     **{name: elementwise(name) for name in ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Tanh")},
     "Mish": elementwise("Mish", 18),
+    "STFT": spectra,
     **{name: elementwise(name, low=0.1) for name in ("Log", "Sqrt", "Reciprocal")},
     "Celu": elementwise("Celu", alpha=(0.5, 1.0, 2.0)),
     "Elu": elementwise("Elu", alpha=(0.5, 1.0, 2.0, -1.0)),
@@ -603,7 +632,9 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
         name: reduction(name)
         for name in ("ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum")
     },
-    **{name: reduction(name) for name in ("ReduceLogSumExp", "ReduceMax", "ReduceMin")},
+    **{name: reduction(name) for name in ("ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceProd")},
+    "CumSum": cum_sum,
+    "Trilu": trilu,
     **{name: arg_extremum(name) for name in ("ArgMax", "ArgMin")},
     **{name: along_axis(name) for name in ("Softmax", "LogSoftmax")},
     "LpNormalization": along_axis("LpNormalization", p=(1, 2)),

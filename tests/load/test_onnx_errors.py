@@ -126,7 +126,7 @@ def test_open_dimensions(tmp_path: Path) -> None:
 
 
 def test_inputs_that_are_no_float_tensors(tmp_path: Path) -> None:
-    for elem_type, name in ((TensorProto.INT64, "INT64"), (TensorProto.STRING, "STRING"), (77, "unknown")):
+    for elem_type, name in ((TensorProto.UINT64, "UINT64"), (TensorProto.STRING, "STRING"), (77, "unknown")):
         model = build([op("Identity", "x", "y")], {"x": [1, 5]}, ["y"], elem_type=elem_type)
         assert name in error(model, tmp_path).message
     model = build([op("Identity", "x", "y")], {}, ["y"])
@@ -305,7 +305,7 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("Einsum", [1, 5], [rand(1, 5)], equation="ab,ab->ab..."), "Einsum"),
     (one("LpNormalization", [1, 5], p=3), "p = 3"),
     (one("GroupNormalization", [1, 5, 3], [rand(1, 5), rand(2, 5)], 21, num_groups=2), "2 groups"),
-    (one("Cast", IMAGE, to=TensorProto.INT32), "cast"),
+    (one("Cast", IMAGE, to=TensorProto.UINT32), "cast"),
     (one("BatchNormalization", IMAGE, [rand(i, 3) for i in range(3)] + [np.full(3, -1, np.float32)]), "variance"),
     (one("BatchNormalization", IMAGE, [rand(i, 4) for i in range(4)]), "do not fit input"),
     (one("BatchNormalization", IMAGE, [np.abs(rand(i, 3)) for i in range(4)], training_mode=1), "training mode"),

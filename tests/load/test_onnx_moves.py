@@ -122,7 +122,6 @@ ERRORS: list[tuple[onnx.ModelProto, str]] = [
     ),
     (one("ConvTranspose", IMAGE, [rand(1, 6, 4, 3, 3)], group=4), "4 groups"),
     (one("DepthToSpace", [1, 6, 3, 5], blocksize=2), "no whole blocks"),
-    (one("ArgMax", IMAGE, axis=1, select_last_index=1), "last of equal"),
 ]
 
 

@@ -200,3 +200,39 @@ def test_slices_are_numpys_and_litert(tmp_path, name):
     content = single(operator, [act("x", 3, 4, 5), *lists, act("y", *wanted.shape)])
     np.testing.assert_array_equal(run_int(load(tmp_path, content), {"x": x}, Numerics.TFLM)["y"], wanted)
     np.testing.assert_array_equal(run_litert(content, x)[0], wanted)
+
+
+def test_a_dense_layer_on_time_and_channels_with_an_open_batch(tmp_path: Path) -> None:
+    """As Keras writes Dense on [batch, T, C]: the shape is computed, and what it gives is left open in the file."""
+
+    def tensor(name: str, shape: tuple[int, ...], dtype: str = "f32", data: object = None, open_: str = "") -> Tensor:
+        signature = tuple(map(int, open_.split(","))) if open_ else ()
+        return Tensor(name, shape, dtype, data=None if data is None else np.asarray(data), signature=signature)
+
+    w = np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32)
+    fixed = {"front": [0, 1], "axis": [0], "nine": 9, "four": [4]}
+    tensors = [
+        tensor("x", (1, 32, 9), open_="-1,32,9"),
+        tensor("flat", (1, 1), open_="-1,-1"),
+        tensor("dense", (1, 4), open_="-1,4"),
+        tensor("y", (1, 32, 4), open_="-1,32,4"),
+        tensor("w", (4, 9), data=w),
+        *(tensor(name, np.shape(held), "s32", np.array(held, np.int32)) for name, held in fixed.items()),
+        *(tensor(name, (size,), "s32") for name, size in (("sizes", 3), ("kept", 2), ("new", 2), ("last", 3))),
+        tensor("rows", (), "s32"),
+    ]
+    operators = [
+        Operator("SHAPE", ("x",), ("sizes",)),
+        Operator("GATHER", ("sizes", "front"), ("kept",), "GatherOptions", {}),
+        Operator("REDUCE_PROD", ("kept", "axis"), ("rows",), "ReducerOptions", {}),
+        Operator("PACK", ("rows", "nine"), ("new",), "PackOptions", {"ValuesCount": 2}),
+        Operator("RESHAPE", ("x", "new"), ("flat",)),
+        Operator("FULLY_CONNECTED", ("flat", "w"), ("dense",), "FullyConnectedOptions", {}),
+        Operator("CONCATENATION", ("kept", "four"), ("last",), "ConcatenationOptions", {}),
+        Operator("RESHAPE", ("dense", "last"), ("y",)),
+    ]
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(build_model(tensors, operators, ("x",), ("y",)))
+    x = np.random.default_rng(1).normal(size=(1, 32, 9)).astype(np.float32)
+    found = run_float(load_model(path), {"x": x})["y"]
+    np.testing.assert_allclose(found, x @ w.T, rtol=1e-5, atol=1e-5)

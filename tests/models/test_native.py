@@ -16,17 +16,24 @@ import tinyc
 from tinyc.board import load_board
 from tinyc.pipeline import Options, Progress, compile_model
 
-MODELS = [  # model, inputs, reference outputs
+QUICK = [  # model, inputs, reference outputs
     ("kws", "kws_inputs_dev", "kws_dev_ref_outputs"),
     ("sww", "sww_inputs_dev", "sww_dev_ref_outputs"),
     ("ad", "ad_inputs_dev", "ad_dev_ref_outputs"),
+]
+LONG = [
     ("ic", "ic_inputs_synthetic", "ic_synthetic_ref_outputs"),
     ("vww", "vww_inputs_synthetic", "vww_synthetic_ref_outputs"),
 ]
+BOARDS = ["host", "cortex-m4", "cortex-m0plus"]
+RUNS = [
+    *((*model, board) for model in QUICK for board in BOARDS),
+    *((*model, "host") for model in LONG),
+    *(pytest.param(*model, board, marks=pytest.mark.slow) for model in LONG for board in BOARDS[1:]),
+]
 
 
-@pytest.mark.parametrize("board", ["host", "cortex-m4", "cortex-m0plus"])
-@pytest.mark.parametrize(("model", "inputs", "outputs"), MODELS)
+@pytest.mark.parametrize(("model", "inputs", "outputs", "board"), RUNS)
 def test_bytes(models_dir: Path, tmp_path: Path, model: str, inputs: str, outputs: str, board: str) -> None:
     folder = models_dir / "mlperf_tiny"
     made = compile_model(

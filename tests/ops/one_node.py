@@ -25,21 +25,23 @@ def tensor(name: str, shape: Shape, scale: float = 0.0, zero: int = 0, dtype: DT
 def one_node(
     op: str,
     attrs: Any,
-    inputs: Sequence[Value],
+    inputs: Sequence[Value | None],
     scale: float = 0.0,
     zero: int = 0,
     consts: Mapping[str, Array] | None = None,
     dtype: DType | None = None,
     others: Sequence[Value] = (),
 ) -> Graph:
-    """The graph of one node with output `y`, whose shape and (unless given) dtype `infer` says, and further outputs."""
+    """The graph of one node with output `y`, whose shape and (unless given) dtype `infer` says, and further outputs.
+
+    None stands for an absent optional input."""
     fixed = {name: read_only(array) for name, array in (consts or {}).items()}
     (kind, *_) = all_ops()[op].infer(attrs, *inputs)
     y = tensor("y", kind.shape, scale, zero, dtype or kind.dtype)
-    names = tuple(value.name for value in inputs)
+    names = tuple("" if value is None else value.name for value in inputs)
     node = Node(f"the_{op}", op, names, ("y", *(value.name for value in others)), attrs)
-    values = {value.name: value for value in (*inputs, y, *others)}
-    free = tuple(dict.fromkeys(name for name in names if name not in fixed))
+    values = {value.name: value for value in (*inputs, y, *others) if value is not None}
+    free = tuple(dict.fromkeys(name for name in names if name and name not in fixed))
     return Graph("one_node", free, node.outputs, (node,), values, fixed)
 
 

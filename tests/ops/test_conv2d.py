@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.ops import slow
-from tests.ops.harness import check_kernels
+from tests.ops.harness import check_kernels, run_kernel
 from tests.ops.one_node import assert_equals_litert, assert_equals_tflm
 from tests.ops.onnx_float import run_onnx
 from tests.ops.weighted import Layer, as_tflite, graph_of, samples
@@ -195,3 +195,11 @@ def test_taps_inside_are_those_that_a_walk_over_the_window_finds() -> None:
         taps = [[r * stride - pad + k * dilation for k in range(kernel)] for r in range(window.output((1, 9, 1, 1)).h)]
         expected = [sum(0 <= tap < 9 for tap in row) for row in taps]
         assert window.taps_inside((1, 9, 1, 1))[0].tolist() == expected
+
+
+def test_a_window_above_the_image_reads_padding():
+    """One output row of a window of one row, which lies above the image: its bytes are those of padding."""
+    above = layer((2, 5, 4), (8, 1, 3, 4), Conv2D(Pair(3, 1), Padding(1, 0, 0, 0)))
+    graph, inputs = graph_of(above), samples(above)[:1]
+    got = run_kernel(graph, graph.nodes[0], "tc_conv2d_s8", inputs, Numerics.TFLM)
+    np.testing.assert_array_equal(got[0][0], run_int(graph, inputs[0], Numerics.TFLM)["y"])

@@ -29,7 +29,7 @@ from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
-from tinyc.plan import Plan, Step, plan_graph
+from tinyc.plan import Plan, PlanStep, plan_graph
 from tinyc.reference.interpreter import run_int
 
 
@@ -159,7 +159,7 @@ def test_every_kernel_of_an_operator_as_close_as_it_may(op: str, seed: int) -> N
 
 def test_rows_run_both_ways() -> None:
     """Without this, the tests above could pass without a single overlap or a single bottom-up step."""
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     saved = 0
     for seed in range(14):
         graph = random_net(seed)

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.ops import float32_layers
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, random_s8, tensor
+from tests.ops.runtimes import litert_sequence
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tests.target.state_cases import lstm, svdf
+from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, State
@@ -94,6 +98,48 @@ def lstm_file(graph: Graph, clip: float) -> bytes:
     names = ("x", *weights, "", "", "", *biases, "", "", "hidden", "cell", "", "", "", "")
     fields = {"FusedActivationFunction": 4, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": False}
     return as_file(graph, "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions", fields, names)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "svdf"])
+def test_float_files_are_litert_and_the_c_library(kind, tmp_path):
+    """Float layers with state: near LiteRT over a sequence, and the library's bytes those of the reference."""
+    if kind == "lstm":
+        graph = float32_layers.lstm(5, 3, 4, 0.9)
+        names = (
+            "x",
+            *(f"c{k}" for k in range(8)),
+            "",
+            "",
+            "",
+            *(f"c{8 + k}" for k in range(4)),
+            "",
+            "",
+            "hidden",
+            "cell",
+        )
+        fields = {"FusedActivationFunction": 4, "CellClip": 0.9, "ProjClip": 0.0, "TimeMajor": False}
+        kept, operator = {"hidden": "hidden2", "cell": "cell2"}, "UNIDIRECTIONAL_SEQUENCE_LSTM"
+        options, names = "UnidirectionalSequenceLSTMOptions", (*names, "", "", "", "")
+    else:
+        graph, names, fields = float32_layers.svdf(4, 2, 3, 6), ("x", "w", "t", "b", "state"), {"Rank": 2}
+        fields["FusedActivationFunction"] = 1
+        kept, operator, options = {"state": "after"}, "SVDF", "SVDFOptions"
+    outputs = tuple(name for name in graph.outputs if name not in kept.values())
+    states = tuple(State(name, after, bytes(graph.values[name].size_bytes)) for name, after in kept.items())
+    inputs = tuple(name for name in graph.inputs if name not in kept)
+    graph = replace(graph, inputs=inputs, outputs=outputs, states=states)
+    model = as_file(graph, operator, options, fields, names)
+    samples = [np.random.default_rng(k).standard_normal(graph.values["x"].shape).astype("f4") for k in range(RUNS)]
+    theirs = litert_sequence(model, [[x] for x in samples])
+    ours = prepare_int(graph, Numerics.OURS).sequence({"x": x} for x in samples)
+    for mine, (other,) in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine["y"], other, rtol=1e-5, atol=1e-6)
+    path = tmp_path / f"{kind}.tflite"
+    path.write_bytes(model)
+    np.savez(tmp_path / "x.npz", x=np.stack(samples)[:, 0])
+    report = api.verify(path, "host", precision="float32", inputs=tmp_path / "x.npz")
+    assert report.passed
+    assert any(layer.kernel == f"tc_{kind}_f32" for layer in report.layers)
 
 
 def test_a_clip_at_the_end_of_int16_is_symmetric():

@@ -15,6 +15,11 @@ import pytest
 OWN = Path(sys.prefix).resolve() / "tools" / "bin"
 
 
+def tools_folder() -> Path:
+    """Where the environment of those programs is: TINYC_TOOLS names its folder of programs."""
+    return Path(os.environ.get("TINYC_TOOLS", OWN)).parent
+
+
 def needed(program: str) -> str:
     """The path of a program."""
     found = shutil.which(program) or shutil.which(program, path=str(Path(os.environ.get("TINYC_TOOLS", OWN))))

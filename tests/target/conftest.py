@@ -12,7 +12,7 @@ from machines import Build
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 
 
@@ -36,7 +36,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             pytest.skip(error.message)
         library = toy.write_library(folder / "library", variant)
         return compile_firmware(
-            library, "toy", board, compiler, "balanced", folder, dump_steps=dump_steps, sanitize=sanitize
+            Sources(library, "toy"), board, compiler, "balanced", folder, Checks(dump_steps, sanitize)
         )
 
     return build_once

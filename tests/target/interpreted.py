@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernel_cases import Together, lowered, write_library
+from unwound import Tables, Told, Watched, frames, learn
 
 from tests.ops.harness import OneStepPlan
 from tinyc.base.numerics import Numerics
@@ -14,13 +15,14 @@ from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import Toolchain
 from tinyc.ir.graph import Graph
-from tinyc.machine.interpret import Code, Machine, Program
+from tinyc.machine.interpret import Code, Program
+from tinyc.machine.lines import emitted
 from tinyc.machine.listing import assembled, disassembled, functions_in
 from tinyc.machine.memory import Area, Bytes
-from tinyc.machine.thumb import emitted
 from tinyc.ops import all_ops
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
+_FOUND = 0.9  # of the instructions, at least, have a caller that a debugger can find
 _ARENA, _STACK, _STACK_BYTES = 0x20000000, 0x30000000, 8192
 _HELPERS = """
 typedef unsigned size_t;
@@ -36,7 +38,8 @@ void *memset(void *to, int value, size_t n)
 def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path) -> list[bytes]:
     """The bytes of every output of the graph, after a run of the library that is compiled for the board.
 
-    Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault."""
+    Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault. So is an
+    instruction of a function in assembly at which a debugger would not find the caller as it is."""
     write_library(made, folder, board.isa, numerics)
     elf, graph = linked(folder, compiler), made.graph
     places = OneStepPlan(graph, 0)
@@ -49,7 +52,9 @@ def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Nume
     stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
     memory = Bytes([*areas.values(), stack, *_constants(elf)])
     text = "".join(file.read_text() for file in sorted(folder.glob("all*.[ch]")))
-    machine = Machine(_program(elf, text), memory)
+    told = Told()
+    machine = Watched(_program(elf, text, frames(folder / "all.elf"), told), memory, told)
+    assert told.known > _FOUND
     assert machine.call(elf.symbol("all_run").address, [_ARENA], stack) == 0
     return [bytes(areas[name].data) for name in graph.outputs]
 
@@ -58,7 +63,7 @@ def linked(folder: Path, compiler: Toolchain) -> Elf:
     """The library by itself. The compiler's own code has no vectors: the disassembler does not know them."""
     helpers, made = folder / "helpers.c", folder / "all.elf"
     helpers.write_text(_HELPERS)
-    flags = ["-std=c99", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
+    flags = ["-std=c99", "-g", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
     places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", "-Wl,-e,all_run", "-Wl,--no-warn-rwx-segments"]
     compiler.run([*flags, *places, helpers, folder / "all.c", "-lgcc", "-o", made], "linking the library alone")
     return read_elf(made)
@@ -71,12 +76,13 @@ def _constants(elf: Elf) -> list[Area]:
     return [Area(name, at, bytearray(elf.read(at, size)), writable=False) for name, at, size in parts]
 
 
-def _program(elf: Elf, text: str) -> Program:
-    """What the compiler made; but functions in assembly are taken from the text."""
+def _program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
+    """What the compiler made; but functions in assembly are taken from the text. told: is told of these."""
     program, written, start = dict(disassembled(disassemble(elf))), functions_in(text), _OWN
     for symbol in elf.symbols:
         if symbol.is_function and symbol.name in written:
             own = assembled(written[symbol.name], start)
+            learn(told, elf, tables[symbol.address], symbol.address, own, written[symbol.name])
             program |= own
             program[symbol.address] = Code(emitted("b", ""), 0, start)
             start = max(own) + 64

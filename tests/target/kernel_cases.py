@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from integer_cases import integer_cases
 from machines import target_for
 from product_cases import product_cases
 from signal_cases import signal_cases
 from state_cases import state_cases
+from tree_cases import tree_cases
 from wide_cases import copied_cases, other_cases, weighted_cases
 
+from tests.ops.float32_layers import float_cases
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
@@ -22,7 +25,7 @@ from tests.ops.weighted import graph_of as weighted
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.toolchain import Toolchain
 from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
@@ -127,6 +130,9 @@ def cases() -> list[Graph]:
         *(_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases),
         signal_cases,
         copied_cases,
+        float_cases,
+        tree_cases,
+        integer_cases,
     )
     return [case for cases_of in many for case in cases_of()]
 
@@ -141,6 +147,8 @@ def samples_of(graph: Graph) -> Mapping[str, Array]:
             found[name] = rng.normal(0, 8, value.shape).astype(np.float32)
         elif value.dtype == "u64":
             found[name] = rng.integers(0, 2**64, value.shape, np.uint64)
+        elif value.dtype == "bool":
+            found[name] = rng.integers(0, 2, value.shape).astype(np.bool_)
         else:
             info = np.iinfo(NUMPY_DTYPE[value.dtype])
             found[name] = rng.integers(info.min, info.max + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
@@ -234,7 +242,7 @@ def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Nu
         folder = Path(name)
         write_library(made, folder, board.isa, numerics)
         try:
-            firmware = compile_firmware(folder, "all", board, compiler, "balanced", folder / "firmware")
+            firmware = compile_firmware(Sources(folder, "all"), board, compiler, "balanced", folder / "firmware")
         except TinycError as error:
             if "does not fit the board" not in error.message or len(made.graph.nodes) == 1:
                 raise

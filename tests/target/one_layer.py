@@ -16,7 +16,7 @@ from machines import target_for
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
@@ -61,7 +61,7 @@ def check_on_core(
         folder = Path(name)
         for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
             (folder / file).write_text(text)
-        firmware = compile_firmware(folder, "one", board, compiler, "speed", folder / "firmware")
+        firmware = compile_firmware(Sources(folder, "one"), board, compiler, "speed", folder / "firmware")
         ran = target.run(firmware, [[sample[x].tobytes() for x in graph.inputs] for sample in samples])
     assert not ran.damaged_guards
     for sample, outputs in zip(samples, ran.outputs, strict=True):

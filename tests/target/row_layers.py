@@ -15,7 +15,7 @@ from tests.ops.row_program import Case
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 
 _MOST_BYTES = 150_000  # of RAM in one firmware
@@ -44,7 +44,7 @@ def check_rows_on_core(
             folder = Path(name)
             for file, text in work.program.files().items():
                 (folder / file).write_text(text)
-            firmware = compile_firmware(folder, "unit", board, compiler, "speed", folder / "firmware")
+            firmware = compile_firmware(Sources(folder, "unit"), board, compiler, "speed", folder / "firmware")
             ran = target.run(firmware, work.inputs)
         assert not ran.damaged_guards
         for number, outputs in enumerate(ran.outputs):

@@ -13,6 +13,7 @@ from tests.ops.one_node import one_node
 from tinyc.ir.graph import Array, DType, Graph, Shape, Value
 from tinyc.ops import all_ops
 from tinyc.ops.integer_map import IntegerMap
+from tinyc.ops.log_mel import LogMel
 from tinyc.ops.signal_energy import SignalEnergy
 from tinyc.ops.signal_fft_auto_scale import SignalFftAutoScale
 from tinyc.ops.signal_filter_bank import SignalFilterBank
@@ -28,6 +29,11 @@ from tinyc.ops.signal_square_root import SignalSquareRoot
 from tinyc.ops.signal_stacker import SignalStacker
 from tinyc.ops.signal_window import SignalWindow
 from tinyc.ops.signals import COUNT
+from tinyc.ops.spectrum import Spectrum, window_unit
+from tinyc.ops.spectrum_bands import SpectrumBands
+from tinyc.ops.spectrum_log import SpectrumLog
+from tinyc.ops.spectrum_power import SpectrumPower
+from tinyc.ops.spectrum_project import SpectrumProject
 
 TO_INT8 = (("mul", 256), ("add", 333), ("div", 666), ("add", -128), ("min", 127), ("max", -128))
 
@@ -122,8 +128,84 @@ def _of_lines() -> Iterator[Graph]:
             yield node_of("signal_irfft", SignalIrfft(length), [count("x", (length + 2,), dtype)])
 
 
+def spectrum(length: int, n: int, x: int, held: int = 0, begin: int = 0, emphasis: int = 0) -> Graph:
+    """A transform of n samples; the window is as large as it may be, and random."""
+    rng, unit = np.random.default_rng(length), window_unit(length)
+    table = np.minimum(rng.integers(-unit, unit + 1, n), 2**31 - 1).astype(np.int32)
+    table[: n // 2] = min(unit, 2**31 - 1)
+    inputs = [count("x", (x,)), count("w", (n,), "s32"), *([count("held", (held,))] if held else [])]
+    return node_of("spectrum", Spectrum(length, begin, emphasis), inputs, {"w": table})
+
+
+def spectrum_bands(dtype: DType, bins: int) -> Graph:
+    """Bands of 0 to all bins."""
+    rng = np.random.default_rng(bins)
+    weights = rng.integers(0, 1 << 16, (5, bins), np.int32)
+    for band, (first, end) in enumerate([(0, bins), (3, 4), (5, 5), (2, 9), (bins - 8, bins)]):
+        weights[band, :first] = weights[band, end:] = 0
+    return node_of(
+        "spectrum_bands", SpectrumBands(), [count("x", (bins,), dtype), count("w", (5, bins), "s32")], {"w": weights}
+    )
+
+
+def spectrum_log(power: int, n: int, adds: bool) -> Graph:
+    rng = np.random.default_rng(n)
+    tables: dict[str, Array] = {"least": rng.integers(-(1 << 25), 1 << 24, n, np.int32)}
+    if adds:
+        tables["add"] = rng.integers(0, 1 << 33, n, np.uint64)
+    inputs = [count("x", (n,), "u64"), count("s", (), "s32"), count("least", (n,), "s32")]
+    return node_of(
+        "spectrum_log", SpectrumLog(power), [*inputs, *([count("add", (n,), "u64")] if adds else [])], tables
+    )
+
+
+def spectrum_project(attrs: SpectrumProject, n: int, results: int = 0) -> Graph:
+    """results: 0: element by element."""
+    rng = np.random.default_rng(n)
+    most = (1 << 31) // n if results else 1 << 31
+    shape = (results, n) if results else (n,)
+    tables = {
+        "f": rng.integers(-most + 1, most, shape, np.int64).astype(np.int32),
+        "o": rng.integers(-(1 << 22), 1 << 22, shape[0], np.int32),
+    }
+    inputs = [count("x", (n,), "s32"), count("f", shape, "s32"), count("o", (shape[0],), "s32")]
+    return node_of("spectrum_project", attrs, inputs, tables)
+
+
+def log_mel(attrs: LogMel, samples: int, length: int, bands: int) -> Graph:
+    """Samples in counts; bands of a few random bins."""
+    rng, bins = np.random.default_rng(bands), length // 2 + 1
+    tables = {"w": rng.uniform(-0.2, 1, length).astype(np.float32), "b": np.zeros((bands, bins), np.float32)}
+    for band in range(bands):
+        tables["b"][band, band : band + 5] = rng.uniform(0.1, 1, 5)
+    inputs = [count("x", (1, samples)), count("w", (length,), "f32"), count("b", (bands, bins), "f32")]
+    return node_of("log_mel", attrs, inputs, tables)
+
+
+def _spectra() -> Iterator[Graph]:
+    yield log_mel(LogMel(10, 2, add=1e3), 61, 32, 7)
+    yield log_mel(LogMel(33, 1, floor=10.0, factor=2.5), 170, 64, 5)
+    yield spectrum(32, 32, 32)
+    yield spectrum(64, 50, 54, begin=2, emphasis=15892)
+    yield spectrum(128, 100, 60, held=62, begin=2, emphasis=1 << 14)
+    yield spectrum(128, 96, 40, held=96, begin=0)
+    yield spectrum(256, 160, 200, held=20, begin=30, emphasis=3)
+    yield spectrum(512, 480, 320, held=160)
+    yield node_of("spectrum_power", SpectrumPower(0, 9), [count("x", (18,), "s32")])
+    yield node_of("spectrum_power", SpectrumPower(3, 8), [count("x", (18,), "s32")])
+    yield spectrum_bands("u64", 23)
+    yield spectrum_bands("u32", 23)
+    yield spectrum_log(1, 11, adds=False)
+    yield spectrum_log(2, 9, adds=True)
+    yield spectrum_project(SpectrumProject(46), 7)
+    yield spectrum_project(SpectrumProject(40, -100, 90, cuts=True), 6)
+    yield spectrum_project(SpectrumProject(44, cuts=True), 20, results=3)
+    yield spectrum_project(SpectrumProject(17), 5, results=4)
+
+
 def signal_cases() -> Iterator[Graph]:
     """Every signal operator."""
+    yield from _spectra()
     yield from _of_lines()
     yield node_of("signal_rfft", SignalRfft(512), [count("x", (480,))])
     yield node_of("signal_energy", SignalEnergy(2, 7), [count("x", (18,))])

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.ops.one_node import one_node, random_s8, tensor
-from tinyc.ir.graph import DType, Graph, Quant, Shape, Value
+from tinyc.ir.graph import Array, DType, Graph, Quant, Shape, Value
 from tinyc.kernel.site import RELU
 from tinyc.ops.lstm import Lstm
+from tinyc.ops.recurrent import GATES, Recurrent
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.svdf import Svdf
 
@@ -56,9 +57,34 @@ def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12)
     return one_node("lstm", Lstm(clip), inputs, 1 / 120, 3, {**weights, **biases}, others=others)
 
 
+def loop(attrs: Recurrent, units: int, in_c: int, steps: int, states: bool = False, most: int = 127) -> Graph:
+    """A recurrent layer with random weights up to `most`."""
+    rng = np.random.default_rng(units + in_c)
+    rows = GATES[attrs.cell] * units
+    shapes: tuple[Shape, Shape] = ((rows, in_c), (rows, units))
+    w, r = (rng.integers(-most, most + 1, shape).astype(np.int8) for shape in shapes)
+    scales = {name: tuple(rng.uniform(0.002, 0.006, rows).astype(np.float32).tolist()) for name in "wr"}
+    zeros = (0,) * rows
+    inputs: list[Value | None] = [
+        tensor("x", (steps, in_c), 0.02, -5),
+        Value("w", w.shape, "s8", Quant(scales["w"], zeros, 0)),
+        Value("b", (rows,), "s32", Quant(tuple(0.02 * scale for scale in scales["w"]), zeros, 0)),
+        Value("r", r.shape, "s8", Quant(scales["r"], zeros, 0)),
+        Value("late", (units,), "f32") if attrs.cell == "gru" else None,
+        *([tensor("h", (1, units), 0.009, 4)] if states else []),
+        *([tensor("c", (1, units), 0.02, -7)] if states and attrs.cell == "lstm" else []),
+    ]
+    consts: dict[str, Array] = {"w": w, "r": r, "b": rng.integers(-9000, 9000, rows).astype(np.int32)}
+    if attrs.cell == "gru":
+        consts["late"] = rng.standard_normal(units).astype(np.float32)
+    return one_node("recurrent", attrs, inputs, 1 / 120, 3, consts)
+
+
 def state_cases() -> Iterator[Graph]:
     """One-node graphs, their states as inputs and outputs."""
     yield svdf(5, 2, 3, 7)
     yield svdf(4, 1, 1, 9, "s8")
     yield lstm(5, 3, 2)
+    yield loop(Recurrent("lstm"), 5, 3, 3)
+    yield loop(Recurrent("gru"), 5, 6, 3)
     yield one_node("softmax", Softmax(widened=True), [tensor("x", (3, 11), 0.1, 7)], 1 / 65536, -32768)

@@ -15,7 +15,7 @@ from uarte import RATES, Uarte
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, list_boards, load_board
-from tinyc.build.compile import compile_library
+from tinyc.build.compile import Sources, compile_library
 from tinyc.build.device import build_device
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
@@ -90,8 +90,8 @@ def boot_once(board: Board, compiler: str, folder: Path) -> Booted:
     except TinycError as error:
         pytest.skip(error.message)
     library_dir = toy.write_library(folder / "library")
-    library = compile_library(library_dir, "toy", toolchain, "balanced", folder / "toy.o")
-    build_device(library_dir, "toy", board, toolchain, library, folder / "device")
+    library = compile_library(Sources(library_dir, "toy"), toolchain, "balanced", folder / "toy.o")
+    build_device(Sources(library_dir, "toy"), board, toolchain, library, folder / "device")
     return run_until_hello(board, read_elf(folder / "device" / "toy.elf"))
 
 

@@ -101,6 +101,7 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path / "house")
 
 
+@pytest.mark.slow
 def test_an_operator_and_its_kernel(house: House) -> None:
     house.follow("An operator")
     house.network()

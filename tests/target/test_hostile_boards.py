@@ -17,6 +17,7 @@ from tests.hostile_names import HOSTILE
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, load_board
+from tinyc.build.compile import Sources
 from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.run import renode
 
@@ -27,7 +28,7 @@ PLAIN = load_board("cortex-m4")
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """write(board, machine) -> the text of every Renode file; the firmware is left out."""
 
-    def firmware(library_dir: Path, model: str, *_: object) -> Path:
+    def firmware(sources: Sources, *_: object) -> Path:
         (tmp_path / "renode" / "parts").mkdir(parents=True, exist_ok=True)
         made = tmp_path / "renode" / "parts" / "toy.elf"
         made.touch()
@@ -38,7 +39,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def written(board: Board, machine: str) -> dict[str, str]:
         expected = renode.Expected([[b"\1"]], [[b"\2"]], 1234, machine)
         nothing = Toolchain("none", "gcc", "0", ())
-        renode.write_renode(tmp_path / "renode", tmp_path, "toy", board, nothing, tmp_path, expected)
+        renode.write_renode(tmp_path / "renode", Sources(tmp_path, "toy"), board, nothing, tmp_path, expected)
         return {f.name: f.read_text(encoding="utf-8") for f in (tmp_path / "renode").iterdir() if f.suffix != ".elf"}
 
     return written

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,18 +13,21 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.explain.cycles import core_of, model_cycles
 from tinyc.kernel.site import RELU, Padding, Pair
+from tinyc.machine.three_stage import ThreeStage
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
 
+M4 = core_of("cortex-m4")
+assert isinstance(M4, ThreeStage)
 ONE = Padding(1, 1, 1, 1)
 POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 32), (24, 1, 1, 32), y_zero=-128)
 SQUARE = Layer("conv2d", Conv2D(pad=ONE), (1, 8, 16, 8), (8, 3, 3, 8))
@@ -60,8 +64,11 @@ def test_cycles_are_as_promised(kernel: str, layer: Layer, tmp_path: Path) -> No
     program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
         (tmp_path / file).write_text(text)
-    firmware = compile_firmware(tmp_path, "one", board, compiler, "speed", tmp_path / "firmware")
+    firmware = compile_firmware(Sources(tmp_path, "one"), board, compiler, "speed", tmp_path / "firmware")
     ran = target_for("cortex-m4", None).run(firmware, [[samples(layer)[0]["x"].tobytes()]])
-    modelled = model_cycles(ran, firmware.read_elf(), core_of("cortex-m4"))
+    modelled = model_cycles(ran, firmware.read_elf(), M4)
     assert modelled is not None
     assert choices["layer"].cost.cycles == pytest.approx(modelled.total, rel=0.04)
+    without = model_cycles(ran, firmware.read_elf(), replace(M4, late_fetch=0))
+    assert without is not None
+    assert modelled.total - without.total <= modelled.total // 200, "code runs out of fetched instructions"

@@ -14,7 +14,7 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, Padding, Site
 from tinyc.kernels.fast import tight, winograd
-from tinyc.kernels.fast.bilinear import F2, Form
+from tinyc.kernels.fast.bilinear import F2, BilinearForm
 from tinyc.kernels.fast.tight import NAMES
 from tinyc.kernels.fast.winograd import kernel_name
 from tinyc.ops.conv2d import Conv2D
@@ -39,7 +39,7 @@ FORMS = pytest.mark.parametrize("form", [F2], ids=lambda form: form.name)
 
 @FORMS
 @pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, form: Form) -> None:
+def test_equals_the_reference(name: str, form: BilinearForm) -> None:
     """On the core, and the twin on this computer."""
     one = LAYERS[name]
     numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
@@ -52,13 +52,13 @@ def test_equals_the_reference(name: str, form: Form) -> None:
 
 @FORMS
 @pytest.mark.parametrize("weights", ["largest", "least"])
-def test_at_the_limits(form: Form, weights: str) -> None:
+def test_at_the_limits(form: BilinearForm, weights: str) -> None:
     one = replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False)
     check_on_core(graph_of(one), samples(one), NAMES[form.name])
 
 
 @FORMS
-def test_costs_are_as_promised(form: Form) -> None:
+def test_costs_are_as_promised(form: BilinearForm) -> None:
     """To within the loop over the tiles; with less scratch than the kernel that keeps sums of all channels."""
     one = LAYERS["whole tiles"]
     graph = graph_of(one)

@@ -14,7 +14,7 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.fast import winograd
-from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, Form
+from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.winograd import NAMES, kernel_name
 from tinyc.kernels.finish import GROUP
@@ -45,7 +45,7 @@ LAYERS = {
 }
 
 
-def strided(one: Layer, form: Form) -> Layer:
+def strided(one: Layer, form: BilinearForm) -> Layer:
     return replace(one, attrs=replace(one.attrs, stride=Pair(form.stride, form.stride)))
 
 
@@ -56,7 +56,7 @@ def site_of(one: Layer, numerics: Numerics = Numerics.TFLM) -> Site:
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, form: Form) -> None:
+def test_equals_the_reference(name: str, form: BilinearForm) -> None:
     one = strided(LAYERS[name], form)
     numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
@@ -64,7 +64,7 @@ def test_equals_the_reference(name: str, form: Form) -> None:
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["odd sizes", "one pixel", "six channels", "valid", "wide pads"])
-def test_portable_twin_equals_the_reference(name: str, form: Form) -> None:
+def test_portable_twin_equals_the_reference(name: str, form: BilinearForm) -> None:
     """On this computer, with sanitizers."""
     one = strided(LAYERS[name], form)
     graph = graph_of(one)
@@ -77,7 +77,7 @@ def test_portable_twin_equals_the_reference(name: str, form: Form) -> None:
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 @pytest.mark.parametrize("weights", ["largest", "signs", "least"])
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
-def test_at_the_limits(form: Form, weights: str, numerics: Numerics) -> None:
+def test_at_the_limits(form: BilinearForm, weights: str, numerics: Numerics) -> None:
     one = strided(replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False), form)
     check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
 
@@ -92,11 +92,12 @@ WAYS = [
 
 @pytest.mark.parametrize(("act", "y_zero", "numerics"), WAYS)
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
-def test_ways_to_finish(form: Form, act: Act, y_zero: int, numerics: Numerics) -> None:
+def test_ways_to_finish(form: BilinearForm, act: Act, y_zero: int, numerics: Numerics) -> None:
     one = strided(layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=y_zero, seed=7), form)
     check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], numerics)
 
 
+@pytest.mark.slow
 def test_zig_builds_it() -> None:
     for form in (F2, F4, S2, S24):
         one = strided(LAYERS["odd sizes"], form)
@@ -112,7 +113,7 @@ def test_sums_that_could_overflow_are_refused() -> None:
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one row", "three channels", "six channels", "wide pads"])
-def test_code_for_every_product(name: str, form: Form) -> None:
+def test_code_for_every_product(name: str, form: BilinearForm) -> None:
     one = strided(LAYERS[name], form)
     numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline=True), numerics)
@@ -125,12 +126,12 @@ def test_code_for_every_product(name: str, form: Form) -> None:
 FAST = {kernel.name: kernel for kernel in winograd.KERNELS}
 
 
-def _promised(site: Site, form: Form, inline: bool, packed: bool = False) -> int:
+def _promised(site: Site, form: BilinearForm, inline: bool, packed: bool = False) -> int:
     """Instructions."""
     return offer_of(FAST[kernel_name(form, inline, packed)], site).cost.instructions
 
 
-def narrow(name: str, form: Form) -> Layer:
+def narrow(name: str, form: BilinearForm) -> Layer:
     """With int4 weights."""
     return strided(replace(LAYERS[name], bits=4), form)
 
@@ -138,7 +139,7 @@ def narrow(name: str, form: Form) -> Layer:
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one pixel", "three channels"])
-def test_packed_factors_of_int4_weights(name: str, form: Form, inline: bool) -> None:
+def test_packed_factors_of_int4_weights(name: str, form: BilinearForm, inline: bool) -> None:
     """Two output channels over each other: less flash than factors of int16."""
     one, numerics = narrow(name, form), (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
     ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline, packed=True), numerics)
@@ -150,7 +151,7 @@ def test_packed_factors_of_int4_weights(name: str, form: Form, inline: bool) -> 
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
-def test_int4_weights_in_int16_factors(form: Form) -> None:
+def test_int4_weights_in_int16_factors(form: BilinearForm) -> None:
     one = narrow("odd sizes", form)
     check_on_core(graph_of(one), samples(one), NAMES[form.name])
 
@@ -158,7 +159,7 @@ def test_int4_weights_in_int16_factors(form: Form) -> None:
 @pytest.mark.parametrize(("act", "numerics"), [(Act(), Numerics.TFLM), (RELU, Numerics.OURS)])
 @pytest.mark.parametrize("weights", ["largest", "signs", "all least"])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
-def test_packed_factors_at_the_limits(form: Form, weights: str, numerics: Numerics, act: Act) -> None:
+def test_packed_factors_at_the_limits(form: BilinearForm, weights: str, numerics: Numerics, act: Act) -> None:
     """On the core, and the twin on this computer."""
     one = replace(narrow("odd sizes", form), weights=weights, per_channel=False, bias=act == RELU)
     one = replace(one, attrs=replace(one.attrs, act=act), y_zero=-128 if act == RELU else 9)
@@ -182,7 +183,7 @@ def test_ninefold_sums_are_scaled_where_they_fit() -> None:
     assert _tiles(many, F4).divided
 
 
-def _tiles(site: Site, form: Form, inline: bool = False, packed: bool = False) -> Tiles:
+def _tiles(site: Site, form: BilinearForm, inline: bool = False, packed: bool = False) -> Tiles:
     work = winograd.plan(site, prepare(site), form, inline, packed)
     assert work is not None
     return work.tiles
@@ -190,7 +191,7 @@ def _tiles(site: Site, form: Form, inline: bool = False, packed: bool = False) -
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 @pytest.mark.parametrize("name", ["whole tiles", "many channels", "three channels"])
-def test_costs_are_as_promised(name: str, form: Form) -> None:
+def test_costs_are_as_promised(name: str, form: BilinearForm) -> None:
     """To within the loop over the tiles."""
     one = strided(LAYERS[name], form)
     site = site_of(one)

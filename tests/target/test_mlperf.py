@@ -23,8 +23,8 @@ from serial_board import board_at_port
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
-from tinyc.build.compile import Harness, compile_library, link_firmware
-from tinyc.build.device import build_device, write_mlperf_glue
+from tinyc.build.compile import Checks, Harness, Sources, compile_library, link_firmware
+from tinyc.build.device import Dialogue, build_device, write_mlperf_glue
 from tinyc.build.toolchain import find_toolchain
 from tinyc.ir.graph import Graph
 from tinyc.run.host import fixed_addresses
@@ -42,8 +42,9 @@ def device(folder: Path, board_name: str, task: str | None, graph=GRAPH, compile
     except TinycError as error:
         pytest.skip(error.message)
     library_dir = write_library(folder / "library", graph, board_name)
-    library = compile_library(library_dir, "dense", toolchain, "balanced", folder / "dense.o")
-    build_device(library_dir, "dense", board, toolchain, library, folder / "device", "mlperf", task)
+    sources = Sources(library_dir, "dense")
+    library = compile_library(sources, toolchain, "balanced", folder / "dense.o")
+    build_device(sources, board, toolchain, library, folder / "device", Dialogue("mlperf", task))
     return folder / "device" / "dense.elf"
 
 
@@ -106,11 +107,11 @@ def _host_program(folder: Path, task: str | None, graph: Graph) -> Path:
     board = load_board("host")
     toolchain = find_toolchain(board)
     library_dir = write_library(folder / "library", graph, "host")
-    library = compile_library(library_dir, "dense", toolchain, "balanced", folder / "dense.o", sanitize=True)
-    write_mlperf_glue(library_dir, "dense", folder, task)
-    defines = {"TC_SANITIZE": "1"}
-    harness = Harness(("mlperf.c", "text.c", "port_host.c"), defines)
-    elf, _ = link_firmware(library_dir, "dense", board, toolchain, library, folder, harness, sanitize=True)
+    sources = Sources(library_dir, "dense")
+    library = compile_library(sources, toolchain, "balanced", folder / "dense.o", Checks(sanitize=True))
+    write_mlperf_glue(sources, folder, task)
+    harness = Harness(("mlperf.c", "text.c", "port_host.c"), {"TC_SANITIZE": "1"}, sanitize=True)
+    elf, _ = link_firmware(sources, board, toolchain, library, folder, harness)
     return elf
 
 

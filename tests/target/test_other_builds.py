@@ -17,7 +17,7 @@ from tests.ops.one_node import one_node, tensor
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import firmware_around
+from tinyc.build.compile import Sources, firmware_around
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
@@ -134,7 +134,7 @@ def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str)
     flags = (level, "-ffreestanding", "-ffunction-sections", "-fdata-sections")
     command = [*gcc.command, *gcc.target_flags, *flags, "-c", "all.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    firmware = firmware_around(tmp_path / "all.o", tmp_path, "all", board, gcc, tmp_path / "firmware")
+    firmware = firmware_around(tmp_path / "all.o", Sources(tmp_path, "all"), board, gcc, tmp_path / "firmware")
     check(made, target_for(board_name, None).run(firmware, made.requests), Numerics.TFLM, f"{board_name} {level}")
 
 
@@ -169,7 +169,7 @@ def test_portable(tmp_path: Path, compiler: str, isa_of: str) -> None:
         linker = find_toolchain(host, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    firmware = firmware_around(library, tmp_path, "all", host, linker, tmp_path / "firmware")
+    firmware = firmware_around(library, Sources(tmp_path, "all"), host, linker, tmp_path / "firmware")
     check(made, target_for("host", None).run(firmware, made.requests), Numerics.TFLM, f"{compiler}, for {isa_of}")
 
 

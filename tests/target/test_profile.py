@@ -58,23 +58,28 @@ def test_every_instruction_is_in_the_lines_as_often_as_it_was_executed(build: Bu
 
 @pytest.mark.parametrize(
     ("board", "cycles"),
-    [("cortex-m4", 3), ("cortex-m3", 3), ("cortex-m33", 3), ("cortex-m0plus", 3), ("cortex-m7", 1)],
+    [("cortex-m4", 4), ("cortex-m3", 4), ("cortex-m33", 3), ("cortex-m0plus", 3), ("cortex-m7", 1)],
 )
 def test_one_more_turn_of_a_loop(build: Build, board: str, cycles: int) -> None:
-    """subs 1, bne 1, and 1 for the pipeline; the M7 runs both at once."""
+    """subs 1, bne 1, and 1 for the pipeline, which on the M3 and M4 waits another for the flags; the M33 and the M7 run
+    both at once, but the M33 takes 2 for its pipeline."""
     short, long = (modelled(build(board, "gcc", v)) for v in (Variant.COUNT_100, Variant.COUNT_101))
     assert long.of_step(1) - short.of_step(1) == cycles
     assert long.of_step(0) == short.of_step(0)
 
 
 def test_a_hand_counted_piece_inside_firmware(build: Build) -> None:
-    """601 instructions of one cycle in a row, 600 of them long: nothing else is added."""
+    """601 instructions of one cycle in a row, 600 of them long. One half of these is not word aligned: its third is
+    fetched a cycle late, and nothing else is added."""
     firmware = build("cortex-m4", "gcc", Variant.PAGES)
     lines = [line for line in modelled(firmware).lines if line.step == 1]
     adds = [i for i, line in enumerate(lines) if line.instruction.mnemonic in ("add", "nop")]
     longest = max(_runs(adds), key=len)
     assert len(longest) >= 601
-    assert [lines[i].cycles for i in longest[-601:]] == [len(INPUTS)] * 601
+    cycles = [lines[i].cycles for i in longest[-601:]]
+    (late,) = [at for at, each in enumerate(cycles) if each == 2 * len(INPUTS)]
+    assert late in (2, 303)
+    assert sum(cycles) == 602 * len(INPUTS)
 
 
 def test_code_that_was_written_as_data(build: Build) -> None:
@@ -97,7 +102,9 @@ def _runs(indices: list[int]) -> list[list[int]]:
 
 
 def test_a_core_without_a_model_has_instructions_only(build: Build) -> None:
-    found = modelled(build("cortex-m55", "gcc"))
+    firmware = build("cortex-m55", "gcc")
+    found = model_cycles(run(firmware), firmware.read_elf(), None)
+    assert found is not None
     assert found.core is None
     assert found.total == 0
     assert sum(line.executions for line in found.lines) > 0
@@ -158,7 +165,7 @@ def test_hot_code(build: Build) -> None:
     (block,) = (block for block in blocks if block.executions == 100)
     assert (block.function, block.step) == ("toy_step_1", 1)
     assert [line.text.split()[0] for line in block.lines] == ["subs", "bne"]
-    assert block.cost.cycles == 2 * 100 + 99
+    assert block.cost.cycles == 2 * 100 + 2 * 99
 
 
 # --- only instructions that the core has ---

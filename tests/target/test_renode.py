@@ -21,7 +21,7 @@ from renode_text import read_repl
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware, compile_library
+from tinyc.build.compile import Sources, compile_firmware, compile_library
 from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
 from tinyc.run.renode import LINE_BYTES, Expected, expected_lines, platform, run_renode, write_renode
@@ -62,9 +62,9 @@ def make(
     except TinycError as error:
         pytest.skip(error.message)
     library_dir = toy.write_library(folder / "library", variant)
-    library = compile_library(library_dir, "toy", toolchain, "balanced", folder / "toy.o")
+    library = compile_library(Sources(library_dir, "toy"), toolchain, "balanced", folder / "toy.o")
     expected = Expected(INPUTS, OUTPUTS, instructions, "QEMU")
-    write_renode(folder / "renode", library_dir, "toy", board, toolchain, library, expected)
+    write_renode(folder / "renode", Sources(library_dir, "toy"), board, toolchain, library, expected)
     return folder / "renode"
 
 
@@ -265,7 +265,9 @@ def counted(folder: Path, board_name: str) -> int:
     """Instructions of the first inference, by the machine that proves the board."""
     board = load_board(board_name)
     library = toy.write_library(folder / "library")
-    firmware = compile_firmware(library, "toy", board, find_toolchain(board, "gcc"), "balanced", folder / "plain")
+    firmware = compile_firmware(
+        Sources(library, "toy"), board, find_toolchain(board, "gcc"), "balanced", folder / "plain"
+    )
     return target_for(board_name, None).run(firmware, INPUTS[:1]).instructions[0]
 
 

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.build.elf import Elf, Section, Segment
 from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline import Options, Progress, profile_model, verify_model
@@ -52,7 +52,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
             pytest.skip(error.message)
         folder = tmp_path_factory.mktemp("renode")
         library = toy.write_library(folder / "library", variant)
-        return compile_firmware(library, "toy", board, toolchain, "balanced", folder, dump_steps=dump_steps)
+        return compile_firmware(Sources(library, "toy"), board, toolchain, "balanced", folder, Checks(dump_steps))
 
     return make_one
 

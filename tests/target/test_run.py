@@ -15,7 +15,7 @@ from toy import Variant
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.size import library_size
 from tinyc.build.toolchain import find_toolchain
 from tinyc.run import OVERHEAD, RunError, RunResult
@@ -325,7 +325,7 @@ def test_firmware_too_large_for_the_board(tmp_path: Path, compiler: str, key: st
     except TinycError as error:
         pytest.skip(error.message)
     with pytest.raises(TinycError, match=rf"its {memory} is too small by [\d,]+ bytes") as caught:
-        compile_firmware(library, "toy", small, toolchain, "size", tmp_path)
+        compile_firmware(Sources(library, "toy"), small, toolchain, "size", tmp_path)
     assert caught.value.exit_code == 1
 
 
@@ -335,7 +335,7 @@ def test_compiler_diagnostics_are_shown(tmp_path: Path) -> None:
     (library / "toy.c").write_text(source.replace("int32_t acc = mid[o];", "int32_t acc = mid[o] + nothing;"))
     board = load_board("host")
     with pytest.raises(TinycError, match=r"failed: compiling toy\.c\n.*toy\.c:\d+:.*nothing") as caught:
-        compile_firmware(library, "toy", board, find_toolchain(board), "size", tmp_path)
+        compile_firmware(Sources(library, "toy"), board, find_toolchain(board), "size", tmp_path)
     assert " -c " in caught.value.hint
 
 

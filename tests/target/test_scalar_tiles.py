@@ -23,7 +23,7 @@ from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Offer, Refused
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
-from tinyc.kernels.fast.bilinear import F2, F4, S2, Form
+from tinyc.kernels.fast.bilinear import F2, F4, S2, BilinearForm
 from tinyc.kernels.scalar.pairs import best_fit, fitted
 from tinyc.kernels.scalar.strided import segment_channels
 from tinyc.kernels.scalar.tiles import factors
@@ -129,7 +129,7 @@ def test_equals_the_reference(board_name: str, family: str) -> None:
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2])
-def test_products_are_multiples_of_the_outputs(form: Form) -> None:
+def test_products_are_multiples_of_the_outputs(form: BilinearForm) -> None:
     """Two dimensions of the form on random integers, modulo 2^32 as the kernels compute."""
     rng = np.random.default_rng(3)
     w = rng.integers(-128, 128, (2, 3, 3, 5)).astype(np.int8)

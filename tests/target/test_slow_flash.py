@@ -15,7 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.board.parts import FlashTiming
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Choice, Goal, candidates, choose
 from tinyc.choose.slow_flash import waits
@@ -27,6 +27,7 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
+from tinyc.plan.rows.forms import row_forms
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
@@ -48,6 +49,23 @@ CASES = [
     ("tc_fully_connected_s8_asm", DENSE),
     ("tc_fully_connected_s8_rolled_asm", DENSE),
 ]
+
+
+def test_rows_wait_for_flash_as_the_whole_layer_does() -> None:
+    """A kernel waits for its constants in every row, and for its code: the row before was another layer's."""
+    board = load_board("nucleo-l4r5zi")
+    graph = graph_of(POINT)
+    slow, fast = (candidates(graph, board.isa, Numerics.TFLM, flash=flash) for flash in (board.flash_timing, None))
+    at_once = {choice.kernel.name: choice for choice in fast["layer"]}
+    compared = 0
+    for choice in slow["layer"]:
+        free = at_once.get(choice.kernel.name)
+        if free is not None and choice.kernel.written:
+            whole = choice.cost.cycles - free.cost.cycles
+            for ours, theirs in zip(row_forms(choice), row_forms(free), strict=True):
+                assert ours.cost.cycles - theirs.cost.cycles > whole / 2
+                compared += 1
+    assert compared >= 4
 
 
 def test_waits_of_the_toy(build: Build) -> None:
@@ -100,7 +118,7 @@ def test_kernels_wait_as_they_say(kernel: str, layer: Layer, tmp_path: Path) -> 
     program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
         (tmp_path / file).write_text(text)
-    firmware = compile_firmware(tmp_path, "one", board, compiler, "speed", tmp_path / "firmware")
+    firmware = compile_firmware(Sources(tmp_path, "one"), board, compiler, "speed", tmp_path / "firmware")
     found = flash_waits(target, timing, firmware, [[samples(layer)[0]["x"].tobytes()]])
     measured = found[0]
     assert slow.cost.instructions == plain.cost.instructions

@@ -16,7 +16,7 @@ from tests.ops.test_recurrent import with_states
 from tests.target.state_cases import svdf
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import compile_firmware
+from tinyc.build.compile import Checks, Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
@@ -128,7 +128,9 @@ def test_sequences_give_the_bytes_of_the_reference(tmp_path: Path, name: str, bo
     target = target_for(board, None)
     folder = files_of(library(graph, board), tmp_path)
     compiler = find_toolchain(machine, "gcc")
-    made = compile_firmware(folder, "toy", machine, compiler, "speed", tmp_path / "firmware", sanitize=machine.is_host)
+    made = compile_firmware(
+        Sources(folder, "toy"), machine, compiler, "speed", tmp_path / "firmware", Checks(sanitize=machine.is_host)
+    )
     assert made.info.has_state
     inputs = inputs_of(graph)
     once = target.run(made, [[x.tobytes()] for x in inputs])

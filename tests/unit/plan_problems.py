@@ -12,7 +12,7 @@ from tinyc.choose.select import Choice
 from tinyc.kernel.kernel import Across, Cost, Rows
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.moves import Cut, Part
-from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 
 
 def layer(
@@ -40,8 +40,8 @@ def problem_of(
     return Problem(layers, tensors_of(sizes), inputs, outputs, **{"scratch_unit": 16, **more})
 
 
-def tensors_of(sizes: Mapping[str, int]) -> dict[str, Tensor]:
-    return {name: Tensor(name, 1, size) for name, size in sizes.items()}
+def tensors_of(sizes: Mapping[str, int]) -> dict[str, TensorRows]:
+    return {name: TensorRows(name, 1, size) for name, size in sizes.items()}
 
 
 def sizes_of(problem: Problem) -> dict[str, int]:

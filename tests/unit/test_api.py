@@ -7,6 +7,7 @@ import ctypes
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
+from tinyc.api import BuildOptions, TimingOptions
+from tinyc.bench import BenchOptions
 from tinyc.board import load_board
 from tinyc.pipeline import Compiled, Options, Progress, compile_model
 from tinyc.reference.interpreter import run_int
@@ -126,6 +129,36 @@ def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
     with pytest.warns(tinyc.TinycWarning, match="accuracy is unproven") as warned:
         tinyc.verify(classifier(tmp_path), "host", samples=1)
     assert warned[0].filename == __file__
+
+
+def test_options_are_those_of_the_pipeline() -> None:
+    assert BuildOptions.__annotations__.keys() <= {field.name for field in fields(Options)}
+    assert TimingOptions.__annotations__.keys() <= {field.name for field in fields(BenchOptions)}
+
+
+def test_an_option_that_there_is_not(tmp_path: Path) -> None:
+    for function in (tinyc.build, tinyc.verify, tinyc.bench, tinyc.estimate):
+        with pytest.raises(TypeError, match=r"there is no option 'task'; there are .*optimize"):
+            function(tmp_path / "model.onnx", "host", task="kws01")
+
+
+def test_plan_is_that_of_the_build(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    found, estimated = tinyc.plan(model, "host", memory="min"), tinyc.estimate(model, "host", memory="min")
+    assert found.arena_bytes == estimated.arena_bytes >= found.lower_bound_bytes > 0
+    assert {tenant.name for tenant in found.at(0)} >= {"x"}
+    assert tinyc.plan(onnx.load(model), "host", memory="min") == found
+
+
+def test_quantize_measures_and_saves(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    x = np.random.default_rng(3).normal(0, 1, (40, 3, 5, 7)).astype(np.float32)
+    fast = tinyc.Recipe("minmax", equalize=False, rounding="nearest", augment=False)
+    found = tinyc.quantize(model, out=tmp_path / "q.tflite", calibration=x, evaluate={"x": x[:8]}, recipe=fast)
+    assert found.diagnosis.samples == 8
+    assert found.diagnosis.sqnr_db > 20
+    assert (found.method, found.learned) == ("minmax", False)
+    assert tinyc.inspect(tmp_path / "q.tflite").inputs
 
 
 def test_inspect(tmp_path: Path) -> None:

@@ -20,12 +20,14 @@ from tinyc.bench.report import (
     Parity,
     ReferenceResult,
 )
+from tinyc.board import load_board
 from tinyc.verify.report import Accuracy, Flash, Report, Verify
 
 ROOT = Path(__file__).resolve().parents[2]
 for folder in ("bench", "scripts"):
     sys.path.insert(0, str(ROOT / folder))
 
+import board_estimates  # noqa: E402
 import desktop  # noqa: E402
 import peer_plot  # noqa: E402
 import peers  # noqa: E402
@@ -120,11 +122,34 @@ def test_peers_are_complete() -> None:
     assert all(row.keys() <= set(peers.MODELS) for row in published.cycles.values())
 
 
+def test_board_estimates_stand_beside_what_was_published_for_that_board() -> None:
+    _, published = peers.read_peers()
+    found = {published.board: {"kws": 4_000_000, "person": 9_300_000}, "stm32f4-discovery": {"kws": 3_000_000}}
+    text = board_estimates.section(found, published)
+    mine, *others = [
+        line for line in text.splitlines() if line.startswith("| ") and "---" not in line and "product" not in line
+    ]
+    assert mine == "| tinyc, estimated | 4 (4.3 to 4.94) | 9.3 (10 to 11.5) |"
+    assert "| ST X-CUBE-AI 9 (v1.2) | 5.18 | - |" in others
+    assert text.count("X-CUBE-AI 9") == 1  # nothing was published for the other board
+    assert "68.2 M cycles" in text
+    assert "7 to 19 % too few" in text
+
+
+def test_every_published_result_names_a_board_and_a_source() -> None:
+    _, published = peers.read_peers()
+    assert load_board(published.board).flash_timing is not None
+    for result in published.elsewhere:
+        assert set(result) == {"product", "model", "board", "figure", "source"}
+        assert any(result["model"].startswith(model) for model in peers.MODELS + peers.LIVE)
+
+
 def test_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install tinyc[plot]")
     tables.write_figures(tmp_path / "f.json", "cortex-m4", [measured(m) for m in peers.MODELS])
     ours = json.loads((tmp_path / "f.json").read_text())["cortex-m4"]
-    found = peer_plot.panels(ours, *peers.read_peers())
+    estimated = dict.fromkeys(peers.MODELS, 4000000)
+    found = peer_plot.panels(ours, estimated, *peers.read_peers())
     rows = peer_plot.desktop_rows([bench_report("kws_int8.tflite").to_json(), bench_report("kws_fp32.onnx").to_json()])
     for name in ("one", "two"):
         peer_plot.draw(found, rows, tmp_path / f"{name}.svg")
@@ -132,11 +157,11 @@ def test_picture(tmp_path: Path) -> None:
     assert text == (tmp_path / "two.svg").read_text()
     for words in (
         "TFLite Micro + CMSIS-NN",
-        "tinyc (modelled)",
+        "tinyc (estimated)",
         "2 M",
         "5 kB",
         "7 kB",
-        "3 M",
+        "4 M",
         "tinyc on m4 (modelled)",
     ):
         assert words in text

@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc.kernels.fast.bilinear import FORMS, S24, Form
+from tinyc.kernels.fast.bilinear import FORMS, S24, BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_sums_of_products_are_the_convolution(form: Form) -> None:
+def test_sums_of_products_are_the_convolution(form: BilinearForm) -> None:
     """As polynomials in inputs and weights, so for all values at once."""
     sums, inputs, weights = map(np.array, (form.sums, form.inputs, form.weights))
     got = np.einsum("ap,px,pk->axk", sums, inputs, weights)
@@ -22,7 +22,7 @@ def test_sums_of_products_are_the_convolution(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", [*FORMS, S24], ids=lambda form: form.name)
-def test_what_the_kernels_rely_on(form: Form) -> None:
+def test_what_the_kernels_rely_on(form: BilinearForm) -> None:
     assert all(form.sums[a][form.shared] == 2 ** form.raised[a] for a in range(form.m))
     assert min(form.raised) == 0
     assert form.largest_input < 2**15

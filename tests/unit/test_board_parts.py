@@ -24,6 +24,24 @@ def test_uart_and_setup() -> None:
     assert board.setup[8] == SetupStep("wait", 0x4002_3808, 0xC, 0x8)
 
 
+def test_energy(tmp_path: Path) -> None:
+    """The runs of MLPerf Tiny that it was made of: uJ and inferences a second of ad, kws, vww, ic at 120 MHz."""
+    energy = load_board("nucleo-l4r5zi").energy
+    assert energy is not None
+    for microjoules, rate in ((528.881, 131.915), (5481.633, 13.744), (16573.080, 4.518), (17315.114, 4.501)):
+        assert energy.microjoules(120e6 / rate) == pytest.approx(microjoules, rel=energy.error)
+    assert load_board("stm32f4-discovery").energy is None
+    for said, message in (
+        ("pj_per_cycle = 0", "must be from 0.01"),
+        ("error = 0.1", "'energy.pj_per_cycle' is needed"),
+        ("pj_per_cycle = 5", "'energy.source' is missing"),
+        ("pj_per_cycle = 5\nsource = 's'\nvolts = 3", "volts"),
+    ):
+        (tmp_path / "my.toml").write_text(f"{GOOD}\n[energy]\n{said}\n")
+        with pytest.raises(TinycError, match=message):
+            load_board(tmp_path / "my.toml")
+
+
 def test_every_uart_has_its_driver() -> None:
     for board in list_boards():
         if board.uart is not None:

@@ -12,7 +12,7 @@ from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_packed, finish_wide
-from tinyc.kernels.requantize import Scaling, Steps, solve, steps_of
+from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, solve, steps_of
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
 
@@ -130,8 +130,8 @@ def test_shifts_beyond_the_instruction_are_refused():
     p, taps = random_layer(5, -128, Rounding.SINGLE)
     steps = steps_of(p, taps)
     zeros = np.zeros(8, np.int64)
-    assert solve(p, steps, zeros, zeros + 23, False, zeros + 1) is None
-    assert solve(p, steps, zeros, zeros - 1, False, zeros + 1) is None
+    assert solve(p, steps, Shifts(zeros, zeros + 23, False), zeros + 1) is None
+    assert solve(p, steps, Shifts(zeros, zeros - 1, False), zeros + 1) is None
 
 
 def test_registers_that_overflow_are_not_proved():
@@ -139,7 +139,7 @@ def test_registers_that_overflow_are_not_proved():
     steps = steps_of(p, taps)
     far = replace(steps, high=steps.high + 2**31)
     found = finish_wide(p, taps).scaling
-    assert isinstance(found, Scaling)
+    assert isinstance(found, ScalingConstants)
     assert not found.fits(far).any()
 
 

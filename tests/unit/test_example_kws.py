@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "kws"
 MODEL = FOLDER / "kws.onnx"
-FILES = ("README.md", "make_kws.py", "kws.onnx", "kws.calib.npz", "kws.test.npz")
+FILES = ("README.md", "make_kws.py", "mfcc.toml", "kws.onnx", "kws.calib.npz", "kws.test.npz", "words.wav")
 CLASSES = ["yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go", "silence", "unknown"]
 
 

@@ -51,6 +51,9 @@ def test_other_words() -> None:
     with pytest.raises(TinycError, match="is no kernel") as caught:
         explain("tc_conv2d_s9")
     assert "tc_conv2d_s8" in caught.value.hint
+    with pytest.raises(TinycError, match="messages of errors have no numbers") as caught:
+        explain("error: no kernel runs this conv2d")
+    assert "docs/troubleshooting.md" in caught.value.hint
     for word in ("", "tc_", "tc", "\x1b[31m", "x" * 10_000, "tc_" + "a_" * 5000):
         with pytest.raises(TinycError):
             explain(word)

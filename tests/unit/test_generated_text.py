@@ -29,7 +29,7 @@ from tinyc.ir.graph import Graph
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.pipeline.options import Options
-from tinyc.plan.rows import plan_incremental
+from tinyc.plan.rows import Limits, plan_incremental
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("whole", "remembers", "streamed", "by_rows", "window")
@@ -40,7 +40,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-Wno-u
 
 def window_program(name: str) -> Program:
     graph = one_node("clip", Clip(RELU), [tensor("x", (1, 6, 5, 4), 0.1, 3)], 0.1, 3)
-    plan = plan_incremental(graph, candidates(graph, frozenset(), NUMERICS), "speed", 0.2, None, None, 2)
+    plan = plan_incremental(graph, candidates(graph, frozenset(), NUMERICS), "speed", 0.2, Limits(), 2)
     assert plan is not None
     return lower_streamed(graph, plan, NUMERICS, name)
 

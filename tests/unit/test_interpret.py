@@ -45,6 +45,12 @@ def test_meanings(line: str, a: int, b: int, result: int) -> None:
     assert run(line, "bx     lr", arguments=(a, b, 5))[0] == result
 
 
+def test_a_fused_product_is_rounded_once() -> None:
+    lines = ["vmov   s0, r0", "vmov   s1, r1", "vfma.f32 s1, s0, s0", "vmov   r0, s1", "bx     lr"]
+    above_one, minus_one = 0x3F800001, 0xBF800002  # (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46
+    assert run(*lines, arguments=(above_one, minus_one))[0] == 0x28800000
+
+
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [

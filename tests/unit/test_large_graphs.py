@@ -47,7 +47,7 @@ def test_few_plans_of_a_large_graph_are_tried(network: large_graphs.Graph, monke
     chosen = choose(found, Goal("speed"))
     for price in (0.01, 0.2):
         plans.clear()
-        _, plan = shrinking.shrink(network, found, chosen, price, None)
+        _, plan = shrinking.shrink(network, found, chosen, shrinking.Budget(price))
         assert len(plans) <= shrinking.PLANS // 4 + 2
         assert plan.arena_bytes <= plans[0].arena_bytes
         assert plan.gap_bytes == 0

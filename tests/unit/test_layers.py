@@ -13,6 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "tinyc"
 sys.path.insert(0, str(PACKAGE.parent / "scripts"))
 
+import house_figures  # noqa: E402
 from house import FLOORS, PICTURE, picture  # noqa: E402  where rooms are placed is drawn for people too
 
 ROOMS = [room for _, rooms in FLOORS for room in rooms]  # a room imports from those before it
@@ -91,3 +92,19 @@ def _circle(edges: Mapping[str, Iterable[str]]) -> list[str]:
         for name in free:
             del left[name]
     return sorted(left)
+
+
+@pytest.fixture(scope="module")
+def sources() -> Mapping[str, ast.Module]:
+    return house_figures.trees()
+
+
+def test_no_function_takes_more_than_six_parameters(sources: Mapping[str, ast.Module]) -> None:
+    """But for the commands, whose parameters are their options."""
+    found = [(file, function.name) for file, function in house_figures.wide(sources) if not file.startswith("cli/")]
+    assert found == []
+
+
+def test_a_class_name_means_one_thing(sources: Mapping[str, ast.Module]) -> None:
+    """A name that begins with an underscore is its file's own business."""
+    assert house_figures.duplicate_classes(sources) == {}

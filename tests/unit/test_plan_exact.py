@@ -51,7 +51,7 @@ def test_exact_plans_are_never_larger(seed: int) -> None:
 
 
 def test_without_the_solver_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
     instance = perfect(2, 25, 20, 200)
     found, peak = instance.layout, instance.live_bytes
     with pytest.raises(TinycError, match="needs the package ortools") as caught:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.plan_problems import random_problem, with_moves
 from tinyc.kernel.kernel import Across
-from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, SlidingInput, Step, solve, validate
+from tinyc.plan import InvalidPlanError, Layer, Plan, PlanStep, Problem, SlidingInput, solve, validate
 
 
 class Memory:
@@ -41,7 +41,7 @@ class Memory:
         self.bytes[self.places[name] + i] = value % 251
 
 
-def execute(problem: Problem, steps: tuple[Step, ...], memory: Memory) -> dict[str, list[int]]:
+def execute(problem: Problem, steps: tuple[PlanStep, ...], memory: Memory) -> dict[str, list[int]]:
     """The output bytes of the model."""
     for n, name in enumerate(problem.inputs):
         for i in range(problem.tensors[name].size):
@@ -128,7 +128,7 @@ def row_byte(sliding: SlidingInput, memory: Memory, r: int, b: int, key: int) ->
 
 
 def expected(problem: Problem) -> Mapping[str, list[int]]:
-    return execute(problem, tuple(Step(task.node) for task in problem.layers), Memory(problem, None))
+    return execute(problem, tuple(PlanStep(task.node) for task in problem.layers), Memory(problem, None))
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -20,7 +20,7 @@ from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, Rows
 from tinyc.kernel.site import Site
 from tinyc.load import load_model
-from tinyc.plan import Alias, Plan, Step, plan_graph, solve, whole_problem
+from tinyc.plan import Alias, Plan, PlanStep, plan_graph, solve, whole_problem
 
 
 def picked(
@@ -63,7 +63,7 @@ CHOICES = {"first": picked(scratch=10), "act": picked(inplace=(0,)), "last": pic
 
 def test_a_chain_with_views_and_in_place() -> None:
     plan = plan_graph(CHAIN, CHOICES)
-    assert plan.steps == (Step("first"), Step("act"), Step("last"))
+    assert plan.steps == (PlanStep("first"), PlanStep("act"), PlanStep("last"))
     assert [plan.step_of(name) for name in ("first", "act", "last")] == [0, 1, 2]
     with pytest.raises(KeyError):
         plan.step_of("flatten")
@@ -186,7 +186,7 @@ def test_a_model_that_only_reshapes() -> None:
 @pytest.mark.parametrize("align", [1, 4, 8, 16])
 def test_alignment(align: int) -> None:
     g = graph([("a", "tanh", ["x", "z"], "y")], {"x": (3,), "z": (5,), "y": (7,)})
-    plan = plan_graph(g, {"a": picked(scratch=9)}, align=align, scratch_align=32)
+    plan = solve(whole_problem(g, {"a": picked(scratch=9)}, align=align, scratch_align=32))
     assert all(plan.offset(name) % align == 0 for name in "xyz")
     assert plan.scratch_offset("a") % 32 == 0
     assert plan.arena_align == 32

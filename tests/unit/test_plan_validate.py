@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.plan_problems import changed, layer, problem_of
 from tinyc.kernel.kernel import Rows
-from tinyc.plan import InvalidPlanError, Plan, SlidingInput, Step, solve, validate
+from tinyc.plan import InvalidPlanError, Plan, PlanStep, SlidingInput, solve, validate
 
 ROWS = Rows(8, 8, 3, 1, 1, 1, 4, 4, None)
 PROBLEM = problem_of(
@@ -63,7 +63,7 @@ FAULTS: list[tuple[str, Callable[[Plan], Plan]]] = [
     ("lower bound", lambda p: replace(p, lower_bound_bytes=69)),
     ("input row", lambda p: moved(p, x=4)),  # one row closer than the window allows
     ("still needed", lambda p: moved(p, x=0)),
-    ("still needed", lambda p: replace(p, steps=(Step("conv", bottom_up=True), *p.steps[1:]))),
+    ("still needed", lambda p: replace(p, steps=(PlanStep("conv", bottom_up=True), *p.steps[1:]))),
     ("something is alive", lambda p: moved(p, b=4, flat=4)),  # partly in place
     ("something is alive", lambda p: moved(p, c=28)),  # over an input that is read later
     ("something is alive", lambda p: moved(p, y=36)),
@@ -110,7 +110,7 @@ def test_a_kernel_that_walks_by_itself_is_not_run_backwards(plan: Plan) -> None:
     tasks = (changed(PROBLEM.layers[0], sliding=SlidingInput("x", ROWS, forward=True)), *PROBLEM.layers[1:])
     validate(replace(PROBLEM, layers=tasks), plan)
     apart = moved(plan, x=0, a=32, b=32, flat=32, c=0, y=64, pool=80, arena=100)
-    backwards = replace(apart, steps=(Step("conv", bottom_up=True), *plan.steps[1:]))
+    backwards = replace(apart, steps=(PlanStep("conv", bottom_up=True), *plan.steps[1:]))
     validate(PROBLEM, backwards)
     with pytest.raises(InvalidPlanError, match="cannot run bottom-up"):
         validate(replace(PROBLEM, layers=tasks), backwards)

@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.cli.monitor import frame_text
 from tinyc.run.protocol import (
     Done,
-    Fault,
+    FaultFrame,
     FrameError,
     FrameReader,
     InfoFrame,
@@ -83,7 +83,7 @@ def test_result() -> None:
     assert unmeasured.cycles is None
 
 
-def fault(cfsr: int, pc: int = 0x100) -> Fault:
+def fault(cfsr: int, pc: int = 0x100) -> FaultFrame:
     words = [0, 3, 0xFFFFFFF9, 0x20001000, pc, 0x200, cfsr, 0x40000000, 0x60000001, 0x70000002]
     return parse_fault(struct.pack("<10I", *words))
 
@@ -125,7 +125,13 @@ def test_requests_reset_models_with_state(sequence: int | None, kinds: str) -> N
 
 # --- frames with a right checksum and wrong contents ---
 
-KINDS = {Reply.INFO: InfoFrame, Reply.RESULT: Result, Reply.STEP: StepFrame, Reply.ERROR: Refusal, Reply.FAULT: Fault}
+KINDS = {
+    Reply.INFO: InfoFrame,
+    Reply.RESULT: Result,
+    Reply.STEP: StepFrame,
+    Reply.ERROR: Refusal,
+    Reply.FAULT: FaultFrame,
+}
 
 
 def fits(type_: int, payload: bytes) -> bool:
@@ -172,7 +178,12 @@ def test_every_message_and_its_line() -> None:
          "RESULT 2: status -1, 5,000 cycles, outputs 6162"),
         (Reply.STEP, struct.pack("<2I", 1, 7) + b"\xff", StepFrame(1, 7, b"\xff"), "STEP 7 of inference 1: ff"),
         (Reply.ERROR, struct.pack("<2I", 3, 70), Refusal(3, 70), "ERROR 3, detail 70"),
-        (Reply.FAULT, struct.pack("<10I", *fault_words), Fault(*fault_words), "FAULT in inference 4: division by zero"),
+        (
+            Reply.FAULT,
+            struct.pack("<10I", *fault_words),
+            FaultFrame(*fault_words),
+            "FAULT in inference 4: division by zero",
+        ),
         (Reply.END, b"", Done(Reply.END), "END"),
         (Reply.RESET, b"", Done(Reply.RESET), "RESET"),
     ]  # fmt: skip

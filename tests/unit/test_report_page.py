@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -10,6 +12,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.hostile_names import HOSTILE
 from tests.unit.reports import small_report
@@ -17,11 +21,22 @@ from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible
 from tinyc.cli.main import main
 from tinyc.explain.report_page import report_page
-from tinyc.verify.report import Accuracy, CalibrationReport, LayerReport, Report, UnprovedReport, Verify
+from tinyc.explain.treemap import treemap
+from tinyc.verify.report import (
+    Accuracy,
+    Alternative,
+    CalibrationReport,
+    Change,
+    Integers,
+    LayerReport,
+    Report,
+    UnprovedReport,
+    Verify,
+)
 from tinyc.verify.report_file import read_report
 
 pytest.importorskip("matplotlib")
-EMPTY = {"meta", "path", "use", "rect", "line"}  # elements without an end
+EMPTY = {"meta", "path", "use", "rect", "line", "br"}  # elements without an end
 
 
 class Page(HTMLParser):
@@ -58,7 +73,37 @@ def several_layers() -> Report:
     layers = [replace(small_report().layers[0], step=step, name=f"conv{step}") for step in range(60)]
     accuracy = Accuracy(20, 29.25, 0.995, 0.9, 0.875)
     return replace(
-        small_report(), layers=tuple(layers), accuracy=accuracy, calibration=CalibrationReport("x.npz", 5, True)
+        small_report(),
+        layers=(detailed(), *layers[1:]),
+        accuracy=accuracy,
+        calibration=CalibrationReport("x.npz", 5, True),
+        cycle_model="Cortex-M4, zero wait states; error: small",
+        changes=(Change("kws.onnx: node 3 'flat' (Flatten)", "the same bytes under another shape"),),
+    )
+
+
+@functools.cache
+def several_page() -> str:
+    return report_page(several_layers())
+
+
+def detailed() -> LayerReport:
+    """A layer of which everything is known."""
+    kernels = (
+        Alternative("tc_conv2d_s8", 9000, 13000, 300, 0),
+        Alternative("tc_conv2d_s8_dsp", 4000, 6000, 400, 16),
+        Alternative("tc_conv2d_s8_w4", asks="constant int4 weights"),
+        Alternative("tc_conv2d_s8_w4_asm", asks="constant int4 weights"),
+    )
+    return replace(
+        small_report().layers[0],
+        cycles=13000,
+        made_of=("kws.onnx: node 0 'conv' (Conv)", "kws.onnx: node 1 'act' (Relu)"),
+        output=Integers("s8", 1, 0.0235, -128),
+        weights=Integers("s8", 4),
+        sqnr_db=31.25,
+        why="the cheapest of 2 for size",
+        alternatives=kernels,
     )
 
 
@@ -72,7 +117,7 @@ def _uncounted() -> LayerReport:
 
 
 def test_the_page_says_what_the_report_does() -> None:
-    page = Page(report_page(several_layers()))
+    page = Page(several_page())
     words = " ".join(" ".join(page.texts).split())
     for part in (
         "kws for cortex-m4",
@@ -84,11 +129,19 @@ def test_the_page_says_what_the_report_does() -> None:
         "conv59",
         "tc_conv2d_s8",
         "21 others",
+        "1 x 4 x 4 x 4, int8, scale 0.0235, zero point -128",
+        "int8, 4 scales",
+        "31.2 dB beside the float model",
+        "node 0 'conv' (Conv)",
+        "tc_conv2d_s8: the cheapest of 2 for size",
+        "tc_conv2d_s8 (chosen)",
+        "tc_conv2d_s8_w4, tc_conv2d_s8_w4_asm asks for: constant int4 weights",
+        "node 3 'flat' (Flatten) the same bytes under another shape",
     ):
         assert part in words
     assert page.count["details"] == 60
-    assert page.count["svg"] == 4
-    assert report_page(several_layers()) == report_page(several_layers())
+    assert page.count["svg"] == 5
+    assert report_page(several_layers()) == several_page()
 
 
 def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
@@ -121,11 +174,47 @@ def test_hostile_names_are_text() -> None:
     most = "".join(name for name in names if set(name) & set("<&\"'$"))
     layers = tuple(replace(_uncounted(), step=i, name=x, op=x, kernel=x) for i, x in enumerate(names))
     plain = tuple(replace(layer, name="x", op="x", kernel="x") for layer in layers)
-    given = replace(small_report(model=most), name=most, board=most, machine=most, toolchain=most, layers=layers)
-    made = Page(report_page(given))
-    assert made.count == Page(report_page(replace(small_report(), layers=plain))).count
+    most_of = replace(small_report(model=most), name=most, board=most, machine=most, toolchain=most)
+    known = replace(most_of, layers=(*layers, _hostile(detailed(), most)), changes=(Change(most, most),))
+    made = Page(report_page(known))
+    harmless = (*plain, _hostile(detailed(), "x"))
+    assert made.count == Page(report_page(replace(small_report(), layers=harmless, changes=(Change("x", "x"),)))).count
     words = "".join(made.texts)
     assert all(visible(name).strip() in words for name in (*names, most))
+
+
+def _hostile(layer: LayerReport, name: str) -> LayerReport:
+    kernels = (Alternative(name, 1, 1, 1, 1), Alternative(name, asks=name))
+    number = Integers(name, 1, 0.5, 0)
+    return replace(layer, step=999, made_of=(name,), output=number, weights=number, why=name, alternatives=kernels)
+
+
+def test_layers_of_the_table_lead_to_what_is_said_of_them() -> None:
+    page = Page(several_page())
+    links = [value for name, value in page.attributes if name == "href" and value.startswith("#layer-")]
+    assert links == [f"#layer-{step}" for step in range(60)]
+    assert set(links) <= {f"#{value}" for name, value in page.attributes if name == "id"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 10**6), max_size=40), st.floats(0.1, 20), st.floats(0.1, 20))
+def test_tiles_have_their_areas_and_fill_the_map(sizes: list[int], width: float, height: float) -> None:
+    tiles = treemap(sizes, width, height)
+    assert sorted(tile.index for tile in tiles) == [i for i, size in enumerate(sizes) if size]
+    for tile in tiles:
+        assert tile.width * tile.height == pytest.approx(width * height * sizes[tile.index] / sum(sizes))
+        assert -1e-6 <= tile.x <= tile.x + tile.width <= width + 1e-6
+        assert -1e-6 <= tile.y <= tile.y + tile.height <= height + 1e-6
+    for a, b in itertools.combinations(tiles, 2):
+        across = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
+        down = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
+        assert min(across, down) < 1e-6
+
+
+def test_the_tiles_of_the_paper() -> None:
+    """Areas 6, 6, 4, 3, 2, 2, 1 in 6 by 4: the example that the layout's paper draws."""
+    found = [(round(tile.width, 3), round(tile.height, 3)) for tile in treemap([6, 6, 4, 3, 2, 2, 1], 6, 4)]
+    assert found[:4] == [(3, 2), (3, 2), (1.714, 2.333), (1.286, 2.333)]
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:
@@ -133,6 +222,12 @@ def test_a_report_is_read_back(tmp_path: Path) -> None:
     for report in (small_report(), several_layers(), unproved()):
         file.write_text(json.dumps(report.to_json()))
         assert read_report(file) == report
+
+
+def test_the_command_that_repeats_the_build() -> None:
+    assert "--name kws --optimize speed --numerics single</pre>" in report_page(unproved())
+    floats = replace(unproved(), numerics="float32")
+    assert "--name kws --optimize speed --precision float32</pre>" in report_page(floats)
 
 
 @pytest.mark.parametrize(

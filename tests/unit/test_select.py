@@ -16,7 +16,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import FLASH_GRAIN, PRICE, Choice, Goal, candidates, choose, select
 from tinyc.kernel.kernel import Call, Cost, Kernel, Offer, Once, Refused
-from tinyc.plan.shrink import shrink
+from tinyc.plan.shrink import Budget, shrink
 
 COSTS = st.tuples(st.integers(0, 1000), st.integers(0, 40))
 CLASSES = st.lists(st.lists(COSTS, min_size=1, max_size=4), min_size=1, max_size=4)
@@ -81,12 +81,12 @@ def test_shrinking_never_grows_the_arena_or_breaks_the_price() -> None:
     found = candidates(graph, frozenset({"dsp"}), Numerics.TFLM)
     chosen = choose(found, Goal())
     before = sum(choice.cost.time for choice in chosen.values())
-    _, free = shrink(graph, found, chosen, 0.0, None)
+    _, free = shrink(graph, found, chosen, Budget(0.0))
     for price in (0.05, 0.2, 1.0):
-        choices, plan = shrink(graph, found, chosen, price, None)
+        choices, plan = shrink(graph, found, chosen, Budget(price))
         assert plan.arena_bytes <= free.arena_bytes
         assert sum(choice.cost.time for choice in choices.values()) <= before * (1 + price)
-    _, least = shrink(graph, found, chosen, 0.0, 1)
+    _, least = shrink(graph, found, chosen, Budget(0.0, 1))
     assert least.arena_bytes <= free.arena_bytes
 
 
@@ -95,5 +95,5 @@ def test_shrinking_takes_no_more_flash_than_it_may() -> None:
     found = candidates(graph, frozenset({"dsp"}), Numerics.TFLM)
     chosen = choose(found, Goal("size"))
     flash = sum(choice.cost.flash_bytes for choice in chosen.values())
-    choices, _ = shrink(graph, found, chosen, 1.0, 1)
+    choices, _ = shrink(graph, found, chosen, Budget(1.0, 1))
     assert sum(choice.cost.flash_bytes for choice in choices.values()) <= flash

@@ -19,7 +19,7 @@ from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import Needs, plan_graph, whole_problem
 from tinyc.plan.live import lower_bound
-from tinyc.plan.shrink import MEMORY_PRICE, shrink, time_of
+from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink, time_of
 
 M4 = load_board("cortex-m4")
 COMBINATIONS = 100
@@ -49,7 +49,7 @@ def test_no_combination_of_kernels_is_smaller(seed: int) -> None:
     found = few_candidates(graph)
     chosen = {node: options[0] for node, options in found.items()}
     for price in (0.01, 0.3):
-        _, plan = shrink(graph, found, chosen, price, None, 1 << 30)
+        _, plan = shrink(graph, found, chosen, Budget(price, None, 1 << 30))
         arenas = []
         for combination in product(*found.values()):
             picked = dict(zip(found, combination, strict=True))
@@ -83,9 +83,9 @@ def test_speed_spends_no_bytes_for_a_hundredth_of_the_time(models_dir: Path, nam
     found = candidates(graph, M4.isa, Numerics.TFLM)
     assert M4.flash_bytes is not None
     fastest = choose(found, Goal("speed", M4.flash_bytes // 2))
-    picked, plan = shrink(graph, found, fastest, MEMORY_PRICE["speed"], None, M4.flash_bytes)
+    picked, plan = shrink(graph, found, fastest, Budget(MEMORY_PRICE["speed"], None, M4.flash_bytes))
     assert plan.arena_bytes <= LEAST[name]
     assert time_of(picked) <= 1.01 * time_of(fastest)
     assert instructions(picked) <= 1.05 * instructions(fastest)
-    _, tight = shrink(graph, found, fastest, MEMORY_PRICE["speed"], plan.arena_bytes, M4.flash_bytes)
+    _, tight = shrink(graph, found, fastest, Budget(MEMORY_PRICE["speed"], plan.arena_bytes, M4.flash_bytes))
     assert tight.arena_bytes == plan.arena_bytes

@@ -26,7 +26,7 @@ from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
-from tinyc.plan.rows import StreamPlan, plan_incremental, without_time_padding
+from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, without_time_padding
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import prepare_int
 
@@ -65,7 +65,7 @@ def network(strided: bool, padded: bool = False) -> Graph:
 
 
 def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> StreamPlan:
-    plan = plan_incremental(graph, candidates(graph, isa, NUMERICS), "speed", 0.2, None, None, hop)
+    plan = plan_incremental(graph, candidates(graph, isa, NUMERICS), "speed", 0.2, Limits(), hop)
     assert plan is not None
     validate(plan.problem, plan)
     return plan

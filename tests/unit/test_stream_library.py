@@ -18,7 +18,7 @@ from tinyc.emit.lower_rows import lower_streamed
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.plan.problem import WHOLE
-from tinyc.plan.rows import plan_incremental
+from tinyc.plan.rows import Limits, plan_incremental
 from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
 from tinyc.run.native import load_library
@@ -91,7 +91,7 @@ def test_no_warning_where_rows_come_and_every_layer_runs_whole(hop: int, tmp_pat
     x = tensor("x", (1, 6, 5, 4), 0.1, 3)
     graph = one_node("clip", Clip(RELU), [x], 0.1, 3)
     found = candidates(graph, frozenset(), NUMERICS)
-    plan = plan_incremental(graph, found, "speed", 0.2, None, None, hop) if hop else smallest_plan(graph, by_rows=True)
+    plan = plan_incremental(graph, found, "speed", 0.2, Limits(), hop) if hop else smallest_plan(graph, by_rows=True)
     assert plan is not None
     assert hop or plan.turns == ((0, WHOLE),)
     files = emit_library(lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))

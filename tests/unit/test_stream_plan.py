@@ -27,7 +27,7 @@ from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.pool import _lower_bound
-from tinyc.plan.shrink import MEMORY_PRICE, shrink
+from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
 SEEDS = range(10)
 
@@ -132,7 +132,7 @@ def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
     graph = integer_graph(seed)
     found = candidates(graph, frozenset({"dsp"}), NUMERICS)
     chosen, price = choose(found, Goal("balanced")), FLASH_PER_RAM["balanced"]
-    choices, layers = shrink(graph, found, chosen, MEMORY_PRICE["balanced"], None, 1 << 20, price)
+    choices, layers = shrink(graph, found, chosen, Budget(MEMORY_PRICE["balanced"], None, 1 << 20, price))
     _, plan = plan_memory(graph, Kernels(found, chosen), Aim("balanced", flash_bytes=1 << 20))
     flash = sum(choice.cost.flash_bytes for choice in choices.values())
     spent = plan.flash_bytes - flash if isinstance(plan, StreamPlan) else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.machine.thumb import Asm, Line, Work, naked_function
+from tinyc.machine.lines import Line
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 
 def test_branches_know_their_direction():
@@ -67,6 +68,21 @@ def test_naked_function_has_its_lines_as_strings():
     assert "static TC_NAKED void f(\n    int32_t a TC_UNUSED,\n    int8_t *b TC_UNUSED)" in text
     assert '"bx     lr' in text
     assert text.count("#pragma GCC diagnostic push") == text.count("#pragma GCC diagnostic pop") == 1
+
+
+def test_a_function_that_is_printed_again_is_the_same():
+    asm = Asm()
+    with asm.loop("again", 9):
+        for at in range(0, 32, 8):
+            asm.op("ldr", "r4", f"[r0, #{at}]")
+            asm.op("add", "r5", "r5", "r4")
+            asm.op("str", "r5", f"[r1, #{at}]")
+            asm.op("ldr", "r6", f"[r0, #{at + 4}]")
+            asm.op("mul", "r6", "r6", "r5")
+        asm.branch("bne.w", "again")
+    asm.op("bx", "lr")
+    first = naked_function("f", [], asm)
+    assert all(naked_function("f", [], asm) == first for _ in range(3))
 
 
 def test_cycles_are_counted_by_the_rules_of_the_core():

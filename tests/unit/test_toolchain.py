@@ -61,7 +61,7 @@ def test_no_compiler() -> None:
 def test_no_emulator() -> None:
     with pytest.raises(TinycError, match="no emulator for cortex-m4 is installed") as caught:
         find_target(load_board("cortex-m4"))
-    assert "`apt install qemu-system-arm` or `pip install unicorn`" in caught.value.hint
+    assert "`apt install qemu-system-arm` or `pip install 'tinyc[proof]'`" in caught.value.hint
     with pytest.raises(TinycError) as caught:
         find_target(load_board("cortex-m55"))
     assert "unicorn" not in caught.value.hint

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from tinyc.bench.compare import Change, compare_files
+from tinyc.bench.compare import BenchChange, compare_files
 from tinyc.bench.report import BenchReport
 from tinyc.bench.run import BenchOptions, run_bench
 
-__all__ = ["BenchOptions", "BenchReport", "Change", "compare_files", "run_bench"]
+__all__ = ["BenchChange", "BenchOptions", "BenchReport", "compare_files", "run_bench"]

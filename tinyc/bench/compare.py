@@ -21,7 +21,7 @@ Facts = Mapping[tuple[str, str, str], float]  # (model, where, figure) -> value
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BenchChange:
     """A figure of both reports, or (old or new None) of one. worse: it fails the comparison."""
 
     model: str
@@ -41,7 +41,7 @@ class Change:
 
 def compare_files(
     old: Path, new: Path, threshold: float = 0.01, latency_threshold: float | None = None
-) -> list[Change]:
+) -> list[BenchChange]:
     """Every figure of either report that differs, or is only in one.
 
     Worse: a cost of a board that grew by more than `threshold` (a share: 0.01 is 1 %); agreement or top-1 of the
@@ -56,7 +56,7 @@ def compare_files(
         if was != now:
             model, where, figure = key
             worse = _is_worse(figure, was, now, threshold, latency_threshold)
-            changes.append(Change(model, where, figure, was, now, worse))
+            changes.append(BenchChange(model, where, figure, was, now, worse))
     return changes
 
 

@@ -90,7 +90,8 @@ class ReferenceResult:
 
 @dataclass(frozen=True, slots=True)
 class BoardResult:
-    """What the library costs on a board, as in the report of `tinyc build`. cycles, milliseconds: modelled."""
+    """What the library costs on a board, as in the report of `tinyc build`. cycles, milliseconds: modelled, by the
+    rules that cycle_model names."""
 
     board: str
     machine: str
@@ -105,6 +106,7 @@ class BoardResult:
     inputs: int
     output_bytes: int
     mismatches: int
+    cycle_model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ def _board_result(board: Board, report: Report) -> BoardResult:
         inputs=report.verify.inputs,
         output_bytes=report.verify.output_bytes,
         mismatches=report.verify.mismatches,
+        cycle_model=report.cycle_model,
     )
 
 

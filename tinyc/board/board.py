@@ -14,10 +14,12 @@ from typing import Any
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board.parts import (
+    Energy,
     Flashing,
     FlashTiming,
     SetupStep,
     Uart,
+    read_energy,
     read_flash_timing,
     read_flashing,
     read_setup,
@@ -61,7 +63,8 @@ class Board:
     isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`). clock_hz: typical clock, for times in
     reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup and io name the
     harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup,
-    flashing: for firmware on the board itself; flash_timing: for its cycles. file: where the description came from.
+    flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
+    these. file: where the description came from.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Board:
     setup: tuple[SetupStep, ...] = ()
     flashing: Flashing | None = None
     flash_timing: FlashTiming | None = None
+    energy: Energy | None = None
     qemu: Qemu | None = None
     unicorn: Unicorn | None = None
     file: str = ""
@@ -180,6 +184,7 @@ def _board(table: TomlTable) -> Board:
         setup=read_setup(table),
         flashing=read_flashing(table),
         flash_timing=read_flash_timing(table),
+        energy=read_energy(table),
         file=table.file,
         **_emulators(table),
     )

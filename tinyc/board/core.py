@@ -18,14 +18,16 @@ _V81M = frozenset({"fpv5", "v8m", "v8.1m"})
 class KnownCore:
     """extras: what it has beyond Armv7-M (or Armv6-M) and the board's `isa`: fpv5, v8m, v8.1m. unicorn: the constant
     of unicorn's model. renode: Renode's name of it; traced: the name to trace it under, where that is another;
-    not_in_renode: why it is not there. priority_mask: the bits of an interrupt priority that count. cached: it has
-    caches that startup code has to switch on."""
+    not_in_renode: why it is not there. code: the core that the same code is compiled for, where only the pipeline
+    differs. priority_mask: the bits of an interrupt priority that count. cached: it has caches that startup code has
+    to switch on."""
 
     extras: frozenset[str] = frozenset()
     unicorn: str = ""
     renode: str = ""
     traced: str = ""
     not_in_renode: str = ""
+    code: str = ""
     priority_mask: int = 0xF0
     cached: bool = False
 
@@ -48,6 +50,7 @@ CORES: Mapping[str, KnownCore] = MappingProxyType(
         ),
         "cortex-m85": KnownCore(_V81M),
         "riscv32imc": KnownCore(renode="rv32imc_zicsr_zifencei"),
+        "esp32-c3": KnownCore(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
     }
 )
 UNKNOWN = KnownCore(_V81M)  # a core that is not in the table may have any instruction

@@ -87,6 +87,25 @@ class FlashTiming:
     prefetch: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """What a cycle of the running board costs, waits included: picojoules, the largest error of that as a share, and
+    where it was measured."""
+
+    pj_per_cycle: float
+    error: float
+    source: str
+
+    def microjoules(self, cycles: float) -> float:
+        """Of so many cycles."""
+        return self.pj_per_cycle * cycles / 1e6
+
+    @property
+    def said(self) -> str:
+        """`621 pJ per cycle, +-7 % (where it was measured)`."""
+        return f"{self.pj_per_cycle:g} pJ per cycle, +-{self.error:.0%} ({self.source})"
+
+
 def read_uart(table: TomlTable, clock_hz: int) -> Uart | None:
     uart = table.table("uart")
     if uart is None:
@@ -189,6 +208,21 @@ def _check_methods(flashing: TomlTable, found: Flashing) -> None:
         key, there, what = needed.get(method, ("", True, ""))
         if not there:
             raise flashing.error(key, what)
+
+
+def read_energy(table: TomlTable) -> Energy | None:
+    energy = table.table("energy")
+    if energy is None:
+        return None
+    if not energy.has("pj_per_cycle"):
+        raise energy.error("pj_per_cycle", "is needed")
+    result = Energy(
+        pj_per_cycle=energy.number("pj_per_cycle", 1.0, 0.01, 1e6),
+        error=energy.number("error", 1.0, 0.0, 1.0),
+        source=energy.string("source"),
+    )
+    energy.finish()
+    return result
 
 
 def read_flash_timing(table: TomlTable) -> FlashTiming | None:

@@ -55,6 +55,30 @@ HAS_STATE = 4  # of the flags in tc_firmware_info
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """A generated library: `<name>.c`, `<name>.h` and what they include, in a folder."""
+
+    folder: Path
+    name: str
+
+    @property
+    def header(self) -> Path:
+        return self.folder / f"{self.name}.h"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What firmware does beside running the model. dump_steps: it also sends the output bytes of every step. sanitize
+    (host only): it stops at the first access outside the arena and at undefined behaviour."""
+
+    dump_steps: bool = False
+    sanitize: bool = False
+
+
+NO_CHECKS = Checks()
+
+
+@dataclass(frozen=True, slots=True)
 class FirmwareInfo:
     """What the firmware says of its model: arena, bytes of every input and output, number of steps, and whether it
     remembers something from run to run."""
@@ -96,122 +120,94 @@ class Firmware:
 
 
 def compile_library(
-    library_dir: Path,
-    model: str,
-    toolchain: Toolchain,
-    optimize: Optimize,
-    output: Path,
-    *,
-    dump_steps: bool = False,
-    sanitize: bool = False,
+    sources: Sources, toolchain: Toolchain, optimize: Optimize, output: Path, checks: Checks = NO_CHECKS
 ) -> Path:
-    """Compiles `<model>.c` of the library to the object file `output`, with all warnings as errors."""
-    source = library_dir / f"{model}.c"
-    flags: list[str | Path] = [*_flags(toolchain, optimize, sanitize), *_placeless(library_dir), "-ffreestanding"]
-    if dump_steps:
+    """Compiles the library to the object file `output`, with all warnings as errors."""
+    source = sources.folder / f"{sources.name}.c"
+    flags: list[str | Path] = [*_flags(toolchain, optimize, checks.sanitize), *_placeless(sources.folder)]
+    flags.append("-ffreestanding")
+    if checks.dump_steps:
         output.parent.mkdir(parents=True, exist_ok=True)
         header = output.with_name("after_step.h")
-        header.write_text(render("firmware/after_step.h.j2", {"prefix": model.upper()}))
+        header.write_text(render("firmware/after_step.h.j2", {"prefix": sources.name.upper()}))
         flags += ["-include", header]
     toolchain.run([*flags, "-c", source, "-o", output], f"compiling {source.name}")
     return output
 
 
 def compile_firmware(
-    library_dir: Path,
-    model: str,
+    sources: Sources,
     board: Board,
     toolchain: Toolchain,
     optimize: Optimize,
     out_dir: Path,
-    *,
-    dump_steps: bool = False,
-    sanitize: bool = False,
+    checks: Checks = NO_CHECKS,
 ) -> Firmware:
     """Builds the firmware `<out_dir>/<model>.elf` that runs the model on inputs and reports back.
 
-    dump_steps: also sends the output bytes of every step. sanitize (host only): stops at the first access
-    outside the arena and at undefined behaviour. Raises TinycError when the library does not compile,
-    does not fit the board, or has an instruction that the board's core has not.
+    Raises TinycError when the library does not compile, does not fit the board, or has an instruction that the board's
+    core has not.
     """
-    if sanitize and not board.is_host:
+    if checks.sanitize and not board.is_host:
         raise TinycError(f"sanitizers run on the host only, not on {board.name}")
-    if sanitize and toolchain.family == "zig":
+    if checks.sanitize and toolchain.family == "zig":
         raise TinycError("zig has no address sanitizer", hint="`apt install gcc` or `apt install clang`")
     out_dir.mkdir(parents=True, exist_ok=True)
-    library = compile_library(
-        library_dir,
-        model,
-        toolchain,
-        optimize,
-        out_dir / f"{model}.o",
-        dump_steps=dump_steps,
-        sanitize=sanitize,
-    )
-    return firmware_around(
-        library, library_dir, model, board, toolchain, out_dir, dump_steps=dump_steps, sanitize=sanitize
-    )
+    library = compile_library(sources, toolchain, optimize, out_dir / f"{sources.name}.o", checks)
+    return firmware_around(library, sources, board, toolchain, out_dir, checks)
 
 
 def firmware_around(
     library: Path,
-    library_dir: Path,
-    model: str,
+    sources: Sources,
     board: Board,
     toolchain: Toolchain,
     out_dir: Path,
-    *,
-    dump_steps: bool = False,
-    sanitize: bool = False,
+    checks: Checks = NO_CHECKS,
 ) -> Firmware:
-    """`compile_firmware` with a library that is compiled already: an object file or an archive. library_dir: its
-    header. dump_steps, sanitize: it was compiled for that."""
+    """`compile_firmware` with a library that is compiled already, for these checks: an object file or an archive.
+    Of the sources only the header is read."""
     out_dir.mkdir(parents=True, exist_ok=True)
-    defines = {"TC_MODEL_RUN": f"{model}_run"}
-    if dump_steps:
+    defines = {"TC_MODEL_RUN": f"{sources.name}_run"}
+    if checks.dump_steps:
         defines["TC_DUMP_STEPS"] = "1"
-    if sanitize:
+    if checks.sanitize:
         defines["TC_SANITIZE"] = "1"
-    harness = Harness(("main.c", f"port_{board.io}.c"), defines | IO_DEFINES.get(board.io, {}))
-    elf, info = link_firmware(library_dir, model, board, toolchain, library, out_dir, harness, sanitize=sanitize)
-    return Firmware(elf, model, board, toolchain, library, info, dump_steps, sanitize)
+    defines |= IO_DEFINES.get(board.io, {})
+    harness = Harness(("main.c", f"port_{board.io}.c"), defines, sanitize=checks.sanitize)
+    elf, info = link_firmware(sources, board, toolchain, library, out_dir, harness)
+    return Firmware(elf, sources.name, board, toolchain, library, info, checks.dump_steps, checks.sanitize)
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
     """What is linked around a library to make firmware: sources of templates/firmware, macros, and sources that were
-    written into the output folder. Start-up code, memory functions and the model's glue are always there."""
+    written into the output folder. Start-up code, memory functions and the model's glue are always there.
+    sanitize: as of Checks."""
 
     sources: tuple[str, ...]
     defines: Mapping[str, str]
     generated: tuple[Path, ...] = ()
+    sanitize: bool = False
 
 
 def link_firmware(
-    library_dir: Path,
-    model: str,
-    board: Board,
-    toolchain: Toolchain,
-    library: Path,
-    out_dir: Path,
-    harness: Harness,
-    *,
-    sanitize: bool = False,
+    sources: Sources, board: Board, toolchain: Toolchain, library: Path, out_dir: Path, harness: Harness
 ) -> tuple[Path, FirmwareInfo]:
     """Links the library's object with a harness to `<out_dir>/<model>.elf`; also what the firmware says of the model.
 
     Raises TinycError when it does not fit the board, or has an instruction that the board's core has not.
     """
-    _write_glue(library_dir, model, out_dir, "TC_DUMP_STEPS" in harness.defines)
-    elf = out_dir / f"{model}.elf"
+    _write_glue(sources, out_dir, "TC_DUMP_STEPS" in harness.defines)
+    elf = out_dir / f"{sources.name}.elf"
     defines = [f"-D{name}={value}" for name, value in {**_memory_defines(board), **harness.defines}.items()]
-    include = [f"-I{argument(folder)}" for folder in (library_dir, out_dir, paths.templates_dir() / "firmware")]
-    flags = [*_flags(toolchain, "balanced", sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
-    flags += _placeless(library_dir)
-    sources = [*_sources(board, harness), *harness.generated, *_whole_input(library_dir, model, out_dir)]
+    include = [f"-I{argument(folder)}" for folder in (sources.folder, out_dir, paths.templates_dir() / "firmware")]
+    flags = [*_flags(toolchain, "balanced", harness.sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
+    flags += _placeless(sources.folder)
+    around = [*_sources(board, harness), *harness.generated, *_whole_input(sources, out_dir)]
     toolchain.run(
-        [*flags, *sources, library, *_link_flags(toolchain, board, out_dir), "-o", elf],
-        f"building the firmware of {model} for {board.name}",
+        [*flags, *around, library, *_link_flags(toolchain, board, out_dir), "-o", elf],
+        f"building the firmware of {sources.name} for {board.name}",
     )
     linked = read_elf(elf)
     check_legal(linked, board)
@@ -282,42 +278,41 @@ def runtime_flags(toolchain: Toolchain) -> list[str]:
     return [] if toolchain.family == "zig" else ["-nostdlib", "-lgcc"]
 
 
-def _write_glue(library_dir: Path, model: str, out_dir: Path, dump_steps: bool) -> None:
-    header = library_dir / f"{model}.h"
-    prefix = model.upper()
+def _write_glue(sources: Sources, out_dir: Path, dump_steps: bool) -> None:
+    header, prefix = sources.header, sources.name.upper()
     inputs = macro(header, f"{prefix}_INPUT_COUNT")
     outputs = macro(header, f"{prefix}_OUTPUT_COUNT")
     values = {
-        "model": model,
+        "model": sources.name,
         "prefix": prefix,
         "inputs": inputs,
         "outputs": outputs,
         "input_bytes": [f"{prefix}_INPUT_{i}_BYTES" for i in range(inputs)],
         "output_bytes": [f"{prefix}_OUTPUT_{i}_BYTES" for i in range(outputs)],
         "steps": _dumped_steps(header, prefix),
-        "row_input": _row_type(header, model),
+        "row_input": _row_type(sources),
         "dump_steps": dump_steps,
         "has_state": f"{prefix}_STATE_BYTES" in _read_text(header),
     }
     (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
 
 
-def _whole_input(library_dir: Path, model: str, out_dir: Path) -> list[Path]:
+def _whole_input(sources: Sources, out_dir: Path) -> list[Path]:
     """For a library that takes rows: the source file that gives it the harness's whole input, row by row."""
-    ctype = _row_type(library_dir / f"{model}.h", model)
+    ctype, model = _row_type(sources), sources.name
     if not ctype:
         return []
     source = out_dir / "whole_input.c"
-    incremental = f"int {model}_push_rows(" in _read_text(library_dir / f"{model}.h")
+    incremental = f"int {model}_push_rows(" in _read_text(sources.header)
     values = {"model": model, "prefix": model.upper(), "ctype": ctype, "incremental": incremental}
     source.write_text(render("firmware/whole_input.c.j2", values))
     return [source]
 
 
-def _row_type(header: Path, model: str) -> str:
+def _row_type(sources: Sources) -> str:
     """The C type of the rows that the library takes; "" if it takes its inputs as a whole."""
-    push = rf"^int {model}_push_rows?\(void \*arena,(?: int32_t row,)? const (\w+) \*data\);$"
-    found = re.search(push, _read_text(header), re.MULTILINE)
+    push = rf"^int {sources.name}_push_rows?\(void \*arena,(?: int32_t row,)? const (\w+) \*data\);$"
+    found = re.search(push, _read_text(sources.header), re.MULTILINE)
     return found[1] if found else ""
 
 

@@ -15,7 +15,7 @@ from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.board.parts import Uart
-from tinyc.build.compile import CONSOLE, Harness, link_firmware, macro
+from tinyc.build.compile import CONSOLE, Harness, Sources, link_firmware, macro
 from tinyc.build.elf import read_elf, section_bytes
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.build.toolchain import Toolchain
@@ -64,30 +64,41 @@ class Device:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """How the firmware speaks. task: of MLPerf Tiny, for its protocol. baud: None for the task's, if the UART can make
+    it, or the board's."""
+
+    protocol: Protocol = "tinyc"
+    task: str | None = None
+    baud: int | None = None
+
+
+_PLAIN = Dialogue()
+
+
 def build_device(
-    library_dir: Path,
-    model: str,
+    sources: Sources,
     board: Board,
     toolchain: Toolchain,
     library: Path,
     folder: Path,
-    protocol: Protocol = "tinyc",
-    task: str | None = None,
-    baud: int | None = None,
+    dialogue: Dialogue = _PLAIN,
 ) -> Device:
-    """Links the library's object with the UART harness, and writes the image in every form. baud: None for the task's,
-    if the UART can make it, or the board's. Raises TinycError when the board has no UART, or one that cannot make that
-    baud rate, the firmware does not fit, or the model cannot be asked by MLPerf's protocol."""
-    uart = at_baud(require_uart(board), baud, TASKS[task].baud if task in TASKS else None)
+    """Links the library's object with the UART harness, and writes the image in every form. Raises TinycError when the
+    board has no UART, or one that cannot make that baud rate, the firmware does not fit, or the model cannot be asked
+    by MLPerf's protocol."""
+    model, protocol, task = sources.name, dialogue.protocol, dialogue.task
+    uart = at_baud(require_uart(board), dialogue.baud, TASKS[task].baud if task in TASKS else None)
     folder.mkdir(parents=True, exist_ok=True)
     defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_RECEIVE_BYTES": "1"}
     if protocol == "mlperf":
-        write_mlperf_glue(library_dir, model, folder, task)
+        write_mlperf_glue(sources, folder, task)
     else:
         defines["TC_REQUEST_SECONDS"] = f"{REQUEST_SECONDS}u"
     main = "mlperf.c" if protocol == "mlperf" else "main.c"
     harness = _uart_harness(main, board, uart, folder, defines, toolchain)
-    elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
+    elf, _ = link_firmware(sources, board, toolchain, library, folder, harness)
     image = image_of(read_elf(elf))
     _write_images(image, folder / model, board)
     digest = hashlib.sha256(image.data).hexdigest()
@@ -123,7 +134,7 @@ def read_device(folder: Path) -> Device:
 
 
 def build_vectors(
-    library_dir: Path, model: str, board: Board, toolchain: Toolchain, library: Path, folder: Path, inputs: list[bytes]
+    sources: Sources, board: Board, toolchain: Toolchain, library: Path, folder: Path, inputs: list[bytes]
 ) -> Path:
     """Firmware that runs the model on these inputs (each all inputs of one inference) and prints the outputs, for a
     UART whose every word written is a character at CONSOLE; its ELF file. No register of the board is touched."""
@@ -137,7 +148,7 @@ def build_vectors(
         "TC_DWT": "1",  # the platform that tinyc describes to Renode has it
     }
     harness = _uart_harness("vectors.c", board, uart, folder, defines, None)
-    elf, _ = link_firmware(library_dir, model, board, toolchain, library, folder, harness)
+    elf, _ = link_firmware(sources, board, toolchain, library, folder, harness)
     return elf
 
 
@@ -189,10 +200,9 @@ def _write_images(image: Image, stem: Path, board: Board) -> None:
         stem.with_suffix(".uf2").write_bytes(uf2(image, board.flashing.uf2_family))
 
 
-def write_mlperf_glue(library_dir: Path, model: str, folder: Path, task: str | None) -> None:
+def write_mlperf_glue(sources: Sources, folder: Path, task: str | None) -> None:
     """What mlperf.c needs of the model, `mlperf_glue.h`. Raises TinycError when the protocol cannot ask it."""
-    header = library_dir / f"{model}.h"
-    prefix = model.upper()
+    header, model, prefix = sources.header, sources.name, sources.name.upper()
     text = header.read_text(encoding="utf-8")
     single = macro(header, f"{prefix}_INPUT_COUNT") == 1 and macro(header, f"{prefix}_OUTPUT_COUNT") == 1
     integers = all(f"{model}_{name}_0(" in text for name in ("quantize_input", "dequantize_output"))

@@ -6,15 +6,26 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-import capstone
-
+from tinyc.base.extras import load_extra
+from tinyc.board import Board
 from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
 
 CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
 RISCV = "EM_RISCV"
 _IT = re.compile(r"it[te]{0,3}")
+
+
+def check_disassembler(board: Board) -> None:
+    """Raises TinycError where firmware for the board cannot be looked at: said before anything takes long."""
+    if not board.is_host:
+        _capstone()
+
+
+def _capstone() -> Any:
+    return load_extra("capstone", "proof", "reading the instructions of firmware")
 
 
 def disassemble(elf: Elf) -> Mapping[int, Instruction]:
@@ -55,6 +66,7 @@ def decode(code: bytes, address: int) -> Iterator[Instruction]:
 
 def _decode_raw(code: bytes, address: int, riscv: bool = False) -> Iterator[tuple[int, int, str, str]]:
     """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
+    capstone = _capstone()
     thumb = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
     rv32 = capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC
     engine = capstone.Cs(capstone.CS_ARCH_RISCV, rv32) if riscv else capstone.Cs(capstone.CS_ARCH_ARM, thumb)

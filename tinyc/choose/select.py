@@ -35,6 +35,7 @@ FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
 _SHARED_CODE = 300
+OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 _TIME_BITS = 48  # more than the time of any layer has
 
 
@@ -48,7 +49,8 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The kernel of a node, the integers it works with, its cost, and why better kernels were refused."""
+    """The kernel of a node, the integers it works with, its cost, and why better kernels were refused. flash: whose
+    waits are in the cost."""
 
     site: Site
     params: Any
@@ -56,6 +58,7 @@ class Choice:
     offer: Offer
     cost: Cost
     refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
+    flash: FlashTiming | None = None
 
     @property
     def scratch_bytes(self) -> int:
@@ -108,19 +111,19 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
     Of the conditions the first that fails: those behind it may rely on it. What is dear to find out, the kernel's offer
     says. params: what the node's operator prepares.
     """
-    missing = [f"a core with {feature}" for feature in sorted(kernel.isa - isa)]
+    missing = [f"{OTHER_CORE} {feature}" for feature in sorted(kernel.isa - isa)]
     failed = next((test for test in kernel.when if not test(site)), None)
     if failed is not None:
         missing.append((failed.__doc__ or failed.__name__).strip())
     if missing:
         return Refused("; ".join(missing))
-    return kernel.offer(site, params() if params else all_ops()[site.node.op].prepare(site))
+    return kernel.offer(site, params() if params else all_ops()[site.node.op].prepared(site))
 
 
 def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: FlashTiming | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
-    params = Once(lambda: op.prepare(site))
+    params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     found = []
     for kernel in op.kernels:
@@ -131,7 +134,7 @@ def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: Flas
             refused.append((kernel.name, offer.asks))
             continue
         offer = offer if flash is None else slowed(kernel, offer, flash)
-        found.append(Choice(site, params(), kernel, offer, cost_of(kernel, offer, site)))
+        found.append(Choice(site, params(), kernel, offer, cost_of(kernel, offer, site), flash=flash))
     if not found:
         raise _no_kernel(site.node, op.name, refused)
     return [replace(choice, refused=tuple(refused)) for choice in found]
@@ -147,14 +150,17 @@ def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
     return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes)
 
 
+def weight_of(choice: Choice, optimize: Optimize) -> int:
+    """What is minimized: where flash alone counts, time decides between equals."""
+    cost, price = choice.cost, PRICE[optimize]
+    return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
+
+
 def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
     """One Choice of each class: best by the goal, and within the flash budget."""
-    price = PRICE[goal.optimize]
 
     def weight(choice: Choice) -> int:
-        """What is minimized: where flash alone counts, time decides between equals."""
-        cost = choice.cost
-        return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
+        return weight_of(choice, goal.optimize)
 
     best = [min(options, key=weight) for options in classes]
     if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:

@@ -23,6 +23,7 @@ COMMANDS = {
     "plan": "Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below.",
     "estimate": "Say in a moment what MODEL will cost on a board; compiles and runs nothing.",
     "explore": "Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.",
+    "sweep": "Build and prove models for boards with options, on this machine or a cluster, into one file of results.",
     "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
     "package": "Make packages for build systems and languages of the library in FOLDER, an output of `tinyc build`.",
     "report": "Write the report of the build in FOLDER as one page of HTML, with charts, that needs nothing else.",

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import typer
 
 from tinyc.base.errors import TinycError
-from tinyc.bench import BenchOptions, BenchReport, Change, compare_files, run_bench
+from tinyc.bench import BenchChange, BenchOptions, BenchReport, compare_files, run_bench
 from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
 from tinyc.cli.options import (
@@ -110,7 +110,10 @@ def _show(out: Output, report: BenchReport) -> None:
     out.result(f"desktop: {found.cpu}, {found.system}, Python {found.python}")
     for model in report.models:
         out.result(f"\n{model.model}: {model.macs:,} MACs, numerics {model.numerics}, inputs {model.inputs_source}\n")
-        out.result(_boards(model), "", _references(model))
+        out.result(_boards(model))
+        for words in dict.fromkeys(board.cycle_model for board in model.boards if board.cycle_model):
+            out.result(f"cycles: {words}")
+        out.result("", _references(model))
         for missing in model.missing:
             out.warn(f"{model.model}: {missing.reason}")
         for board in model.boards:
@@ -190,7 +193,7 @@ def _compare(
         raise typer.Exit(1)
 
 
-def _change_facts(change: Change) -> dict[str, object]:
+def _change_facts(change: BenchChange) -> dict[str, object]:
     return {
         "model": change.model,
         "where": change.where,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,8 +14,11 @@ from tinyc.base.errors import TinycError
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.package import show_packages
+from tinyc.cli.page_file import page_of, write_page
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_report
+from tinyc.explain.drawing import check_drawing
+from tinyc.explain.report_page import report_page
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 from tinyc.pipeline import Options, build
@@ -49,6 +52,7 @@ PackageOption = Annotated[
     str | None,
     typer.Option("--package", metavar="KIND,...", help="Also make packages: see `tinyc package`.", show_default="none"),
 ]
+PageOption = Annotated[bool, typer.Option("--report", help="Also write the report as a page: see `tinyc report`.")]
 
 
 @with_model_options()
@@ -61,6 +65,7 @@ def command(
     task: TaskOption = None,
     baud: BaudOption = None,
     package: PackageOption = None,
+    page: PageOption = False,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
@@ -71,14 +76,20 @@ def command(
         kinds = kinds_of(package) if package is not None else ()
         if kinds and no_proof:
             raise TinycError("a package holds a proved library", hint="leave out --no-proof, or --package")
+        if page:
+            check_drawing()  # now, and not after minutes
         report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
         problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
         renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}
         packages = write_packages(folder, kinds, DEFAULT_VERSION) if kinds and report.passed else []
-        made = {"packages": [str(place) for place in packages]} if kinds else {}
+        made: dict[str, Any] = {"packages": [str(place) for place in packages]} if kinds else {}
+        if page:
+            made["page"] = str(write_page(report_page(report), page_of(folder)))
         out_to.json(report.to_json() | {"folder": str(folder)} | renode | made)
         show_report(out_to, report, folder)
         show_packages(out_to, packages)
+        if page:
+            out_to.result(f"page: {made['page']}")
         if problem is not None:
             out_to.warn(f"{problem.message}\n  hint: {problem.hint}")
             raise typer.Exit(problem.exit_code)

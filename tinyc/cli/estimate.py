@@ -49,8 +49,8 @@ def command(
 def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
     rows = table(
         "",
-        *("board", "instructions", "error", "cycles", "ms", "arena", "constants", "code", "fits"),
-        right=("instructions", "cycles", "ms", "arena", "constants", "code"),
+        *("board", "instructions", "error", "cycles", "ms", "uJ", "arena", "constants", "code", "fits"),
+        right=("instructions", "cycles", "ms", "uJ", "arena", "constants", "code"),
     )
     for each in found:
         rows.add_row(
@@ -59,6 +59,7 @@ def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
             each.error,
             "-" if each.cycles is None else f"{each.cycles:,}",
             "-" if each.milliseconds is None else f"{each.milliseconds:,.2f}",
+            "-" if each.microjoules is None else f"{each.microjoules:,.0f}",
             f"{each.arena_bytes:,}",
             f"{each.const_bytes:,}",
             f"{each.code_bytes:,}",
@@ -68,6 +69,8 @@ def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
     out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated\n")
     out.result(rows)
     for words in dict.fromkeys(f"cycles: {each.cycle_error}" for each in found if each.cycle_error):
+        out.result(Text(words))
+    for words in dict.fromkeys(f"uJ: these cycles at {each.energy}" for each in found if each.energy):
         out.result(Text(words))
     for each in found if layers else ():
         out.result("", _layers(each))

@@ -154,6 +154,8 @@ def _show(out: Output, found: Sequence[Point], everything: bool) -> None:
         mark = point.problem or ("proved" if point.proved else "best" if point.best else "")
         rows.add_row(*map(Text, [*cells, mark]))
     out.result(rows)
+    for words in dict.fromkeys(point.cycle_error for point in shown if point.cycle_error):
+        out.result("", f"ms: {words}")
     beaten = len(found) - len(shown)
     if beaten:
         out.result(

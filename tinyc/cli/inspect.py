@@ -3,18 +3,39 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated
+
 import typer
 
 from tinyc.cli.options import ColorOption, Json, Model, Verbose
 from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.explain.documents import sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 
 
-def command(model: Model, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
+class FindingFormat(StrEnum):
+    """Formats in which findings can be printed."""
+
+    SARIF = "sarif"
+
+
+def command(
+    model: Model,
+    form: Annotated[
+        FindingFormat | None,
+        typer.Option("--format", help="Print what keeps MODEL from being imported as this.", show_default=False),
+    ] = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    color: ColorOption = Color.AUTO,
+) -> None:
     """Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing."""
-    with guarded(color, json, verbose) as out:
+    with guarded(color, json, verbose, form is not None) as out:
         found = inspect_model(model)
         out.json(found.to_json())
+        if form is not None:
+            out.document(sarif(found))
         if found.problems:
             _show_problems(out, found)
             raise typer.Exit(1)

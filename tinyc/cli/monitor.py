@@ -80,7 +80,7 @@ def _message_text(message: protocol.Message) -> str:
     if isinstance(message, protocol.Result):
         cycles = "" if message.cycles is None else f", {message.cycles:,} cycles"
         return f"RESULT {message.inference}: status {message.status}{cycles}, outputs {message.outputs.hex()}"
-    if isinstance(message, protocol.Fault):
+    if isinstance(message, protocol.FaultFrame):
         return f"FAULT in inference {message.inference}: {protocol.fault_reason(message)}"
     if isinstance(message, protocol.StepFrame):
         return f"STEP {message.step} of inference {message.inference}: {message.output.hex()}"

@@ -21,6 +21,7 @@ from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded
 from tinyc.pipeline import Options
 from tinyc.quantize import Pictures, Recipe, Rounding
+from tinyc.quantize.recipe import hurried
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
@@ -53,6 +54,10 @@ CalibrationFile = Annotated[
 InputsFile = Annotated[
     Path | None,
     typer.Option("--inputs", help="Test inputs (.npz; `y` may hold labels).", show_default="calibration data"),
+]
+Wav = Annotated[
+    Path | None,
+    typer.Option(help="A recording to run on, with --frontend: 16 bits, one channel.", show_default=False),
 ]
 SequenceLength = Annotated[
     int,
@@ -150,9 +155,37 @@ Frontend = Annotated[
     typer.Option(
         "--frontend",
         metavar="NAME|FILE",
-        help="Compile a front end before the model: micro, or a .toml file with its settings.",
+        help="Compile a front end before the model: micro, or a .toml file of settings (log mel, MFCC).",
         show_default="none",
     ),
+]
+
+
+class PrecisionName(StrEnum):
+    """What a float model computes in on the board."""
+
+    INTEGER = "integer"
+    FLOAT32 = "float32"
+
+
+PrecisionOption = Annotated[
+    PrecisionName,
+    typer.Option("--precision", help="Of a float model: quantize it to integers, or leave it in float32."),
+]
+
+
+OutputNames = Annotated[
+    str | None,
+    typer.Option("--outputs", metavar="NAME,...", help="Tensors that the model ends at, in the place of its outputs."),
+]
+FloatLayers = Annotated[
+    str | None,
+    typer.Option(
+        "--float", metavar="NAME,...", help="Layers of an integer model that run in float32; * and ? as in file names."
+    ),
+]
+FloatFallback = Annotated[
+    bool, typer.Option("--float-fallback", help="Layers that no integer kernel runs are run in float32.")
 ]
 
 
@@ -199,6 +232,13 @@ class WeightRounding(StrEnum):
     AUTO = "auto"
     NEAREST = "nearest"
     LEARNED = "learned"
+
+
+class Effort(StrEnum):
+    """How much is tried to lose little accuracy."""
+
+    FULL = "full"
+    FAST = "fast"
 
 
 class Toggle(StrEnum):
@@ -252,6 +292,18 @@ AugmentOption = Annotated[
     bool, typer.Option("--augment/--no-augment", help="Learn from varied calibration pictures too.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the variants; nothing else is random.")]
+EffortOption = Annotated[
+    Effort,
+    typer.Option(
+        "--effort", help="`fast`: min-max, weights rounded to nearest and biases corrected, where no option says else."
+    ),
+]
+CacheOption = Annotated[
+    bool,
+    typer.Option(
+        "--cache/--no-cache", envvar="TINYC_QUANTIZE_CACHE", help="Keep what quantizing finds beside the model."
+    ),
+]
 PictureMean = Annotated[
     str, typer.Option("--picture-mean", help="Of pictures: x = (pixel - mean) / std; one number or one per color.")
 ]
@@ -270,6 +322,8 @@ QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "equalize": (EqualizeOption, Toggle.AUTO),
     "augment": (AugmentOption, True),
     "seed": (SeedOption, 0),
+    "effort": (EffortOption, Effort.FULL),
+    "cache": (CacheOption, True),
     "picture_mean": (PictureMean, "0"),
     "picture_std": (PictureStd, "1"),
     "picture_fit": (PictureFitOption, PictureFit.CROP),
@@ -279,7 +333,11 @@ QUANTIZE_OPTIONS: dict[str, tuple[Any, Any]] = {
 _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "board": (BoardName, "cortex-m4"),
     "name": (ModelName, None),
+    "outputs": (OutputNames, None),
     "numerics": (NumericsName, None),
+    "precision": (PrecisionOption, PrecisionName.INTEGER),
+    "float_layers": (FloatLayers, None),
+    "float_fallback": (FloatFallback, False),
     "optimize": (OptimizeOption, OptimizeFor.SPEED),
     "flash_budget": (FlashBudget, None),
     "memory": (MemoryOption, MemoryFor.BALANCED),
@@ -363,7 +421,11 @@ def with_model_options(
 def make_options(
     board: str,
     name: str | None,
+    outputs: str | None,
     numerics: Numerics | None,
+    precision: PrecisionName,
+    float_layers: str | None,
+    float_fallback: bool,
     optimize: OptimizeFor,
     calibration: Path | None,
     toolchain: str | None,
@@ -385,7 +447,11 @@ def make_options(
     return Options(
         board=board,
         name=name,
+        outputs=_words(outputs),
         numerics=numerics,
+        precision=precision.value,
+        float_layers=_words(float_layers),
+        float_fallback=float_fallback,
         optimize=optimize.value,
         calibration=calibration,
         toolchain=toolchain,
@@ -402,8 +468,14 @@ def make_options(
         samples=samples,
         sequence=sequence,
         recipe=make_recipe(**quantization),
+        cache=quantization["cache"],
         pictures=make_pictures(**quantization),
     )
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    """What is between commas."""
+    return tuple(word for word in map(str.strip, (text or "").split(",")) if word)
 
 
 _ROUNDING: dict[WeightRounding, Rounding | None] = {
@@ -424,6 +496,7 @@ def make_recipe(
     activations: ActivationBits,
     int16_layers: str | None,
     min_sqnr: float | None,
+    effort: Effort,
     **_: Any,
 ) -> Recipe | None:
     """The recipe that the command line's words describe; None where they are all the defaults."""
@@ -436,7 +509,7 @@ def make_recipe(
         augment=augment,
         seed=seed,
         activations=activations.value,
-        int16_layers=tuple(name for name in map(str.strip, (int16_layers or "").split(",")) if name),
+        int16_layers=_words(int16_layers),
         min_sqnr=min_sqnr,
     )
     chosen = activations is ActivationBits.AUTO
@@ -445,6 +518,8 @@ def make_recipe(
         raise typer.BadParameter(message, param_hint="--max-loss")
     if min_sqnr is not None and not chosen:
         raise typer.BadParameter("it chooses bits per layer: give --activations auto with it", param_hint="--min-sqnr")
+    if effort is Effort.FAST:
+        asked = hurried(asked)
     return None if asked == Recipe() else asked
 
 

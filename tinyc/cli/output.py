@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -33,17 +33,19 @@ class Color(StrEnum):
 
 
 class Output:
-    """Consoles of one command. With `json_mode`, stdout gets exactly one JSON object."""
+    """Consoles of one command. With `json_mode`, stdout gets exactly one JSON object; with `document_mode`, one
+    document of another format."""
 
-    def __init__(self, color: Color, json_mode: bool, verbose: bool) -> None:
+    def __init__(self, color: Color, json_mode: bool, verbose: bool, document_mode: bool = False) -> None:
         self.json_mode = json_mode
+        self.document_mode = document_mode
         self.verbose = verbose
         self.stdout = _console(color, stderr=False)
         self.stderr = _console(color, stderr=True)
 
     def result(self, *renderables: Any) -> None:
-        """Text or tables for people; nothing in JSON mode."""
-        if not self.json_mode:
+        """Text or tables for people; nothing where a program reads."""
+        if not (self.json_mode or self.document_mode):
             for item in renderables:
                 self.stdout.print(item, soft_wrap=isinstance(item, str))  # paths stay whole
 
@@ -51,6 +53,10 @@ class Output:
         """The one object of JSON mode; nothing otherwise."""
         if self.json_mode:
             self._print(json.dumps(value, indent=2, allow_nan=False))
+
+    def document(self, value: Any) -> None:
+        """The document of another format: text, or a value for JSON."""
+        self._print(value.rstrip("\n") if isinstance(value, str) else json.dumps(value, indent=1, allow_nan=False))
 
     def _print(self, text: str) -> None:
         try:
@@ -80,7 +86,8 @@ class Output:
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """A progress display on stderr, shown only on a terminal."""
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         shown = self.stderr.is_terminal and not self.json_mode
         with Progress(*columns, console=self.stderr, transient=True, disable=not shown) as progress:
             yield progress
@@ -133,10 +140,12 @@ def _console(color: Color, stderr: bool) -> Console:
 
 
 @contextmanager
-def guarded(color: Color, json_mode: bool, verbose: bool) -> Iterator[Output]:
+def guarded(color: Color, json_mode: bool, verbose: bool, document_mode: bool = False) -> Iterator[Output]:
     """An Output for one command; a TinycError inside it is printed and becomes the exit code."""
-    out = Output(color, json_mode, verbose)
+    out = Output(color, json_mode, verbose, document_mode)
     try:
+        if json_mode and document_mode:
+            raise TinycError("--json and --format are two ways to print one thing", hint="leave one out")
         yield out
     except TinycError as error:
         out.error(error)

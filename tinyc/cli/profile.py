@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json as json_format
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +18,21 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
-from tinyc.explain.cycles import HotBlock, InferenceCost, Profile, speedscope
+from tinyc.explain.cycles import SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
+from tinyc.explain.documents import chrome_trace
 from tinyc.pipeline import Options, profile_model
 from tinyc.run import OVERHEAD
 
+
+class TraceFormat(StrEnum):
+    """Formats in which a profile can be printed."""
+
+    PERFETTO = "perfetto"
+    SPEEDSCOPE = "speedscope"
+
+
+_FORMATS = {TraceFormat.PERFETTO: chrome_trace, TraceFormat.SPEEDSCOPE: speedscope}
 CODE_LINES = 32  # of a piece of hot code; unrolled loops have hundreds
 
 SpeedscopeFile = Annotated[
@@ -40,6 +51,9 @@ def command(
     options: Options,
     speedscope_file: SpeedscopeFile = None,
     flamegraph_file: FlameGraphFile = None,
+    form: Annotated[
+        TraceFormat | None, typer.Option("--format", help="Print it as this, for another tool.", show_default=False)
+    ] = None,
     source: ShowSource = False,
     top: Most = 10,
     json: Json = False,
@@ -47,13 +61,15 @@ def command(
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
-    with guarded(color, json, verbose) as out:
+    with guarded(color, json, verbose, form is not None) as out:
         profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
         if speedscope_file is not None:
             _write(speedscope_file, json_format.dumps(speedscope(profile)))
         if flamegraph_file is not None:
             _write(flamegraph_file, flamegraph(profile))
         out.json(profile.to_json())
+        if form is not None:
+            out.document(_FORMATS[form](profile))
         _show(out, profile, top, speedscope_file)
         if flamegraph_file is not None:
             out.result(f"flame graph: {flamegraph_file}")
@@ -164,4 +180,8 @@ def _waits(profile: Profile) -> str:
     waiting = InferenceCost(profile.cost.instructions, profile.cost.cycles + profile.flash_waits)
     milliseconds = profile.milliseconds(waiting)
     at = f", {milliseconds:.3f} ms" if milliseconds is not None else ""
-    return f"\n{waiting.cycles:,} with flash of {profile.wait_states} wait states{at}: an estimate, docs/cycles.md"
+    said = f"\n{waiting.cycles:,} with flash of {profile.wait_states} wait states{at}: an estimate, docs/cycles.md"
+    said = f"{said}; error: {SLOW_FLASH_ERROR}"
+    if profile.microjoules is None or profile.energy is None:
+        return said
+    return f"{said}\n{profile.microjoules:,.0f} uJ an inference: these cycles at {profile.energy.said}"

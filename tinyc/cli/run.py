@@ -1,39 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc run`: a model on a flashed board, bit for bit, with measured cycles."""
+"""`tinyc run`: a model on a flashed board, bit for bit, with measured cycles; or a recording through its front end."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.base.errors import TinycError
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, Wav, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.pipeline import Options
-from tinyc.pipeline.device_run import BoardRun, run_on_board
+from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
+from tinyc.pipeline.hearing import Hearing, Listening, hear
 
-Port = Annotated[str, typer.Option("--port", "-p", help="Serial port of the firmware.", show_default=False)]
+Port = Annotated[str | None, typer.Option("--port", "-p", help="Serial port of the firmware.", show_default=False)]
 Baud = Annotated[int | None, typer.Option(min=300, help="Baud rate.", show_default="of the board's [uart]")]
+
+
+Labels = Annotated[
+    Path | None,
+    typer.Option(help="Names of the outputs: a line each, or `labels` of an .npz.", show_default="numbers"),
+]
+
+Smooth = Annotated[int, typer.Option(min=1, help="With --wav: average so many outputs.")]
 
 
 @with_model_options()
 def command(
     model: Model,
-    port: Port,
     options: Options,
+    port: Port = None,
     baud: Baud = None,
+    wav: Wav = None,
+    labels: Labels = None,
+    smooth: Smooth = 1,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured."""
+    """Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.
+
+    With --wav, stream a recording through its front end and print what the model hears when; without --port on the
+    board's machine.
+    """
+    line = None if port is None else DeviceLine(port, baud)
     with guarded(color, json, verbose) as out:
+        if wav is not None:
+            chosen = replace(options, wav=wav)
+            listening = Listening(labels, smooth, line)
+            heard = run_stages(out, lambda progress: hear(model, chosen, listening, progress))
+            out.json(heard.to_json())
+            show_heard(out, heard)
+            raise typer.Exit(0 if heard.passed else 1)
+        if port is None:
+            hint = "--port PORT: on a flashed board; --wav FILE: on the board's machine too"
+            raise TinycError("nothing says where to run the model", hint=hint)
         found = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
         out.json(found.to_json())
         _show(out, found)
         if not found.passed:
             raise typer.Exit(1)
+
+
+def show_heard(out: Output, found: Hearing) -> None:
+    """What was heard when, and the verdict."""
+    for heard in found.heard:
+        out.result(f"{heard.at_s:8.2f} s  {heard.label or '-'}  {heard.score:.2f}")
+    verdict = f"{found.mismatches:,} differ, first in run {found.first_input}" if found.mismatches else "all equal"
+    out.result(
+        f"{found.name} on {found.machine}: {found.seconds:.2f} s of {found.recording} in {plural(found.runs, 'run')}, "
+        f"{found.output_bytes:,} output bytes against the integer reference: {verdict}"
+    )
+    for text in found.damaged_guards:
+        out.result(f"the library wrote outside its arena: {text}")
 
 
 def _show(out: Output, found: BoardRun) -> None:

@@ -4,18 +4,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tinyc.base.errors import TinycError
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, Wav, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
+from tinyc.explain.documents import junit
 from tinyc.pipeline import BuildProof, Options, Progress, verify_model, verify_object, verify_program
 from tinyc.verify.report import Report
+
+
+class VerdictFormat(StrEnum):
+    """Formats in which a verdict can be printed."""
+
+    JUNIT = "junit"
 
 
 @with_model_options(samples=0)
@@ -26,6 +34,7 @@ def command(
         str | None,
         typer.Option(help="Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference."),
     ] = None,
+    wav: Wav = None,
     elf: Annotated[
         Path | None,
         typer.Option(help="Prove the library in a program that you linked for a Cortex-M.", show_default=False),
@@ -34,15 +43,25 @@ def command(
         Path | None,
         typer.Option("--object", help="Prove the library that you compiled: .o or .a.", show_default=False),
     ] = None,
+    form: Annotated[
+        VerdictFormat | None, typer.Option("--format", help="Print the verdict as this.", show_default=False)
+    ] = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
-    with guarded(color, json, verbose) as out:
-        chosen = replace(options, expect=expect)
-        report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
+    with guarded(color, json, verbose, form is not None) as out:
+        chosen = replace(options, expect=expect, wav=wav)
+        try:
+            report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
+        except TinycError as error:
+            if form is not None:
+                out.document(junit(model.name, options.board, None, error))
+            raise
         out.json(report.to_json())
+        if form is not None:
+            out.document(junit(model.name, report.board, report.verify))
         show_verdict(out, report)
         if not report.passed:
             raise typer.Exit(1)

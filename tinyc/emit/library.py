@@ -40,7 +40,7 @@ class Info:
 class Proof:
     """What is known of a library once it was compiled and run. Sizes in bytes, of the library alone; stack_bytes,
     instructions: None where the machine does not tell; instructions: of `calls` calls, a whole input. by_reference:
-    compared with the integer reference, not with outputs that the user gave."""
+    compared with the reference, not with outputs that the user gave. kind: of the reference, `Program.kind`."""
 
     toolchain: str
     flag: str
@@ -54,6 +54,7 @@ class Proof:
     output_bytes: int
     mismatches: int
     by_reference: bool
+    kind: str = "integer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def emit_library(program: Program, info: Info) -> dict[str, str]:
 def with_proof(source: str, proof: Proof) -> str:
     """The text of `<name>.c`, whose banner now says what is known. It has as many lines as before, and its digest is
     that of the text before: it tells libraries apart, not the machines that they were run on."""
-    before, after = (narrow(render(_PROOF, {"proof": said}, FILTERS)) for said in (None, proof))
+    before, after = (narrow(render(_PROOF, {"proof": said, "kind": C(proof.kind)}, FILTERS)) for said in (None, proof))
     if before not in source:
         raise ValueError("the banner says already what is known")
     return source.replace(before, after, 1)
@@ -143,6 +144,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "P": program.name.upper(),
         "info": info,
         "proof": None,
+        "kind": C(program.kind),
         "ports": ports,
         "steps": [steps.view(program, step) for step in program.steps],
         "specials": [C(special.text) for special in program.specials],

@@ -134,12 +134,13 @@ class KeptState:
 class Push:
     """A library that takes samples in any number. samples: the model's input, the new samples of a run; held: those
     before them, None where windows do not overlap. counters: where two int32 lie, how many samples have come, and how
-    many runs are missing until the output means something; missing: after a reset."""
+    many runs are missing until the output means something; primed, missing: after a reset."""
 
     samples: Place
     held: Place | None
     counters: int
     missing: int
+    primed: int
 
 
 LOST = 0xFFFF  # in a table of rows: a row that has no place
@@ -239,6 +240,17 @@ class Program:
     kept: tuple[KeptState, ...] = ()
     moves: RowMoves | None = None
     push: Push | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it computes in: `integer`, or `float32` where nothing has a scale."""
+        places = [place for step in self.steps for place in (*step.inputs, *step.outputs) if place is not None]
+        return "integer" if any(place.value.dtype != "f32" for place in places) else "float32"
+
+    @property
+    def arithmetic(self) -> str:
+        """Whose integers it computes, in a word; or float32."""
+        return "float32" if self.kind == "float32" else self.numerics.value
 
     @property
     def state_offset(self) -> int:

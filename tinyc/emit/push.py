@@ -12,12 +12,12 @@ _ALIGN = 8
 _COUNTERS = 8  # bytes: samples that have come, runs that the window still lacks
 
 
-def with_push(program: Program, samples: str, held: str, runs: int) -> Program:
+def with_push(program: Program, samples: str, held: str, runs: int, primed: int) -> Program:
     """The program with `_push`.
 
     Its input `samples` needs bytes of its own, for between two pushes nobody else may use them; where the planned ones
-    are not, it gets others behind the arena. Behind all lie two counters. held: the state of the samples before; runs:
-    as `frontend.Joined`.
+    are not, it gets others behind the arena. Behind all lie two counters. held: the state of the samples before; runs,
+    primed: as `frontend.Joined`.
     """
     (given,) = (place for place in program.inputs if place.value.name == samples)
     moved = given if _is_alone(program, given) else replace(given, offset=_up(program.arena_bytes))
@@ -32,7 +32,7 @@ def with_push(program: Program, samples: str, held: str, runs: int) -> Program:
         inputs=tuple(map(there, program.inputs)),
         steps=tuple(replace(step, inputs=_each(there, step.inputs)) for step in program.steps),
         arena_bytes=counters + _COUNTERS,
-        push=Push(moved, kept, counters, runs - 1),
+        push=Push(moved, kept, counters, runs - 1, primed),
     )
 
 

@@ -19,7 +19,7 @@ ROLES = ("row_order", "row_turns", "row_moves", "rows_at", "windows_at", "scratc
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TurnTable:
     """A table of turns of the steps `first` to `last`. turn_type: C type of its elements. lines: initializers."""
 
     symbol: ConstantArray
@@ -43,7 +43,7 @@ class MoveTable:
     lines: tuple[C, ...]
 
 
-def orders(program: Program) -> dict[str, Order]:
+def orders(program: Program) -> dict[str, TurnTable]:
     """Every order of the program by its symbol's name."""
     return {order.name: order for order in _orders(program)}
 
@@ -62,7 +62,7 @@ def _symbol(program: Program, const: Const) -> ConstantArray:
     return next(symbol for symbol in program.symbols if symbol.name == name)
 
 
-def _orders(program: Program) -> Iterator[Order]:
+def _orders(program: Program) -> Iterator[TurnTable]:
     if program.row_input is not None:
         given = program.row_input
         ends = [int(end) for end in given.turns.data]
@@ -74,13 +74,13 @@ def _orders(program: Program) -> Iterator[Order]:
             yield _order(program, stream.order, _by_leader(stream.order))
 
 
-def _order(program: Program, const: Const, groups: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> Order:
+def _order(program: Program, const: Const, groups: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> TurnTable:
     symbol = _symbol(program, const)
     steps = [step for step, _ in _turns(const) if step < len(program.steps)]
     width = max(len(comment) for comment, _ in groups)
     lines = tuple(C(_line(f"    /* {comment:>{width}} */", turns)) for comment, turns in groups)
     turn_type = C(f"{symbol.name.removesuffix('row_order')}turn_t")
-    return Order(symbol, turn_type, len(const.data), min(steps), max(steps), lines)
+    return TurnTable(symbol, turn_type, len(const.data), min(steps), max(steps), lines)
 
 
 def _turns(const: Const) -> list[tuple[int, int]]:

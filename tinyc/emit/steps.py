@@ -33,7 +33,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class InputRows:
     """Pointers to the input rows of a call: an array of `count`, or with 0 the pointer to the one row, at `at`.
 
     find: how the array is filled. `one`: its only element is `at`. Else by a function of tc_rows.h, tc_row_table.h:
@@ -69,7 +69,7 @@ class RowBody:
     """
 
     output: Pointer
-    windows: tuple[Window, ...]
+    windows: tuple[InputRows, ...]
     call: KernelCall
     rows: Rows
     most: int
@@ -91,7 +91,7 @@ class RowBody:
         return self.several or self.collects or any(re.search(r"\br\b", text) for text in texts)
 
     @property
-    def found(self) -> tuple[Window, ...]:
+    def found(self) -> tuple[InputRows, ...]:
         """Windows that have to be filled."""
         return tuple(window for window in self.windows if window.find)
 
@@ -146,7 +146,7 @@ def _body(program: Program, step: Step) -> Body:
     pointers = tuple(_pointer(step, arg) for arg in step.call.args if isinstance(arg, In | Out))
     if rows is None:
         return Body(pointers, _call(program, step))
-    if rows.out_h == rows.k_h == 1:
+    if rows.out_h == rows.k_h == 1 and rows.begins(0) == 0:
         return Body(pointers, _call(program, step, rows="&x"))
     y = step.outputs[0].value
     elements = rows.out_row_bytes * y.elements // y.size_bytes
@@ -223,13 +223,13 @@ def _row_body(program: Program, step: Step, row: RowStep) -> RowBody:
     )
 
 
-def _windows(program: Program, step: Step, row: RowStep, rows: Rows) -> Iterator[Window]:
+def _windows(program: Program, step: Step, row: RowStep, rows: Rows) -> Iterator[InputRows]:
     for index, table in sorted(row.inputs.items()):
         place = step.inputs[index]
         assert place is not None
         name = C(_input_name(row, index))
         if row.form.direct and rows.stays_inside:
-            yield Window(name, C(CTYPE[place.value.dtype]), 0, at=C(_direct_at(program, rows, table)))
+            yield InputRows(name, C(CTYPE[place.value.dtype]), 0, at=C(_direct_at(program, rows, table)))
         else:
             yield _window(program, rows, table, name, 1 if row.form.direct else rows.window_rows)
 
@@ -248,24 +248,24 @@ def _direct_at(program: Program, rows: Rows, table: RowTable) -> str:
     return _row_at(program, table, f"({number})" if number != "r" and table.table is None else number)
 
 
-def _window(program: Program, rows: Rows, table: RowTable, name: C, count: int) -> Window:
+def _window(program: Program, rows: Rows, table: RowTable, name: C, count: int) -> InputRows:
     ctype, pad = C("int8_t"), _padding(program, rows)
     first = "r" if table.of_call else _first_row(program, rows)
     is_one = rows.window_rows == 1 and rows.stays_inside
     if is_one:
         number = first if first == "r" or table.table is not None else f"({first})"
-        return Window(name, ctype, count, "one", at=C(_row_at(program, table, number)))
+        return InputRows(name, ctype, count, "one", at=C(_row_at(program, table, number)))
     if table.table is None:
         where = f"(const int8_t *)(arena + {table.base})"
         window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"
-        return Window(name, ctype, count, "rows", arguments=C(f"{name}, {where}, {window}, {table.step}, {pad}"))
+        return InputRows(name, ctype, count, "rows", arguments=C(f"{name}, {where}, {window}, {table.step}, {pad}"))
     symbol = program.symbol_of(table.table)
     if table.of_call:
         places = f"{symbol} + {table.of_call} * r, {table.unit}, {table.of_call}"
-        return Window(name, ctype, count, "places", arguments=C(f"{name}, arena, {places}, {pad}"))
+        return InputRows(name, ctype, count, "places", arguments=C(f"{name}, arena, {places}, {pad}"))
     window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"
     arguments = C(f"{name}, arena, {symbol}, {table.unit}, {window}, {pad}")
-    return Window(name, ctype, count, "table", arguments=arguments)
+    return InputRows(name, ctype, count, "table", arguments=arguments)
 
 
 def _spare_call(program: Program, step: Step, row: RowStep, names: Mapping[int, str]) -> KernelCall:

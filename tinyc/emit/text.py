@@ -141,14 +141,15 @@ def _column(text: C | int, width: int) -> C:
     return C(f"{text:<{width}}" if isinstance(text, C) else f"{text:>{width}}")
 
 
-def whose(numerics: Numerics) -> str:
-    """Whose integers a library computes."""
+def whose(arithmetic: str) -> str:
+    """Whose integers a library computes, by the word of `Program.arithmetic`."""
     return {
-        Numerics.TFLM: "the integers of TensorFlow Lite Micro",
-        Numerics.LITERT: "the integers of desktop LiteRT",
-        Numerics.ONNX: "the integers of ONNX Runtime",
-        Numerics.OURS: "one rounding for each result, as tinyc quantized the model",
-    }[numerics]
+        "float32": "IEEE 754, every product of a sum a fused multiply-add",
+        Numerics.TFLM.value: "the integers of TensorFlow Lite Micro",
+        Numerics.LITERT.value: "the integers of desktop LiteRT",
+        Numerics.ONNX.value: "the integers of ONNX Runtime",
+        Numerics.OURS.value: "one rounding for each result, as tinyc quantized the model",
+    }[arithmetic]
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

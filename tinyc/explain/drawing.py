@@ -7,9 +7,11 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
 
 if TYPE_CHECKING:
@@ -25,11 +27,9 @@ def drawing(path: Path, inches: tuple[float, float]) -> Iterator[Figure]:
     Raises TinycError if Matplotlib is missing, the format is unknown or the file cannot be written.
     """
     check_format(path)
-    try:
-        import matplotlib  # noqa: PLC0415 (slow to import, and optional)
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise TinycError("drawing needs the package matplotlib", hint="pip install 'tinyc[plot]'") from error
+    matplotlib = check_drawing()
+    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to import, and optional)
+
     with matplotlib.rc_context({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=inches, layout="constrained")
         yield figure
@@ -41,6 +41,11 @@ def drawing(path: Path, inches: tuple[float, float]) -> Iterator[Figure]:
         except OSError as error:
             message = f"the picture cannot be written: {error.strerror}"
             raise TinycError(message, Loc(str(path)), "choose another file with --plot") from error
+
+
+def check_drawing() -> ModuleType:
+    """Matplotlib. Raises TinycError if it is not installed."""
+    return load_extra("matplotlib", "plot", "drawing")
 
 
 def check_format(path: Path) -> None:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.board import Board
+from tinyc.board.core import core_named
 from tinyc.emit.program import Program, RowStep, Step
-from tinyc.explain.cycles import core_of
+from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of
 from tinyc.kernel.kernel import Cost
 from tinyc.machine.cores import Core
 
@@ -47,7 +48,8 @@ class LayerEstimate:
 class Estimate:
     """arena_bytes, state_bytes (of the arena), const_bytes: exact. code_bytes, instructions, cycles, milliseconds:
     estimated; `error` says how well the instructions, `cycle_error` how well the cycles. cycles and milliseconds are
-    None where the core's are not known. problem: why it does not fit the board, None if it does."""
+    None where the core's are not known, microjoules where the board's energy is not; `energy`: where it was measured.
+    problem: why it does not fit the board, None if it does."""
 
     model: str
     board: str
@@ -58,9 +60,11 @@ class Estimate:
     instructions: int
     cycles: int | None
     milliseconds: float | None
+    microjoules: float | None
     macs: int
     error: str
     cycle_error: str | None
+    energy: str | None
     problem: str | None
     layers: tuple[LayerEstimate, ...]
 
@@ -113,13 +117,15 @@ _file = _File()
 def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts | None = None) -> Estimate:
     """The costs of a program that `compile_model` has made for the board."""
     known = measured or _file.measured
+    compiled = core_named(board.core).code or board.core
     core = core_of(board.core) if board.core == _COSTED_CORE else None
     timed = core is not None
-    layers = tuple(_layer(step, board.core, known, timed) for step in program.steps)
+    layers = tuple(_layer(step, compiled, known, timed) for step in program.steps)
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
-    steps = sum(known.code_of(board.core, step.choice.kernel.name) for step in program.steps)
-    code = assembly_bytes(program) + steps + known.base.get(board.core, 0)
+    steps = sum(known.code_of(compiled, step.choice.kernel.name) for step in program.steps)
+    code = assembly_bytes(program) + steps + known.base.get(compiled, 0)
     cycles = sum(layer.cycles or 0 for layer in layers) if timed else None
+    energy = board.energy
     return Estimate(
         model=model,
         board=board.name,
@@ -130,9 +136,11 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         instructions=sum(layer.instructions for layer in layers),
         cycles=cycles,
         milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
+        microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
-        error=known.errors.get(board.core, "not measured on this core"),
+        error=known.errors.get(compiled, "not measured on this core"),
         cycle_error=_cycle_error(core, board) if core is not None else None,
+        energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
     )
@@ -176,8 +184,8 @@ def assembly_bytes(program: Program) -> int:
 
 
 def _cycle_error(core: Core, board: Board) -> str:
-    memory = "zero wait states" if board.flash_timing is None else "its flash's waits estimated"
-    return f"{core.name}, {memory}; {core.error}"
+    said = f"{core.name}, within 3 % of `tinyc profile`; {core.error}"
+    return said if board.flash_timing is None else f"{said}; {SLOW_FLASH_ERROR}"
 
 
 def _problem(board: Board, arena: int, flash: int) -> str | None:

@@ -15,9 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 from tinyc.kernel.kernel import Condition, Kernel
-from tinyc.load.onnx.folding import FOLDABLE
-from tinyc.load.onnx.importing import IMPORTERS as ONNX
-from tinyc.load.onnx.qoperator import SPELLINGS
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.load.tflite_folding import FOLDS
 from tinyc.ops import all_ops
@@ -40,6 +37,10 @@ kernel asks for. Nothing falls back to float.
 
 def operator_page() -> str:
     """The whole page, Markdown, ending in a newline. The same code gives the same text."""
+    from tinyc.load.onnx.folding import FOLDABLE  # noqa: PLC0415  an optional extra: the package onnx
+    from tinyc.load.onnx.importing import IMPORTERS as ONNX  # noqa: PLC0415
+    from tinyc.load.onnx.importing import LEARNING  # noqa: PLC0415
+
     folded = ", ".join(f"`{name}`" for name in sorted({*FOLDABLE, "Constant"} - ONNX.keys()))
     constant = ", ".join(f"`{name}`" for name in sorted({*FOLDS, "RANK", "ZEROS_LIKE"} - TFLITE.keys()))
     parts = [
@@ -48,7 +49,9 @@ def operator_page() -> str:
         _imports(ONNX),
         f"\nOnly of constants, and then computed when the model is loaded: {folded}.\n",
         f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
-        "## From TFLite\n",
+        "Classical learning, operators of the domain `ai.onnx.ml` ([classical.md](classical.md)):\n",
+        _imports(LEARNING),
+        "\n## From TFLite\n",
         _imports(TFLITE),
         f"\nOnly of constants, and then computed when the model is loaded: {constant}.\n",
         "\n## Operators and their kernels\n",
@@ -58,6 +61,8 @@ def operator_page() -> str:
 
 
 def _spelled() -> str:
+    from tinyc.load.onnx.qoperator import SPELLINGS  # noqa: PLC0415
+
     names = sorted(f"{domain}.{name}" if domain else name for domain, name in SPELLINGS)
     return ", ".join(f"`{name}`" for name in names)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 import warnings
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tinyc.base.escape import Html, visible
 from tinyc.explain.drawing import drawing
+from tinyc.explain.treemap import treemap
 from tinyc.verify.report import LayerReport, Report, UnprovedReport
 
 if TYPE_CHECKING:
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
 _INK = "#010203"  # becomes the page's colour of text
 _BAR, _OTHER, _EDGE = "#4a8fc2", "#c08a3e", "#888888"
 _MOST_BARS = 40
-_LETTERS = 26
+LETTERS = 26
+_LETTER_WIDTH, _LINE_HEIGHT = 0.075, 0.2  # inches, of text in tiles
+# Multiply-accumulates a cycle at most, by the instructions that multiply: SMLAD two in a cycle; MLA one in a cycle, on
+# Cortex-M3 in two; MULS and ADDS, or MUL and ADD, two instructions for one.
+PEAKS = {"Cortex-M0+": 0.5, "Cortex-M3": 0.5, "Cortex-M4": 2.0, "Cortex-M7": 2.0, "Cortex-M33": 2.0, "Hazard3": 0.5}
+LOAD_BYTES = 4  # a cycle: a word of memory without wait states
 
 
 def time_chart(report: Report | UnprovedReport) -> Html | None:
@@ -30,16 +37,72 @@ def time_chart(report: Report | UnprovedReport) -> Html | None:
         return None
     unit = "cycles" if any(layer.cycles for layer in report.layers) else "instructions"
     rows = [(_label(layer), cost or 0) for layer, cost in costs]
-    return _bars(rows, unit, f"{unit} of each layer")
+    return bars(rows, unit, f"{unit} of each layer")
 
 
 def flash_chart(report: Report | UnprovedReport) -> Html | None:
-    """Constants of each layer, and all code; None where no compiler told the size."""
+    """Constants of each layer, and all code, as areas; None where no compiler told the size."""
     if report.flash is None:
         return None
     rows = [("code", report.flash.code_bytes)]
     rows += [(_label(layer), layer.const_bytes) for layer in report.layers if layer.const_bytes]
-    return _bars(rows, "bytes of flash", "bytes of flash: code, and constants of each layer", first=_OTHER)
+    tiles = treemap([size for _, size in rows], 9, 4)
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.patches import Rectangle  # noqa: PLC0415
+
+        for tile in tiles:
+            name, size = rows[tile.index]
+            colour = _OTHER if tile.index == 0 else _BAR
+            place = (tile.x, tile.y)
+            axes.add_patch(Rectangle(place, tile.width, tile.height, facecolor=colour, edgecolor="white", alpha=0.85))
+            letters, lines = int(tile.width / _LETTER_WIDTH), int(tile.height / _LINE_HEIGHT)
+            if letters > 3 and lines:
+                said = f"{cut(name, letters)}\n{size:,}" if lines > 1 else cut(name, letters)
+                middle = (tile.x + tile.width / 2, tile.y + tile.height / 2)
+                axes.annotate(said, middle, ha="center", va="center", color=_INK, parse_math=False, fontsize=8)
+        axes.set_xlim(0, 9)
+        axes.set_ylim(4, 0)
+        axes.set_axis_off()
+
+    return _chart((9, 4), draw, "bytes of flash as areas: code, and constants of each layer")
+
+
+def roofline_chart(report: Report | UnprovedReport) -> Html | None:
+    """Multiply-accumulates a cycle over those for each byte that a layer has to touch, under what the core can do at
+    most; None where cycles are not modelled, or nothing is known of the core."""
+    core = (report.cycle_model or "").partition(",")[0] if isinstance(report, Report) else ""
+    points = [(layer, _touched(layer)) for layer in report.layers if layer.macs and layer.cycles]
+    if core not in PEAKS or not points:
+        return None
+    peak = PEAKS[core]
+
+    def draw(axes: Axes) -> None:
+        most = max(4.0, *(2 * layer.macs / touched for layer, touched in points))
+        least = min(0.1, *(layer.macs / touched / 2 for layer, touched in points))
+        edge = [least, min(max(peak / LOAD_BYTES, least), most), most]
+        axes.plot(edge, [min(peak, LOAD_BYTES * x) for x in edge], color=_OTHER, linewidth=2)
+        for layer, touched in points:
+            axes.scatter([layer.macs / touched], [layer.macs / (layer.cycles or 1)], color=_BAR, zorder=3)
+        for (x, y), steps in _steps_at([((n.macs / b, n.macs / (n.cycles or 1)), n.step) for n, b in points]).items():
+            axes.annotate(steps, (x, y), (5, 5), textcoords="offset points", color=_INK)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylim(min(layer.macs / (layer.cycles or 1) for layer, _ in points) / 2, 2 * peak)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.set_minor_formatter(lambda *_: "")
+        axes.set_xlabel("multiply-accumulates for each byte of weights, input and output")
+        axes.set_ylabel("multiply-accumulates a cycle")
+        axes.grid(color=_EDGE, alpha=0.3)
+
+    return _chart((9, 3.6), draw, f"multiply-accumulates a cycle of each layer, and the most that a {core} can do")
+
+
+def _touched(layer: LayerReport) -> int:
+    """Bytes that a layer has to read or write at least once, elements of activations taken as one byte."""
+    shapes = (*layer.input_shapes, layer.output_shape)
+    return max(layer.const_bytes + sum(math.prod(shape) for shape in shapes), 1)
 
 
 def arena_chart(report: Report | UnprovedReport) -> Html:
@@ -72,8 +135,8 @@ def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
 
     def draw(axes: Axes) -> None:
         axes.scatter([layer.macs for layer, _ in points], [n / layer.macs for layer, n in points], color=_BAR, zorder=3)
-        for (macs, n), steps in _steps_at(points).items():
-            axes.annotate(steps, (macs, n / macs), (5, 5), textcoords="offset points", color=_INK)
+        for at, steps in _steps_at([((layer.macs, n / layer.macs), layer.step) for layer, n in points]).items():
+            axes.annotate(steps, at, (5, 5), textcoords="offset points", color=_INK)
         axes.set_xscale("log")
         axes.margins(0.08)
         axes.set_ylim(0, 1.2 * max(n / layer.macs for layer, n in points))
@@ -84,11 +147,11 @@ def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
     return _chart((9, 3.2), draw, "instructions per multiply-accumulate of each layer, by its size")
 
 
-def _steps_at(points: Sequence[tuple[LayerReport, int]]) -> dict[tuple[int, int], str]:
-    """MACs and instructions -> the steps that have them; of many the first."""
-    found: dict[tuple[int, int], list[str]] = {}
-    for layer, n in points:
-        found.setdefault((layer.macs, n), []).append(str(layer.step))
+def _steps_at(points: Sequence[tuple[tuple[float, float], int]]) -> dict[tuple[float, float], str]:
+    """Place -> the steps that are there; of many the first."""
+    found: dict[tuple[float, float], list[str]] = {}
+    for at, step in points:
+        found.setdefault(at, []).append(str(step))
     return {at: ", ".join(steps[:4]) + (", ..." if len(steps) > 4 else "") for at, steps in found.items()}
 
 
@@ -99,10 +162,15 @@ def cost_of(layer: LayerReport) -> int | None:
 
 def _label(layer: LayerReport) -> str:
     name = visible(layer.name)
-    return f"{layer.step} {name if len(name) <= _LETTERS else '...' + name[3 - _LETTERS :]}"
+    return f"{layer.step} {name if len(name) <= LETTERS else '...' + name[3 - LETTERS :]}"
 
 
-def _bars(rows: Sequence[tuple[str, int]], unit: str, title: str, first: str = _BAR) -> Html:
+def cut(name: str, letters: int = LETTERS) -> str:
+    """The end of a name, which tells things apart."""
+    return name if len(name) <= letters else f"…{name[1 - letters :]}"
+
+
+def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
     """A bar for each row, in order; of many the largest, and the rest as one."""
     if len(rows) > _MOST_BARS:
         kept = sorted(sorted(range(len(rows)), key=lambda i: -rows[i][1])[: _MOST_BARS - 1])
@@ -111,7 +179,7 @@ def _bars(rows: Sequence[tuple[str, int]], unit: str, title: str, first: str = _
 
     def draw(axes: Axes) -> None:
         sizes = [size for _, size in rows]
-        axes.barh(range(len(rows)), sizes, color=[first, *[_BAR] * (len(rows) - 1)])
+        axes.barh(range(len(rows)), sizes, color=_BAR)
         axes.set_yticks(range(len(rows)), [name for name, _ in rows], parse_math=False)
         axes.invert_yaxis()
         axes.set_xlabel(unit)

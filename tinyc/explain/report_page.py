@@ -8,8 +8,8 @@ from typing import Any
 
 from tinyc.base.escape import Html
 from tinyc.base.templates import render
-from tinyc.explain.report_charts import arena_chart, cost_of, efficiency_chart, flash_chart, time_chart
-from tinyc.verify.report import LayerReport, Report, UnprovedReport
+from tinyc.explain.report_charts import arena_chart, cost_of, efficiency_chart, flash_chart, roofline_chart, time_chart
+from tinyc.verify.report import Integers, LayerReport, Report, UnprovedReport
 
 
 def report_page(report: Report | UnprovedReport) -> str:
@@ -19,6 +19,7 @@ def report_page(report: Report | UnprovedReport) -> str:
         "arena": arena_chart(report),
         "flash": flash_chart(report),
         "efficiency": efficiency_chart(report),
+        "roofline": roofline_chart(report),
     }
     whole = sum(cost_of(layer) or 0 for layer in report.layers)
     values = {
@@ -29,8 +30,10 @@ def report_page(report: Report | UnprovedReport) -> str:
         "unit": "cycles" if any(layer.cycles for layer in report.layers) else "instructions",
         "whole": whole,
         "share": lambda layer: _share(layer, whole),
+        "refused": _refused,
+        "has_sqnr": any(layer.sqnr_db is not None for layer in report.layers),
     }
-    return render("report/page.html.j2", values, _FILTERS)
+    return render("report/page.html.j2", values, FILTERS)
 
 
 def _share(layer: LayerReport, whole: int) -> Html:
@@ -38,12 +41,31 @@ def _share(layer: LayerReport, whole: int) -> Html:
     return Html(f"{100 * cost / whole:.1f} %" if cost is not None and whole else "")
 
 
+def _refused(layer: LayerReport) -> list[tuple[str, str]]:
+    """What kernels ask for -> which do, for kernels that do not take the layer."""
+    found: dict[str, list[str]] = {}
+    for other in layer.alternatives:
+        if other.asks:
+            found.setdefault(other.asks, []).append(other.kernel)
+    return [(asks, ", ".join(kernels)) for asks, kernels in found.items()]
+
+
+def _integers(found: Integers) -> str:
+    """`int8, scale 0.0235, zero point -128`."""
+    width = _DTYPES.get(found.dtype, found.dtype)
+    if found.scale is None:
+        return f"{width}, {found.scales} scales"
+    return f"{width}, scale {found.scale:.6g}, zero point {found.zero}"
+
+
 def _number(value: int | None) -> Html:
     return Html("" if value is None else f"{value:,}")
 
 
-_FILTERS: Mapping[str, Callable[..., Any]] = {
+_DTYPES = {"s4": "int4", "s8": "int8", "s16": "int16", "s32": "int32", "f32": "float32", "bool": "bool"}
+FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": _number,
     "decimal": lambda value, digits=1: Html(f"{value:.{digits}f}"),
+    "integers": _integers,
     "shape": lambda shape: Html(" x ".join(map(str, shape))),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,10 +14,10 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.explain.operator_page import condition_text, emitted_by, summary_of
 from tinyc.kernel.kernel import Kernel
-from tinyc.load.onnx.importing import IMPORTERS as ONNX
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 
+_ONNX = "ONNX operator"
 _SUFFIX = re.compile(r"_[a-z0-9]+$")
 EXIT_CODES: Mapping[str, str] = {
     "0": "Done: it ran, and every check passed.",
@@ -51,11 +52,19 @@ class Meaning:
 def explain(word: str) -> tuple[Meaning, ...]:
     """All that a word stands for. Raises TinycError, with words that are near, when it stands for nothing."""
     found = tuple(_meanings(word))
+    if not found and " " in word.strip():
+        hint = (
+            "its own hint says what to do; docs/troubleshooting.md goes by symptom, and `tinyc explain 2` by exit code"
+        )
+        raise TinycError("messages of errors have no numbers, and no explanation beyond their own", hint=hint)
     if not found:
-        known = [*_kernels(), *all_ops(), *ONNX, *TFLITE]
+        foreign = _importers()
+        known = [*_kernels(), *all_ops(), *(name for names in foreign.values() for name in names)]
         near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
         hint = f"did you mean {', '.join(near)}? " if near else ""
-        raise TinycError(f"'{word}' is no kernel, operator or exit code", hint=f"{hint}docs/operators.md lists all")
+        more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
+        message = f"'{word}' is no kernel, operator or exit code"
+        raise TinycError(message, hint=f"{hint}docs/operators.md lists all{more}")
     return found
 
 
@@ -67,10 +76,20 @@ def _meanings(word: str) -> Iterator[Meaning]:
     if (op := all_ops().get(word)) is not None:
         says = summary_of(op)
         yield Meaning("operator", word, says, kernels=tuple(dict.fromkeys(kernel.name for kernel in op.kernels)))
-    for kind, importers in (("ONNX operator", ONNX), ("TFLite operator", TFLITE)):
+    for kind, importers in _importers().items():
         for name in (name for name in importers if name.lower() == word.lower()):
             says = " ".join((importers[name].__doc__ or "").split())
             yield Meaning(kind, name, says, of=emitted_by(importers[name], name))
+
+
+def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
+    """Kind -> name of a foreign operator -> what imports it. ONNX' need the package onnx, which is optional."""
+    found: dict[str, Mapping[str, Callable[..., Any]]] = {"TFLite operator": TFLITE}
+    with suppress(ImportError):
+        from tinyc.load.onnx.importing import IMPORTERS, LEARNING  # noqa: PLC0415
+
+        found = {_ONNX: {**IMPORTERS, **LEARNING}, **found}
+    return found
 
 
 def _kernel_name(word: str) -> str | None:

@@ -8,12 +8,21 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
-from tinyc.export.onnx_qdq import to_onnx
 from tinyc.export.tflite_int8 import to_tflite
 from tinyc.ir.graph import Graph
 
 __all__ = ["FORMATS", "save", "to_onnx", "to_tflite"]
+
+
+def to_onnx(graph: Graph) -> bytes:
+    """The graph as QDQ ONNX: `tinyc.export.onnx_qdq`. TinycError where the package onnx is not installed."""
+    load_extra("onnx", "onnx", "writing an ONNX model")
+    from tinyc.export import onnx_qdq  # noqa: PLC0415  an optional extra
+
+    return onnx_qdq.to_onnx(graph)
+
 
 FORMATS: Mapping[str, Callable[[Graph], bytes]] = MappingProxyType({".onnx": to_onnx, ".tflite": to_tflite})
 

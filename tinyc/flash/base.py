@@ -16,6 +16,19 @@ def silent(what: str, done: int, total: int) -> None:
     """A Report that says nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a chip is flashed. resume: sectors that hold their part of the image already are left alone. start: the
+    firmware is started."""
+
+    resume: bool = False
+    start: bool = True
+    report: Report = silent
+
+
+PLAINLY = Manner()
+
+
 class FlashError(TinycError):
     """A board that cannot be flashed as it is; exit code 1: the board answered, and the answer is no."""
 

@@ -14,7 +14,7 @@ from tinyc.board import Board, load_board
 from tinyc.board.parts import Flashing
 from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.image import Image
-from tinyc.flash.base import Report, check_image, silent
+from tinyc.flash.base import Manner, Report, check_image, silent
 from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
@@ -127,11 +127,11 @@ def _usable(method: str, flashing: Flashing, port: str | None) -> bool:
 def flash(job: FlashJob, *, resume: bool = False, start: bool = True, report: Report = silent) -> FlashResult:
     """Does the job. Raises TinycError; nothing is erased before board and size have been checked."""
     began = time.monotonic()
-    how = _do(job, resume, start, report)
+    how = _do(job, Manner(resume, start, report))
     return FlashResult(job.board.name, job.method, len(job.image.data), how, time.monotonic() - began)
 
 
-def _do(job: FlashJob, resume: bool, start: bool, report: Report) -> str:
+def _do(job: FlashJob, manner: Manner) -> str:
     flashing = job.flashing
     if job.method in ("uf2", "drive"):
         return f"copied to {copy_to_drive(flashing, job.files, job.method)}"
@@ -142,13 +142,13 @@ def _do(job: FlashJob, resume: bool, start: bool, report: Report) -> str:
     with SerialPort(port, job.baud, even_parity=job.method == "stm32") as line:
         line.sequence(step for step in flashing.enter if not step.startswith("touch"))
         if job.method == "stm32":
-            done = flash_stm32(line, flashing, origin, job.image, resume=resume, start=start, report=report)
+            done = flash_stm32(line, flashing, origin, job.image, manner)
             how = f"chip 0x{done.chip_id:03x}, {done.erased} sectors written, {done.kept} kept"
-            if start and not done.started:
+            if manner.start and not done.started:
                 how += "; it did not say that it starts the firmware: press reset, with BOOT0 low"
         else:
             offset = flashing.samba.offset if flashing.samba is not None else 0
-            how = f"bootloader {flash_samba(line, offset, job.image, report=report)}"
+            how = f"bootloader {flash_samba(line, offset, job.image, report=manner.report)}"
         line.sequence(flashing.leave)
     return how
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tinyc.base.errors import Loc
 from tinyc.board.parts import Flashing
 from tinyc.build.image import ERASED, Image
-from tinyc.flash.base import FlashError, Report, Sector, check_image, sectors_of, sectors_under, silent
+from tinyc.flash.base import PLAINLY, FlashError, Manner, Report, Sector, check_image, sectors_of, sectors_under
 from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, CommandRefused, SerialLine
 
 BLOCK = 256  # bytes of one read or write
@@ -33,27 +33,20 @@ class FlashedSectors:
 
 
 def flash_stm32(
-    line: SerialLine,
-    flashing: Flashing,
-    flash_origin: int,
-    image: Image,
-    *,
-    resume: bool = False,
-    start: bool = True,
-    report: Report = silent,
+    line: SerialLine, flashing: Flashing, flash_origin: int, image: Image, manner: Manner = PLAINLY
 ) -> FlashedSectors:
     """Erases the sectors under the image, writes it, reads it back, and starts it.
 
-    resume: sectors that hold their part of the image already are left alone. Raises FlashError before anything is
+    Raises FlashError before anything is
     erased when the chip is another one or protected, or the image does not fit it; and after, unless every byte of the
     image was read back from the chip.
     """
-    bootloader = Bootloader(line)
+    bootloader, report = Bootloader(line), manner.report
     where = Loc(line.port)
     chip = bootloader.connect()
     sectors = _check(bootloader, chip, flashing, flash_origin, image, where)
     wanted = sectors_under(image, sectors)
-    stale = tuple(_differences(bootloader, image, wanted, "compare", report)) if resume else wanted
+    stale = tuple(_differences(bootloader, image, wanted, "compare", report)) if manner.resume else wanted
     wrong = {sector: sector.address for sector in stale}
     for _ in range(ROUNDS if wrong else 0):
         _write_sectors(bootloader, image, tuple(wrong), Command.EXTENDED_ERASE in chip.commands, report)
@@ -62,7 +55,7 @@ def flash_stm32(
             break
     if wrong:
         raise _not_there(bootloader, image, min(wrong.values()), where)
-    started = start and bootloader.go(image.origin)
+    started = manner.start and bootloader.go(image.origin)
     return FlashedSectors(chip.chip_id, len(stale), len(wanted) - len(stale), started)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
+from tinyc.frontend.frames import frames_of
 from tinyc.ir.graph import Array
 from tinyc.ops.fourier import Fourier, forward
 from tinyc.ops.signal_energy import energies
@@ -33,22 +33,9 @@ _AT_ONCE = 256  # frames whose spectra fit a processor's cache
 @one_thread
 def features_of(front: Micro, samples: Array) -> Array:
     """`Micro.features`."""
-    x = np.asarray(samples)
-    if x.dtype != np.int16 or x.ndim not in (1, 2):
-        raise TinycError(
-            f"samples are int16 [n] or [recordings, n], not {x.dtype} {list(x.shape)}",
-            hint="scale floats of [-1, 1] by 32768 and round them, as a microphone's samples are",
-        )
-    lines = np.atleast_2d(x)
-    count = max((lines.shape[1] - front.window) // front.step + 1, 0)
-    if count == 0:
-        return np.zeros((*x.shape[:-1], 0, front.channels), np.int16)
-    view = np.lib.stride_tricks.sliding_window_view(lines, front.window, axis=1)[:, :: front.step]
-    frames = view.reshape(-1, front.window)
-    parts = [channels_of(front, frames[i : i + _AT_ONCE]) for i in range(0, len(frames), _AT_ONCE)]
-    channels = np.concatenate(parts).reshape(len(lines), count, front.channels)
-    found = _controlled(front, channels)
-    return found[0] if x.ndim == 1 else found
+    channels = frames_of(samples, front.window, front.step, lambda frames, _: channels_of(front, frames), _AT_ONCE)
+    found = _controlled(front, channels if channels.ndim == 3 else channels[None])
+    return found.reshape(channels.shape)
 
 
 def channels_of(front: Micro, frames: Array) -> Array:

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--frontend` names: `micro`, or a TOML file with its settings."""
+"""What `--frontend` names: `micro`, or a TOML file with the settings of a front end."""
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board.table import TomlTable
+from tinyc.frontend.declared import DCT_NORMS, LOGS, Dct, Declared, Scaling
+from tinyc.frontend.mel import NORMS, SCALES, SLOPES, WINDOWS, Mel
 from tinyc.frontend.micro import Micro
 
 _KIND, _PAGE = "front end's file", "docs/frontend.md"
 _MOST_LETTERS, _MOST_DOTS = 1 << 16, 8
+_MOST_RATE = 192_000
+
+FrontEnd = Micro | Declared
 
 
-def load_frontend(name: str) -> Micro:
+def load_frontend(name: str) -> FrontEnd:
     """The front end of that name, or of that TOML file. TinycError naming file, line and key."""
     if name == "micro":
         return Micro()
@@ -24,7 +30,7 @@ def load_frontend(name: str) -> Micro:
     return _read(Path(name))
 
 
-def _read(path: Path) -> Micro:
+def _read(path: Path) -> FrontEnd:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -38,15 +44,15 @@ def _read(path: Path) -> Micro:
         raise TinycError(f"the {_KIND} is not valid TOML: {error}", Loc(str(path)), _PAGE) from error
     table = TomlTable(held, "", text, str(path), _KIND, _PAGE)
     try:
-        return _micro(table)
+        kind = table.choice("kind", ("micro", "logmel", "mfcc"))
+        return _micro(table) if kind == "micro" else _declared(table, kind)
     except TinycError as error:
         raise error.located(Loc(str(path))) from error
 
 
 def _micro(table: TomlTable) -> Micro:
-    table.choice("kind", ("micro",))
     usual = Micro()
-    rate = table.integer("rate", usual.rate, least=1000)
+    rate = _within(table, "rate", usual.rate, 1000, _MOST_RATE)
     window_ms = table.number("window_ms", 1000 * usual.window / usual.rate, 1, 1000)
     step_ms = table.number("step_ms", 1000 * usual.step / usual.rate, 1, 1000)
     found = Micro(
@@ -66,7 +72,7 @@ def _micro(table: TomlTable) -> Micro:
 def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
     """The settings of [noise], [pcan] and [log]."""
     assert usual.pcan is not None
-    noise, pcan, log = (table.table(key) or TomlTable({}, key, "", table.file) for key in ("noise", "pcan", "log"))
+    noise, pcan, log = (_part(table, key) for key in ("noise", "pcan", "log"))
     strength, offset, bits = usual.pcan
     gain = (
         pcan.number("strength", strength, 0, 1),
@@ -84,6 +90,95 @@ def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
     for part in (noise, pcan, log):
         part.finish()
     return found
+
+
+def _declared(table: TomlTable, kind: str) -> Declared:
+    usual = Declared()
+    rate = _within(table, "rate", usual.rate, 1000, _MOST_RATE)
+    window = _samples(table, "window_ms", table.number("window_ms", 30, 1, 1000), rate)
+    found = Declared(
+        rate=rate,
+        window=window,
+        step=_samples(table, "step_ms", table.number("step_ms", 10, 1, 1000), rate),
+        length=_within(table, "length", 1 << (max(window, 32) - 1).bit_length(), 32, 8192),
+        taper=_choice(table, "window", usual.taper, WINDOWS),
+        periodic=table.boolean("periodic", usual.periodic),
+        emphasis=table.number("preemphasis", 0, 0, 1),
+        hop=_within(table, "hop", usual.hop, 1, 4096),
+        **_spectrum(_part(table, "spectrum")),
+        mel=_mel(_part(table, "mel"), rate),
+        **_logarithm(_part(table, "log")),
+        dct=_dct(_part(table, "dct")) if kind == "mfcc" else None,
+        scaling=_scaling(_part(table, "scaling")),
+    )
+    found.added()
+    table.finish()
+    return found
+
+
+def _part(table: TomlTable, key: str) -> TomlTable:
+    return table.table(key) or TomlTable({}, key, "", table.file, _KIND, _PAGE)
+
+
+def _spectrum(part: TomlTable) -> dict[str, Any]:
+    found = {
+        "peak": part.number("peak", 1, 1e-6, 1e6),
+        "power": _within(part, "power", 2, 1, 2),
+        "factor": part.number("factor", 1, 1e-12, 1e12),
+    }
+    part.finish()
+    return found
+
+
+def _mel(part: TomlTable, rate: int) -> Mel:
+    usual = Mel()
+    found = Mel(
+        bands=_within(part, "bands", usual.bands, 1, 256),
+        low_hz=part.number("low_hz", usual.low_hz, 0, rate / 2),
+        high_hz=part.number("high_hz", min(usual.high_hz, rate / 2), 1, rate / 2),
+        scale=_choice(part, "scale", usual.scale, SCALES),
+        slope=_choice(part, "slope", usual.slope, SLOPES),
+        norm=_choice(part, "norm", usual.norm, NORMS),
+    )
+    part.finish()
+    return found
+
+
+def _logarithm(part: TomlTable) -> dict[str, Any]:
+    found = {
+        "log": _choice(part, "kind", "ln", (*LOGS, "dB")),
+        "floor": part.number("floor", 0, 0, 1e12),
+        "add": part.number("add", 0, 0, 1e12),
+    }
+    part.finish()
+    return found
+
+
+def _dct(part: TomlTable) -> Dct:
+    usual = Dct()
+    found = Dct(
+        _within(part, "coefficients", usual.coefficients, 1, 256),
+        _choice(part, "norm", usual.norm, DCT_NORMS),
+        part.number("lifter", usual.lifter, 0, 1e6),
+    )
+    part.finish()
+    return found
+
+
+def _scaling(part: TomlTable) -> Scaling:
+    found = Scaling(
+        part.numbers("mean", (0.0,), -1e6, 1e6),
+        part.numbers("deviation", (1.0,), 1e-6, 1e6),
+        part.number("least", -math.inf, -1e6, 1e6) if part.has("least") else -math.inf,
+        part.number("most", math.inf, -1e6, 1e6) if part.has("most") else math.inf,
+        _choice(part, "rounds", "nearest", ("nearest", "cut")) == "cut",
+    )
+    part.finish()
+    return found
+
+
+def _choice(table: TomlTable, key: str, default: str, choices: tuple[str, ...]) -> str:
+    return table.choice(key, choices) if table.has(key) else default
 
 
 def _within(table: TomlTable, key: str, default: int, least: int, most: int) -> int:

@@ -14,7 +14,7 @@ _TEMPS = ("r4", "r5", "r12", "r14")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RowBlock:
     """Columns [first, last) of k_h image rows [in_w][in_c]; what lies outside is x_zero."""
 
     first: int
@@ -55,7 +55,7 @@ class Block:
         return self.in_c % 4 == 0
 
 
-def block_function(name: str, block: Block) -> tuple[str, Work]:
+def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
     """The naked function `name(x, rows, to)` and the instructions it executes.
 
     x: k_h row pointers. to: k_h * row_bytes, word aligned. rows: k_h pointers out, to the rows of the block.
@@ -68,6 +68,7 @@ def block_function(name: str, block: Block) -> tuple[str, Work]:
     with asm.loop("row", block.k_h):
         asm.op("ldr", "r3", "[r0], #4")
         asm.op("str", "r2", "[r1], #4")
+        asm.note("padding, the columns of the image, padding")
         _fill(asm, block.left, "left")
         asm.add("r3", "r3", block.begin, "r4")
         _copy(asm, block)
@@ -96,7 +97,7 @@ def _fill(asm: Asm, count: int, label: str) -> None:
         rest %= size
 
 
-def _copy(asm: Asm, block: Block) -> None:
+def _copy(asm: Asm, block: RowBlock) -> None:
     """Bytes of r3 on to r2 on."""
 
     def sixteen() -> None:
@@ -133,7 +134,7 @@ def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], Non
         asm.until_equal(pointer, "r8", label)
 
 
-def block_twin(name: str, block: Block) -> str:
+def block_twin(name: str, block: RowBlock) -> str:
     """The same in C."""
     numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
     return f"""static void {name}(const int8_t *const *x, const int8_t **rows, int8_t *to)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, Scaling, Steps, solve, steps_of
+from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve, steps_of
 from tinyc.machine.thumb import Asm
 
 GROUP = 4  # output channels that a kernel computes together
@@ -106,7 +106,7 @@ class Finish:
     """
 
     way: Way
-    scaling: Scaling
+    scaling: ScalingConstants
     live: Bools
 
     @property
@@ -175,7 +175,7 @@ def finish_wide(
         scale = np.where(live, np.clip(scale, least, room), least)
         if not sign:
             shifts = np.where(live, shifts + over, 0) if varies else shifts + over
-        found = solve(p, steps, scale + over, shifts, sign, grain)
+        found = solve(p, steps, Shifts(scale + over, shifts, sign), grain)
         if found is not None:
             fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
             return Finish(Way(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
@@ -219,7 +219,7 @@ def finish_drops(
         scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
         shifts = shift + over
         drop = np.where(live, np.int64(1) << np.clip(shifts - down, 0, MAX_SHIFT), 0)
-        found = solve(p, steps, scale + over, shifts, True, np.ones_like(down), drop)
+        found = solve(p, steps, Shifts(scale + over, shifts, True, drop), np.ones_like(down))
         if found is not None:
             fixed = tuple(int(s) for s in shifts[:GROUP])
             way = Way(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
@@ -281,7 +281,7 @@ def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
         else:
             shifts = shift + scale
         grain = np.where(over, 1, 2 if way.double else 1)
-        found = solve(p, steps, scale, shifts, way.sign, grain)
+        found = solve(p, steps, Shifts(scale, shifts, way.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
             return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)

@@ -25,7 +25,7 @@ import numpy as np
 
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import FOURS, GROUP, Finish, Way, clamp_of, finish_wide
-from tinyc.kernels.requantize import MAX_SHIFT, Int64s, solve, steps_of
+from tinyc.kernels.requantize import MAX_SHIFT, Int64s, Shifts, solve, steps_of
 from tinyc.machine.thumb import Asm
 
 _SIGNED, _UNSIGNED = (0, 8, 0, 8), (0, 8, 8, 8)
@@ -53,7 +53,7 @@ def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
         else:
             shifts = np.full_like(down, shift) if way.sign else shift + scale
         grain = np.tile([1, 1, 1, 1 << way.last_scale], groups)
-        found = solve(p, steps, scale, shifts, way.sign, grain)
+        found = solve(p, steps, Shifts(scale, shifts, way.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
             return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), found, live)
@@ -75,7 +75,7 @@ def finish_raised(p: ConvParams, taps: Int64s) -> Finish | None:
     down = np.clip(np.where(live, -p.shift.astype(np.int64), 0), 0, MAX_SHIFT)
     for shift in (int(down[live].min()) if live.any() else 1, None):
         shifts = down if shift is None else np.full_like(down, shift)
-        scaling = solve(p, steps, ones, shifts, True, ones)
+        scaling = solve(p, steps, Shifts(ones, shifts, True), ones)
         if scaling is not None:
             fixed = None if shift is None else (shift,) * GROUP
             return Finish(Way(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p)), scaling, live)

@@ -61,6 +61,7 @@ def _function(shift: int) -> Asm:
     In the turns r11: the mask of odd bytes, and a and b times 2^8.
     """
     asm = Asm()
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
     asm.op("ldm", "r0", "{r4-r7}")
@@ -76,6 +77,7 @@ def _function(shift: int) -> Asm:
     for factor in ("r0", "r12"):
         asm.op("lsl", factor, factor, "#8")
     with asm.loop("turn", "turn"):
+        asm.note(f"{_TURN} elements: loads, products, saturation, store")
         for first in range(0, _TURN, 4):
             _four(asm, shift, first)
         for pointer in ("r1", "r2", "r3"):
@@ -89,6 +91,7 @@ def _function(shift: int) -> Asm:
     asm.op("cmp", "r1", "r8")
     asm.branch("beq.w", "done")
     with asm.loop("one", "last", of_call=True):
+        asm.note("an element of the rest")
         asm.op("ldrsb", "r4", "[r1], #1")
         asm.op("ldrsb", "r5", "[r2], #1")
         asm.op("mla", "r4", "r4", "r0", "r14")
@@ -97,6 +100,7 @@ def _function(shift: int) -> Asm:
         asm.op("strb", "r4", "[r3], #1")
         asm.until_equal("r1", "r8", "one")
     asm.label("done")
+    asm.note("return")
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     return asm

@@ -94,6 +94,7 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
     """`@_sums(x, sums)`: int32 sums of eight channels."""
     asm = Asm()
     asm.op("push", "{r4-r8, lr}")
+    asm.note("sums of two channels in a word")
     for register in ("r4", "r5", "r6", "r7"):
         asm.op("mov", register, "#0")
     turn = max(n for n in range(1, _TURN + 1) if pixels % n == 0)
@@ -102,6 +103,7 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
         for _ in range(turn):
             _pixel(asm, channels)
         asm.count_down("r8", "", "turn")
+    asm.note("store, as int32")
     for even, odd in (("r4", "r5"), ("r6", "r7")):
         asm.op("sxth", "r2", even)
         asm.op("sxth", "r3", odd)

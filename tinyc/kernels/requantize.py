@@ -80,7 +80,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class ScalingConstants:
     """Constants per channel: X = acc * 2^scale + nudge, out = saturate8((high(X * mult) + add [- (X < 0)]) >> shift).
 
     With `sign`, the high word of the product is rounded (SMMLAR), as the definition's first step does. With `drop`, it
@@ -178,25 +178,31 @@ def _channels(p: ConvParams, rows: Int64s) -> ConvParams:
     return replace(p, mult=p.mult[rows], shift=p.shift[rows])
 
 
-def solve(
-    p: ConvParams,
-    steps: Steps,
-    scale: Int64s,
-    shift: Int64s,
-    sign: bool,
-    grain: Int64s,
-    drop: Int64s | None = None,
-) -> Scaling | None:
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """What is chosen of a Scaling before its constants are looked for."""
+
+    scale: Int64s
+    shift: Int64s
+    sign: bool
+    drop: Int64s | None = None
+
+    def of(self, rows: Int64s) -> Shifts:
+        """Those of some channels."""
+        return Shifts(self.scale[rows], self.shift[rows], self.sign, None if self.drop is None else self.drop[rows])
+
+
+def solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
     """Constants for the given scales, shifts and drops, proved for every channel; None where there are none.
 
     grain: the nudge of a channel must be a multiple of it.
     """
+    shift = shifts.shift
     if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
         return None
     found = []
-    for rows in _blocks(len(scale)):
-        part = None if drop is None else drop[rows]
-        solved = _solve(_channels(p, rows), _step_rows(steps, rows), scale[rows], shift[rows], sign, grain[rows], part)
+    for rows in _blocks(len(shift)):
+        solved = _solve(_channels(p, rows), _step_rows(steps, rows), shifts.of(rows), grain[rows])
         if solved is None:
             return None
         found.append(solved)
@@ -204,25 +210,20 @@ def solve(
     def column(name: str) -> Int64s:
         return np.concatenate([getattr(one, name) for one in found])
 
-    return Scaling(column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), sign, drop)
+    return ScalingConstants(
+        column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), shifts.sign, shifts.drop
+    )
 
 
-def _solve(
-    p: ConvParams,
-    steps: Steps,
-    scale: Int64s,
-    shift: Int64s,
-    sign: bool,
-    grain: Int64s,
-    drop: Int64s | None = None,
-) -> Scaling | None:
+def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
     """`solve` of some channels."""
+    scale, shift = shifts.scale, shifts.shift
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
     mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 0)
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
-    found = Scaling(scale, shift, mult, mult * 0, mult * 0, sign, drop)
+    found = ScalingConstants(scale, shift, mult, mult * 0, mult * 0, shifts.sign, shifts.drop)
     if _is_hopeless(found, steps, np.flatnonzero(steps.is_live)[:_PROBED]):
         return None
     found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
@@ -235,7 +236,7 @@ def _solve(
     return found if found.equals(steps).all() else None
 
 
-def _is_hopeless(s: Scaling, steps: Steps, rows: Int64s) -> bool:
+def _is_hopeless(s: ScalingConstants, steps: Steps, rows: Int64s) -> bool:
     """Whether one of the channels `rows` has no offset even with the best multiplier."""
     best = best_slope(s, steps, rows)
     least, greatest = interval(_rows(best, rows), _step_rows(steps, rows))
@@ -254,7 +255,7 @@ class Offsets:
     """Which offsets serve every threshold, for one multiplier per channel after the other: all but the product with the
     multiplier is computed once."""
 
-    def __init__(self, s: Scaling, steps: Steps) -> None:
+    def __init__(self, s: ScalingConstants, steps: Steps) -> None:
         goal = (steps.outputs << (32 + s.shift)[:, None]) - s.rounding
         falls = bool(s.fall.any())
 
@@ -274,12 +275,12 @@ class Offsets:
         return least, greatest
 
 
-def interval(s: Scaling, steps: Steps) -> tuple[Int64s, Int64s]:
+def interval(s: ScalingConstants, steps: Steps) -> tuple[Int64s, Int64s]:
     """(least, greatest) offset that serves every threshold; empty if least > greatest."""
     return Offsets(s, steps).interval(s.mult)
 
 
-def best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
+def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConstants:
     """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
     part, offsets = _rows(s, rows), Offsets(_rows(s, rows), _step_rows(steps, rows))
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
@@ -301,7 +302,9 @@ def best_slope(s: Scaling, steps: Steps, rows: Int64s) -> Scaling:
     return replace(s, mult=mult)
 
 
-def _nudged(s: Scaling, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]) -> Scaling:
+def _nudged(
+    s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]
+) -> ScalingConstants:
     """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small.
 
     Ends early at the first channel that has none within the last distance.
@@ -335,9 +338,9 @@ def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple
     return (first + last) // 2, nudge
 
 
-def _rows(s: Scaling, rows: Int64s) -> Scaling:
+def _rows(s: ScalingConstants, rows: Int64s) -> ScalingConstants:
     drop = None if s.drop is None else s.drop[rows]
-    return Scaling(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign, drop)
+    return ScalingConstants(s.scale[rows], s.shift[rows], s.mult[rows], s.add[rows], s.nudge[rows], s.sign, drop)
 
 
 def _step_rows(steps: Steps, rows: Int64s) -> Steps:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.extras import load_extra
 from tinyc.base.limits import check_activations, check_macs
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
@@ -28,15 +29,16 @@ _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to
 )
 
 
-def load_model(path: Path) -> Graph:
-    """The graph of an .onnx or .tflite file, checked.
+def load_model(path: Path, outputs: Sequence[str] = ()) -> Graph:
+    """The graph of an .onnx or .tflite file, checked. outputs: tensors of the file that are the model's outputs in the
+    place of its own; what only others need is not looked at.
 
     TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
     the operators that tinyc cannot import.
     """
-    load, _ = _loader(_kind(path))
+    load, _ = _loader(path)
     try:
-        graph = load(path)
+        graph = load(path, outputs)
         _check_size(graph)
         return graph
     except TinycError as error:
@@ -65,7 +67,7 @@ def unsupported(path: Path) -> list[TinycError]:
 
     Raises TinycError only if the file cannot be read as a model at all.
     """
-    _, problems = _loader(_kind(path))
+    _, problems = _loader(path)
     return [_advised(problem) for problem in problems(path)]
 
 
@@ -80,12 +82,13 @@ def _advised(error: TinycError) -> TinycError:
     return TinycError(error.message, error.where, hint, error.exit_code)
 
 
-def _loader(kind: str) -> tuple[Callable[[Path], Graph], Callable[[Path], list[TinycError]]]:
+def _loader(path: Path) -> tuple[Callable[[Path, Sequence[str]], Graph], Callable[[Path], list[TinycError]]]:
     # Imported when needed: each loader brings a large package that the other does without.
-    if kind == "tflite":
+    if _kind(path) == "tflite":
         from tinyc.load.tflite import load_tflite, unsupported_tflite  # noqa: PLC0415
 
         return load_tflite, unsupported_tflite
+    load_extra("onnx", "onnx", "reading an ONNX model", Loc(path.name))
     from tinyc.load.onnx import load_onnx, unsupported_onnx  # noqa: PLC0415
 
     return load_onnx, unsupported_onnx

@@ -5,16 +5,18 @@ register themselves: every such file is imported for that."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
+from tinyc.load.cutting import check_outputs
 from tinyc.load.looked import not_understood
 from tinyc.load.problems import FollowUpError, combined, read_bytes
-from tinyc.load.tflite_file import StoredOperator, StoredTensor, read_tflite
+from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile, read_tflite
 from tinyc.load.tflite_folding import FOLDS, fold
 from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep, poison
 from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
@@ -27,14 +29,14 @@ for _file in sorted(Path(__file__).parent.glob("tflite_*.py")):
     importlib.import_module(f"tinyc.load.{_file.stem}")
 
 
-def load_tflite(path: Path) -> Graph:
-    """The main subgraph of a .tflite file, checked. Its name is the file's stem.
+def load_tflite(path: Path, outputs: Sequence[str] = ()) -> Graph:
+    """The main subgraph of a .tflite file, checked. Its name is the file's stem. outputs: as `load_model` has them.
 
     TinycError if the file cannot be read or is no intact model, or listing every operator that
     tinyc cannot import, with the reason.
     """
     try:
-        builder, problems = _import(path)
+        builder, problems = _import(path, outputs)
         if problems:
             raise combined(problems, path.name)
         graph = builder.graph(path.stem)
@@ -62,8 +64,8 @@ def _explained(error: TinycError, path: Path) -> TinycError:
     return TinycError(error.message, error.where or Loc(path.name), hint, error.exit_code)
 
 
-def _import(path: Path) -> tuple[TfliteBuilder, list[TinycError]]:
-    file = read_tflite(path, read_bytes(path))
+def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[TfliteBuilder, list[TinycError]]:
+    file = _cut(read_tflite(path, read_bytes(path)), outputs)
     builder = TfliteBuilder(file)
     for index in file.inputs:
         _declare_input(builder, file.tensors[index], Loc(file.file, None, file.tensors[index].name))
@@ -86,6 +88,20 @@ def _import(path: Path) -> tuple[TfliteBuilder, list[TinycError]]:
         close_variables(builder)
         _check_outputs(builder)
     return builder, problems
+
+
+def _cut(file: TFLiteFile, outputs: Sequence[str]) -> TFLiteFile:
+    """The file with these outputs in the place of its own, and the operators that they need."""
+    if not outputs:
+        return file
+    index_of = {file.tensors[index].name: index for operator in file.operators for index in operator.outputs}
+    check_outputs(outputs, index_of, Loc(file.file))
+    wanted, kept = {index_of[name] for name in outputs}, []
+    for operator in reversed(file.operators):
+        if wanted.intersection(operator.outputs):
+            wanted.update(operator.inputs)
+            kept.append(operator)
+    return replace(file, outputs=tuple(index_of[name] for name in outputs), operators=tuple(reversed(kept)))
 
 
 def _check_looked_at(s: TfliteStep, folded: bool) -> None:

@@ -18,7 +18,7 @@ from tinyc.load.problems import FollowUpError
 from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unscaled, is_unsigned, quant_of
 from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile
 from tinyc.load.tflite_options import OptionsTable
-from tinyc.ops import all_ops, is_a, node_of
+from tinyc.ops import all_ops, is_a, node_of, op_with
 from tinyc.ops.op import Trait
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
@@ -315,12 +315,27 @@ class TfliteStep:
     def emit(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""
         self.out_tensor()  # every operator has one
-        made = outputs or tuple(self.declared(i) for i in range(len(self.operator.outputs)))
+        made = outputs or self._declared_as_made(inputs, attrs)
         if len(made) != len(self.operator.outputs):
             raise TinycError(f"{len(self.operator.outputs)} outputs where {len(made)} belong", self.where)
         self.insert(inputs, attrs, *made)
         for index, value in zip(self.operator.outputs, made, strict=True):
             self.builder.define(index, value)
+
+    def _declared_as_made(self, inputs: Sequence[Value | None], attrs: Any) -> tuple[Value, ...]:
+        """The outputs as the file declares them. Where the exporter left sizes open and wrote 1 for each that hangs on
+        the batch, the shape is the one that the operator makes."""
+        declared = tuple(self.declared(i) for i in range(len(self.operator.outputs)))
+        if not any(-1 in self.out_tensor(i).signature for i in range(len(declared))):
+            return declared
+        try:
+            types = op_with(attrs).infer(attrs, *inputs)
+        except TinycError as e:
+            raise e.located(self.where) from e
+        return tuple(
+            replace(value, shape=types[i].shape) if i < len(types) and -1 in self.out_tensor(i).signature else value
+            for i, value in enumerate(declared)
+        )
 
     def deferred(self, index: int) -> Deferred | None:
         """An input that is not made yet, if it is none."""

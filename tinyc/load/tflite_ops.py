@@ -215,9 +215,10 @@ def concatenation(s: TfliteStep) -> None:
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS", ignores=("new_shape", "squeeze_dims", 1))
 def reshape(s: TfliteStep) -> None:
-    """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter."""
+    """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter. Where it
+    left sizes open, a shape that is computed of constants says it."""
     x, phases = s.constant(0), s.deferred(0)
-    shape = s.out_tensor().shape
+    shape = _new_shape(s)
     same = phases.reshaped(s, shape) if isinstance(phases, Phases) else None
     if same is not None:
         s.defer(same)
@@ -225,6 +226,17 @@ def reshape(s: TfliteStep) -> None:
         s.fold(x.reshape(shape))
     else:
         s.emit((s.value(0),), Reshape(shape))
+
+
+def _new_shape(s: TfliteStep) -> tuple[int, ...]:
+    declared = s.out_tensor()
+    if s.operator.code != "RESHAPE" or -1 not in declared.signature or not s.has(1) or s.constant(1) is None:
+        return declared.shape
+    given = s.numbers(1)
+    held = s.constant(0)
+    count = s.value(0).elements if held is None else held.size
+    known = math.prod(size for size in given if size != -1)
+    return tuple(count // max(known, 1) if size == -1 else size for size in given)
 
 
 @imports("TRANSPOSE")

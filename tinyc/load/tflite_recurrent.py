@@ -37,8 +37,9 @@ def lstm(s: TfliteStep) -> None:
             raise TinycError(f"LSTM with {what} is not supported", s.where)
     if not s.has(1) or o["FusedActivationFunction"] != _TANH:
         raise TinycError("LSTM needs all four gates (no coupled input and forget gate) and tanh", s.where)
-    if x.dtype != "s8":
-        raise TinycError(f"LSTM on {x.dtype} activations: the int8 layer with an int16 cell is supported", s.where)
+    if x.dtype not in ("s8", "f32"):
+        message = f"LSTM on {x.dtype} activations: int8 with an int16 cell, and float32, are supported"
+        raise TinycError(message, s.where)
     weights = [s.weights(index, x, axis=0) for index in _NEEDED]
     biases = [s.bias(12 + gate, x, weights[gate]) for gate in range(4)]
     hidden, next_hidden = s.variable(18)

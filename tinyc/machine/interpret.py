@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyc.machine.memory import Area, Bytes, Fault
-from tinyc.machine.op import Op
-from tinyc.machine.operands import Immediate, Lane, Memory, Operand, Register, RegisterList, Shift
+from tinyc.machine.op import Decoded
+from tinyc.machine.operands import Address, Immediate, Lane, Operand, Register, RegisterList, Shift
 from tinyc.machine.table import Kind, s32
 from tinyc.machine.vectors import VectorUnit
 
@@ -31,7 +31,7 @@ _FOREIGN = 0xC0DE0000  # in registers that belong to the caller
 class Code:
     """An instruction. next: the address behind it. target: where it goes, of one that says so."""
 
-    op: Op
+    op: Decoded
     next: int
     target: int = -1
 
@@ -191,7 +191,7 @@ class Machine:
                 values.append(self._read(operand.words[0]))
         return values
 
-    def _compute(self, op: Op) -> None:
+    def _compute(self, op: Decoded) -> None:
         row = op.row
         if row.meaning is None:
             if row.results:
@@ -227,7 +227,7 @@ class Machine:
             exact, carry = s32(a) - s32(b) - borrow, a >= b + borrow
         self._flags |= {"c": carry, "v": exact != s32(exact)}
 
-    def _move(self, op: Op) -> None:
+    def _move(self, op: Decoded) -> None:
         """Between registers of the core and of the FPU."""
         words = [word for operand in op.operands for word in operand.words]
         half = len(words) // 2
@@ -236,14 +236,14 @@ class Machine:
 
     # ---- memory ----
 
-    def _access(self, op: Op) -> None:
+    def _access(self, op: Decoded) -> None:
         lists = [operand for operand in op.operands if isinstance(operand, RegisterList)]
         if lists:
             self._multiple(op, lists[0].words)
             return
-        at = next(i for i, operand in enumerate(op.operands) if isinstance(operand, Memory))
+        at = next(i for i, operand in enumerate(op.operands) if isinstance(operand, Address))
         place = op.operands[at]
-        assert isinstance(place, Memory)
+        assert isinstance(place, Address)
         base = self._read(place.base) & (~3 if place.base == "pc" else _WORD)
         moved = base + place.offset + (self._read(place.index) << place.shift if place.index else 0)
         after = self._values(op.operands[at + 1 :])
@@ -256,7 +256,7 @@ class Machine:
         if op.row.loads:
             self._transfer(op, names, address)
 
-    def _multiple(self, op: Op, names: Sequence[str]) -> None:
+    def _multiple(self, op: Decoded, names: Sequence[str]) -> None:
         bases = [operand for operand in op.operands if isinstance(operand, Register)]
         base, size, name = bases[0].name if bases else "sp", 4 * len(names), op.instruction.mnemonic
         start, down = self._read(base), name in ("push", "vpush") or name.endswith("db")
@@ -265,7 +265,7 @@ class Machine:
             self._write(base, address if down else start + size)
         self._transfer(op, names, address)
 
-    def _transfer(self, op: Op, names: Sequence[str], address: int) -> None:
+    def _transfer(self, op: Decoded, names: Sequence[str], address: int) -> None:
         """Words or less of registers to or from consecutive bytes."""
         row = op.row
         if (len(names) > 1 or row.kind in (Kind.FP_LOAD, Kind.FP_STORE)) and address % 4:

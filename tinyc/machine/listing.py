@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
+from tinyc.machine.lines import emitted
 from tinyc.machine.op import parse
 from tinyc.machine.operands import Immediate, operands_of
-from tinyc.machine.thumb import emitted
 
 _FUNCTION = re.compile(r"TC_NAKED void (\w+)\(.*?__asm__ volatile\((.*?)\);\n\}", re.DOTALL)
 _LINE = re.compile(r'"(.*?)\s*\\n"')

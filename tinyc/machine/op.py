@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.operands import Memory, Operand, Register, RegisterList, operands_of
+from tinyc.machine.operands import Address, Operand, Register, RegisterList, operands_of
 from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Op:
+class Decoded:
     """An instruction as its row in the table reads it.
 
     reads, writes: registers (`r4`, `sp`, `s16`; d and q registers as their s registers). address: those of
@@ -37,7 +37,7 @@ class Op:
 
     @property
     def conditional(self) -> bool:
-        return bool(self.instruction.condition) or self.row.counts or self.instruction.mnemonic in ("cbz", "cbnz")
+        return bool(self.instruction.condition) or self.row.counts or self.row.conditional
 
     @property
     def is_memory(self) -> bool:
@@ -53,14 +53,14 @@ class Op:
         return self.kind in (Kind.ALU, Kind.DIV) or self.is_product
 
 
-def parse(instruction: Instruction) -> Op:
+def parse(instruction: Instruction) -> Decoded:
     """An instruction's kind, operands and registers."""
     row = row_of(instruction.mnemonic)
     operands = operands_of(instruction.operands)
     if row.kind in MEMORY:
         return _memory(instruction, row, operands)
     if row.kind in BRANCHES or row.kind in (Kind.IT, Kind.UNKNOWN):
-        return Op(instruction, row, row.kind, operands, _words(operands), frozenset())
+        return Decoded(instruction, row, row.kind, operands, _words(operands), frozenset())
     return _data(instruction, row, operands)
 
 
@@ -68,7 +68,7 @@ def _words(operands: tuple[Operand, ...]) -> frozenset[str]:
     return frozenset(word for operand in operands for word in operand.words)
 
 
-def _data(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Op:
+def _data(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Decoded:
     kind, results = row.kind, row.results
     if row.moves_pairs and len(operands) > 2:
         kind = row.pair_kind
@@ -79,28 +79,28 @@ def _data(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> 
     if row.updates or in_place:
         reads |= writes
     for memory in operands:
-        if isinstance(memory, Memory) and kind is Kind.VECTOR:  # a vector's access, which may move its base
+        if isinstance(memory, Address) and kind is Kind.VECTOR:  # a vector's access, which may move its base
             writes |= {memory.base}
     if "pc" in writes:
         kind = Kind.INDIRECT
-    return Op(instruction, row, kind, operands, reads, writes)
+    return Decoded(instruction, row, kind, operands, reads, writes)
 
 
-def _memory(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Op:
+def _memory(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Decoded:
     if any(isinstance(operand, RegisterList) for operand in operands):
         moved = tuple(word for operand in operands if isinstance(operand, RegisterList) for word in operand.words)
         bases = [operand for operand in operands if isinstance(operand, Register)]
         address = tuple(word for base in bases for word in base.words) if bases else ("sp",)
         writeback = any(base.writeback for base in bases) or not bases
     else:
-        at = next((i for i, operand in enumerate(operands) if isinstance(operand, Memory)), len(operands))
+        at = next((i for i, operand in enumerate(operands) if isinstance(operand, Address)), len(operands))
         moved = tuple(word for operand in operands[:at] for word in operand.words)
         address = tuple(word for operand in operands[at:] for word in operand.words)
         place = operands[at] if at < len(operands) else None
-        writeback = at + 1 < len(operands) or (isinstance(place, Memory) and place.writeback)
+        writeback = at + 1 < len(operands) or (isinstance(place, Address) and place.writeback)
     if row.status:  # strex: its result is no part of what is stored
         moved = moved[1:]
     writes = set(moved if row.loads else ()) | set(address[:1] if writeback else ())
     reads = set(address) | set(() if row.loads else moved)
     sets = frozenset(reads), frozenset(writes), frozenset(address)
-    return Op(instruction, row, row.kind, operands, *sets, len(moved), len(address) > 1, writeback)
+    return Decoded(instruction, row, row.kind, operands, *sets, len(moved), len(address) > 1, writeback)

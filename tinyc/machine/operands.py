@@ -65,7 +65,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Address:
     """`[base, #offset]` or `[base, index, lsl #shift]`; writeback: with `!`."""
 
     base: str
@@ -101,7 +101,7 @@ class Other:
         return tuple(word for name in _ANY_REGISTER.findall(self.text) for word in _words(_plain(name)))
 
 
-Operand = Register | Lane | Immediate | Shift | Memory | RegisterList | Other
+Operand = Register | Lane | Immediate | Shift | Address | RegisterList | Other
 
 
 def operands_of(text: str) -> tuple[Operand, ...]:
@@ -162,7 +162,7 @@ def _memory(text: str) -> Operand:
                 return Other(text)
     if not isinstance(base, Register):
         return Other(text)
-    return Memory(base.name, offset, index, shift, "!" in after)
+    return Address(base.name, offset, index, shift, "!" in after)
 
 
 def _names(part: str) -> list[str]:

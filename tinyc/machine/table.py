@@ -18,6 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+import numpy as np
+
+from tinyc.base.float32 import fma
 from tinyc.machine.instruction import UNKNOWN
 
 
@@ -66,8 +69,8 @@ class Row:
     not read (`adds r0, #1` reads r0). flags: those of a sum (`add`), a difference (`sub`, `rsb`) or of a result alone
     (`nz`); empty: none are set. size, signed: bytes of an access, and whether they are extended by their sign. status:
     the first operand of a store is its result. moves_pairs: with more than two operands, two registers are moved.
-    counts: a branch that counts down. pair_kind: the kind of moves of pairs. carries: `meaning` takes the carry flag
-    last.
+    counts: a branch that counts down. conditional: a branch that always depends on what it reads. pair_kind: the kind
+    of moves of pairs. carries: `meaning` takes the carry flag last.
     """
 
     kind: Kind
@@ -82,6 +85,7 @@ class Row:
     moves_pairs: bool = False
     pair_kind: Kind = Kind.FP_PAIR
     counts: bool = False
+    conditional: bool = False
     carries: bool = False
 
     @property
@@ -171,6 +175,12 @@ def _long(low_word: int, high_word: int) -> int:
 
 def _two(value: int) -> tuple[int, int]:
     return value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF
+
+
+def _fused(acc: int, a: int, b: int) -> int:
+    """acc + a * b of float32, rounded once."""
+    x, y, z = (np.array([value & 0xFFFFFFFF], np.uint32).view(np.float32) for value in (a, b, acc))
+    return int(fma(x, y, z).view(np.uint32)[0])
 
 
 # ---- rows ----
@@ -303,7 +313,8 @@ _ACCESSES: list[tuple[str, Row]] = [
 ]
 
 _BRANCHES: list[tuple[str, Row]] = [
-    (r"cbn?z|b", Row(Kind.BRANCH)),
+    (r"cbn?z", Row(Kind.BRANCH, conditional=True)),
+    ("b", Row(Kind.BRANCH)),
     ("le", Row(Kind.BRANCH, counts=True)),
     (r"bl", Row(Kind.CALL)),
     (r"blx|bx|bxns|blxns", Row(Kind.INDIRECT)),
@@ -323,6 +334,7 @@ _FLOATS: list[tuple[str, Row]] = [
     (r"vldr|vldm\w*|vpop", Row(Kind.FP_LOAD)),
     (r"vstr|vstm\w*|vpush", Row(Kind.FP_STORE)),
     (r"vdiv|vsqrt", Row(Kind.FP_DIV, unary=True)),
+    ("vfma", Row(Kind.FP_MAC, updates=True, unary=True, meaning=_fused)),
     (r"vn?ml[as]|vfn?m[as]", Row(Kind.FP_MAC, updates=True, unary=True)),
     ("vmov", Row(Kind.FP, unary=True, moves_pairs=True)),
     (r"vcmpe?|vmsr", Row(Kind.FP, 0, unary=True)),

@@ -5,81 +5,45 @@ printed at the end as one naked C function.
 A whole function in assembly depends on no compiler: neither its register allocation nor its -O level. Unified
 syntax that arm-none-eabi-gcc and clang both assemble, no literal pools, no symbols, numeric local labels.
 
-An instruction is an `Op` of the table; what a call executes follows from the instructions, the jumps between them and
-how often loops turn (`Asm.loop`), and nobody counts by hand.
+An instruction is `Decoded` by the table; what a call executes follows from the instructions, the jumps between them
+and how often loops turn (`Asm.loop`), and nobody counts by hand.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from tinyc.machine.cores import CORES, CORTEX_M55, Core
-from tinyc.machine.instruction import Instruction
-from tinyc.machine.op import Op, parse
+from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
+from tinyc.machine.op import Decoded
+from tinyc.machine.schedule import Piece, ordered, stays, takes_stack
 from tinyc.machine.table import Kind
+from tinyc.machine.three_stage import ThreeStage
+from tinyc.machine.unwind import Mark, directives
+from tinyc.machine.widths import LONG, SHORT, Slot, choose
 from tinyc.machine.work import CALL, Flow, Often, Work
 
-__all__ = ["Asm", "Work", "inner_loop_bytes", "naked_function"]
+__all__ = ["Asm", "Work", "naked_function"]
 
-_MNEMONIC = 7  # column of the operands
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
-_CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
-class Line(NamedTuple):
-    """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
-    taken: a branch that is counted as taken."""
-
-    op: Op
-    text: str
-    label: str = ""
-    behind: str = ""
-    taken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A branch target. aligned: on a word."""
-
-    name: str
-    aligned: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A comment on a line of its own."""
-
-    text: str
+_NOTHING = Work()
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _line(mnemonic: str, operands: tuple[str, ...]) -> Line:
-    """The instruction, made once."""
-    written = ", ".join(operands)
-    op = emitted(mnemonic, written)
-    return Line(op, f"{mnemonic + ' ':<{_MNEMONIC}}{written}".rstrip(), taken=op.leaves)
+def _cycles(core: str, op: Decoded, before: Decoded | None) -> int:
+    return round(_CORES[core].costs([op], () if before is None else (before,))[0])
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def emitted(mnemonic: str, operands: str) -> Op:
-    """An instruction as it is written, with width and condition in its mnemonic."""
-    name, condition = mnemonic.removesuffix(".w"), ""
-    if found := _CONDITION.fullmatch(name):
-        name, condition = found[1], found[2]
-    return parse(Instruction(0, bytes(4), name, operands, condition))
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _cycles(core: str, op: Op, before: Op | None) -> int:
-    return _CORES[core].costs([op], before)[0]
+def _taken(core: str, op: Decoded, before: tuple[Decoded, ...]) -> int:
+    return _CORES[core].taken(op, None, before)
 
 
 _CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), CORTEX_M55)}
@@ -97,6 +61,8 @@ class Asm:
         self._items: list[Line | Label | Note] = []
         self._flow = Flow()
         self._often: list[Often] = []  # of each item
+        self._known_costs: Sequence[Work] = ()
+        self._is_ordered = False
         self._labels: dict[str, int] = {}
         self._seen: set[str] = set()
 
@@ -111,7 +77,7 @@ class Asm:
 
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
-        line = _line(mnemonic, operands)
+        line = line_of(mnemonic, operands)
         self._add(line)
         if line.taken:
             self._flow.ends()
@@ -119,10 +85,11 @@ class Asm:
     @property
     def lines(self) -> int:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
-        return len(self._items) + sum(isinstance(item, Label) and item.aligned for item in self._items)
+        items = self._items
+        return sum(not isinstance(item, Note) for item in items) + sum(type(i) is Label and i.aligned for i in items)
 
     def note(self, text: str) -> None:
-        """A comment on a line of its own."""
+        """A comment on a line of its own: what comes now."""
         self._add(Note(text))
 
     # ---- where it goes on ----
@@ -176,10 +143,10 @@ class Asm:
         op = emitted(mnemonic, ", ".join((*operands, "")))
         self._number(name)
         taken = op.leaves and (name in self._seen or not op.conditional)
-        self._add(Line(op, f"{mnemonic:<{_MNEMONIC}}{before}", name, taken=taken))
+        self._add(Line(op, f"{mnemonic:<{MNEMONIC}}{before}", name, taken=taken, moves=True))
 
     @property
-    def _last_op(self) -> Op:
+    def _last_op(self) -> Decoded:
         last = self._items[-1]
         assert isinstance(last, Line)
         return last.op
@@ -187,7 +154,7 @@ class Asm:
     def address(self, target: str, name: str) -> None:
         """target = the address of a label as jumps take it (bit 0: Thumb). The code goes there and on from here."""
         self._number(name)
-        self._add(Line(emitted("adr.w", target), f"{'adr.w':<{_MNEMONIC}}{target}, ", name, "+1"))
+        self._add(Line(emitted("adr.w", target), f"{'adr.w':<{MNEMONIC}}{target}, ", name, "+1"))
         self._flow.call(name)
 
     # ---- instructions that depend on their values ----
@@ -247,7 +214,7 @@ class Asm:
         known: dict[str, Often] = {}
         counts: dict[int, int] = {}
         found = Work()
-        for often, cost in zip(self._often, self._costs(), strict=True):
+        for often, cost in zip(self._often, self._costs, strict=True):
             times = counts.get(id(often))
             if times is None:
                 times = counts[id(often)] = self._flow.of(often, known).get(unit, 0)
@@ -260,63 +227,164 @@ class Asm:
         known: dict[str, Often] = {}
         return [self._flow.of(often, known).get(unit, 0) for often in self._often]
 
-    def _costs(self) -> Iterator[Work]:
-        """Of each item, run once."""
-        name, last = self._core.name, None
+    @property
+    def _costs(self) -> Sequence[Work]:
+        """Of each item, run once. Kept for the items that there are: asked for each unit, and by the widths."""
+        if len(self._known_costs) != len(self._items):
+            self._known_costs = list(self._counted())
+        return self._known_costs
+
+    def _counted(self) -> Iterator[Work]:
+        name, before = self._core.name, tuple[Decoded, ...]()
         for item in self._items:
             if isinstance(item, Line):
-                cycles = _cycles(name, item.op, last)
-                yield Work(1, cycles + (self._core.taken(item.op, None) if item.taken else 0))
-                last = None if item.taken else item.op
+                cycles = _cycles(name, item.op, before[-1] if before else None)
+                yield Work(1, cycles + (_taken(name, item.op, before) if item.taken else 0))
+                before = () if item.taken else (*before[-1:], item.op)
             else:
-                yield Work()
+                yield _NOTHING
                 if isinstance(item, Label):
-                    last = None
+                    before = ()
+
+    def reorder(self) -> None:
+        """Moves instructions within pieces that run in loops to where the core waits less for them, once. To be asked
+        for when the function is complete; comments and labels stay."""
+        if not isinstance(self._core, ThreeStage) or self._is_ordered:
+            return
+        self._known_costs, self._is_ordered = (), True
+        weights = self._weights()
+        own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
+        for start, stop in self._pieces():
+            if stop - start > 2 and weights[start] > 1:
+                self._reorder(start, stop, own_stack)
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        """Items that are run one after the other, equally often, with nothing among them that stays where it is."""
+        start = 0
+        for at, item in enumerate(self._items):
+            jumps = isinstance(item, Line) and item.op.leaves
+            moves = isinstance(item, Line) and (jumps or not stays(item.op))
+            joins = moves and self._often[at] is self._often[start]
+            if not joins or jumps:
+                yield start, at + (joins and jumps)
+                start = at if joins and not jumps else at + 1
+        yield start, len(self._items)
+
+    def _reorder(self, start: int, stop: int, own_stack: bool) -> None:
+        lines = [item for item in self._items[start:stop] if isinstance(item, Line)]
+        name, end = self._core.name, lines[-1]
+
+        def back(before: Sequence[Decoded]) -> int:
+            return _taken(name, end.op, tuple(before)) if end.taken else 0
+
+        behind = self._line_at(stop) if not end.op.leaves or end.op.conditional else None
+        cycles = functools.partial(_cycles, name)
+        piece = Piece([line.op for line in lines], cycles, back, self._line_at(start - 1), behind, own_stack)
+        self._items[start:stop] = [lines[number] for number in ordered(piece)]
+
+    def _line_at(self, at: int) -> Decoded | None:
+        """The instruction there, if it is one that goes on to the next."""
+        item = self._items[at] if 0 <= at < len(self._items) else None
+        return item.op if isinstance(item, Line) and not item.taken else None
 
     # ---- text ----
 
     def text(self) -> list[str]:
         """Lines for a C string literal each, without quotes; branches say whether they go back or forward."""
+        return [line for lines in self.printed() for line in lines]
+
+    def printed(self) -> Iterator[Sequence[str]]:
+        """The lines of each item."""
         seen: set[str] = set()
-        lines: list[str] = []
-        for item in self._items:
+        for item in self._widened():
             if isinstance(item, Label):
-                lines += [".p2align 2"] if item.aligned else []
-                lines.append(f"{self._number(item.name)}:")
                 seen.add(item.name)
+                line = f"{self._number(item.name)}:"
+                yield (".p2align 2", line) if item.aligned else (line,)
             elif isinstance(item, Note):
-                lines.append(f"@ {item.text}")
+                yield ()
             elif item.label:
                 direction = "b" if item.label in seen else "f"
-                lines.append(f"{item.text}{self._number(item.label)}{direction}{item.behind}")
+                yield (f"{item.text}{self._number(item.label)}{direction}{item.behind}",)
             else:
-                lines.append(item.text)
-        return lines
+                yield (item.text,)
+
+    def unwinding(self) -> Mapping[int, Sequence[str]]:
+        """What a debugger has to know from an item on, by its number."""
+        return directives(
+            [
+                Mark(number, item.name) if isinstance(item, Label) else Mark(number, item.label, item.op)
+                for number, item in enumerate(self._items)
+                if isinstance(item, Label) or (isinstance(item, Line) and (item.moves or item.label))
+            ]
+        )
+
+    def _widened(self) -> Sequence[Line | Label | Note]:
+        """The items; `.w` at short instructions whose width would cost cycles on a core with a prefetch buffer."""
+        if not isinstance(self._core, ThreeStage):
+            return self._items
+        items = list(self._items)
+        slots = self._slots()
+        for at, width in zip(slots, choose(list(slots.values())), strict=True):
+            item = items[at]
+            if isinstance(item, Line) and width == LONG and SHORT in slots[at].widths:
+                items[at] = wide(item)
+        return items
+
+    def _slots(self) -> dict[int, Slot]:
+        """What there is to choose for each line, and the labels between; by the item's number."""
+        weights = self._weights()
+        places = {item.name: at for at, item in enumerate(self._items) if isinstance(item, Label)}
+        slots: dict[int, Slot] = {}
+        pending, falls = 0, True
+        for at, (item, cost) in enumerate(zip(self._items, self._costs, strict=True)):
+            if isinstance(item, Line):
+                op = item.op
+                widths = (
+                    branch_widths(item, abs(places[item.label] - at)) if item.label else widths_of(item, pending > 0)
+                )
+                slow = cost.cycles > 1 and not op.leaves
+                slots[at] = Slot(widths, weights[at], slow, returns=op.kind is Kind.CALL)
+                pending = len(op.instruction.mnemonic) - 1 if op.kind is Kind.IT else max(0, pending - 1)
+                falls = op.kind is Kind.CALL or not op.leaves or op.conditional
+            elif isinstance(item, Label):
+                slots[at] = Slot((), weights[min(at + 1, len(weights) - 1)], aligned=item.aligned, falls=falls)
+                falls = True
+        return slots
+
+    def _weights(self) -> list[int]:
+        """How often each item runs; where the caller says for how many units, eight."""
+        known: dict[str, Often] = {}
+        found: dict[int, int] = {}
+        for often in self._often:
+            if id(often) not in found:
+                runs = self._flow.of(often, known)
+                times = sum(count if unit == CALL else 8 * count for unit, count in runs.items())
+                found[id(often)] = max(1, times)
+        return [found[id(often)] for often in self._often]
 
     def _number(self, name: str) -> int:
         return self._labels.setdefault(name, len(self._labels) + 1)
 
 
-def inner_loop_bytes(text: str) -> int:
-    """Code bytes of the largest loop that holds no other, in the C text of naked functions; of all where none loops."""
-    lines = re.findall(r'^\s*"(\S.*?)\s*\\n"', text, re.MULTILINE)
-    starts: dict[str, int] = {}
-    loops: list[tuple[int, int]] = []
-    for number, line in enumerate(lines):
-        if line.endswith(":"):
-            starts[line[:-1]] = number
-        elif (found := re.fullmatch(r"b\w*(?:\.w)?\s+(\d+)b", line)) and not re.match(r"bl\s", line):
-            loops.append((starts[found[1]], number))
-
-    def holds(outer: tuple[int, int]) -> bool:
-        return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)
-
-    return 4 * max((loop[1] - loop[0] for loop in loops if not holds(loop)), default=len(lines))
-
-
 def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:
     """The C text of a static function whose body is the assembly; AAPCS, parameters as the C declarations."""
+    asm.reorder()
     declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in parameters)
-    body = "\n".join(f'        "{line:<34}\\n"' for line in [".syntax unified", *asm.text()])
+    body = "\n".join(_body(asm))
     function = f"static TC_NAKED void {name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
     return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"
+
+
+def _body(asm: Asm) -> Iterator[str]:
+    unwinding = asm.unwinding()
+    yield _string(".syntax unified")
+    for number, (item, lines) in enumerate(zip(asm.items, asm.printed(), strict=True)):
+        yield from (f'        TC_CFI("{line}")' for line in unwinding.get(number, ()))
+        if isinstance(item, Note):
+            yield f"        /* {item.text} */"
+        yield from map(_string, lines)
+
+
+def _string(line: str) -> str:
+    return f'        "{line:<34}\\n"'

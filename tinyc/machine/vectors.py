@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from tinyc.machine.memory import Fault
-from tinyc.machine.op import Op
-from tinyc.machine.operands import Immediate, Lane, Memory, Operand, Register, RegisterList
+from tinyc.machine.op import Decoded
+from tinyc.machine.operands import Address, Immediate, Lane, Operand, Register, RegisterList
 from tinyc.machine.table import s32
 
 _BYTES = 16
@@ -59,7 +59,7 @@ class VectorUnit:
         self._read, self._write, self._load, self._store = read, write, load, store
         self._predicate = _ALL
 
-    def execute(self, op: Op) -> None:
+    def execute(self, op: Decoded) -> None:
         name = op.instruction.mnemonic
         if name.startswith(("vpst", "vctp", "vmsr")):
             self._set_predicate(name, op.operands)
@@ -139,7 +139,7 @@ class VectorUnit:
         size, bits = _SIZES[found[2]], int(found[5])
         loads, mask = found[1] == "ldr", self._predicate if found[3] else _ALL
         vector, place = operands[:2]
-        assert isinstance(place, Memory)
+        assert isinstance(place, Address)
         lanes = [0] * (8 * _BYTES // bits) if loads else self._lanes(vector, bits)
         for number, address in enumerate(self._addresses(place, operands[2:], size, bits)):
             if not mask >> number * (bits // 8) & 1:
@@ -154,7 +154,7 @@ class VectorUnit:
         if loads:
             self._set(vector, bits, lanes)
 
-    def _addresses(self, place: Memory, after: Sequence[Operand], size: int, bits: int) -> list[int]:
+    def _addresses(self, place: Address, after: Sequence[Operand], size: int, bits: int) -> list[int]:
         """Of each lane; the base moves."""
         if place.base.startswith("q"):
             base = Register(place.base)
@@ -173,7 +173,7 @@ class VectorUnit:
         """VST4: a quarter of the bytes of four vectors, so that the four parts together store them in turn."""
         vectors, place = operands
         assert isinstance(vectors, RegisterList)
-        assert isinstance(place, Memory)
+        assert isinstance(place, Address)
         base = self._read(place.base)
         for number, name in enumerate(vectors.names):
             for element, byte in enumerate(self._lanes(Register(name), 8)):

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from tinyc.base.numerics import Numerics, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
@@ -47,7 +49,8 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, elementwise_f32.unary("absolute", 5)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
+    float32=Float32(float_ref),
 )

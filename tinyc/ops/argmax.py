@@ -45,13 +45,23 @@ def is_s8(site: Site) -> bool:
     return site.x(0).dtype == "s8"
 
 
+def is_f32(site: Site) -> bool:
+    """float32 input"""
+    return site.x(0).dtype == "f32"
+
+
+def is_s32(site: Site) -> bool:
+    """int32 input"""
+    return site.x(0).dtype == "s32"
+
+
 def lower(site: Site, p: ArgMax) -> Call:
-    """tc_argmax_s8: the whole tensor."""
+    """tc_argmax_s8, tc_argmax_s32 and tc_argmax_f32: the whole tensor."""
     shape = site.x(0).shape
     axis = normal_axis(p.axis, len(shape), "argmax")
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     fields: dict[str, int] = {"outer": outer, "n": shape[axis], "inner": inner, "largest": int(p.largest)}
-    return Call((Params(), In(0), Out()), Struct("tc_argmax_s8_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_argmax_{site.x(0).dtype}_t", fields))
 
 
 def over_channels(site: Site) -> bool:
@@ -69,7 +79,11 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(Kept(own=True),),
-    kernels=(Kernel("tc_argmax_s8", offered(lower), when=(is_s8,)),),
+    kernels=(
+        Kernel("tc_argmax_s8", offered(lower), when=(is_s8,)),
+        Kernel("tc_argmax_f32", offered(lower), when=(is_f32,)),
+        Kernel("tc_argmax_s32", offered(lower), when=(is_s32,)),
+    ),
     rowwise=over_channels,
     traits=frozenset({Trait.ANY_TYPE}),
 )

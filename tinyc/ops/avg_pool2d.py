@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, Special, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 from tinyc.kernels import pool
+from tinyc.kernels.float32 import pools
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
@@ -129,8 +131,10 @@ OP = Op(
             when=(pool_is_s8,),
         ),
         POOL_S16,
+        pools.AVG_POOL,
     ),
     traits=frozenset({Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),
     channels=same_channels,
     scales=lambda a: a.act.scales,
+    float32=Float32(pools.avg_pool_ref),
 )

@@ -11,8 +11,10 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
 from tinyc.ops.op import Observed, Op, Trait
 
@@ -105,22 +107,28 @@ def few_batches(site: Site) -> bool:
     return len(_batches(site)) <= _BATCH_LOOPS
 
 
-def lower(site: Site, p: MatmulParams) -> Call:
-    """tc_batch_matmul_s8: all matrices."""
+def _geometry(site: Site, a: BatchMatmul) -> dict[str, int | float | str | Const]:
+    """The loops over matrices, and the steps within them."""
     (*_, x_h, x_w), (*_, y_h, y_w) = site.x(0).shape, site.x(1).shape
     batches = _batches(site)
     fields: dict[str, int | float | str | Const] = {}
     for k, loop in enumerate((Loop(1, 0, 0),) * (_BATCH_LOOPS - len(batches)) + batches):
         fields |= {f"n{k}": loop.size, f"a{k}": loop.step0 * x_h * x_w, f"b{k}": loop.step1 * y_h * y_w}
-    as_float = p.rounding is Rounding.FLOAT
-    fields |= {
+    return fields | {
         "rows": site.y().shape[-2],
         "cols": site.y().shape[-1],
-        "depth": x_h if p.attrs.adj_x else x_w,
-        "x_row": 1 if p.attrs.adj_x else x_w,
-        "x_next": x_w if p.attrs.adj_x else 1,
-        "y_col": y_w if p.attrs.adj_y else 1,
-        "y_next": 1 if p.attrs.adj_y else y_w,
+        "depth": x_h if a.adj_x else x_w,
+        "x_row": 1 if a.adj_x else x_w,
+        "x_next": x_w if a.adj_x else 1,
+        "y_col": y_w if a.adj_y else 1,
+        "y_next": 1 if a.adj_y else y_w,
+    }
+
+
+def lower(site: Site, p: MatmulParams) -> Call:
+    """tc_batch_matmul_s8: all matrices."""
+    as_float = p.rounding is Rounding.FLOAT
+    fields = _geometry(site, p.attrs) | {
         "x_zero": p.x_zero,
         "y_zero": p.y_zero,
         "mult": int(float_factor(p.mult, p.shift).view(np.int32)) if as_float else p.mult,
@@ -129,6 +137,16 @@ def lower(site: Site, p: MatmulParams) -> Call:
         "out_zero": p.out_zero,
     }
     return Call(arguments(site), Struct("tc_batch_matmul_s8_t", fields))
+
+
+def lower_float(site: Site, p: BatchMatmul) -> Call:
+    """tc_batch_matmul_f32: all matrices."""
+    return Call(arguments(site), Struct("tc_batch_matmul_f32_t", _geometry(site, p)))
+
+
+def cost_float(site: Site, p: BatchMatmul) -> Cost:
+    """An estimate of portable C on a core with VFMA."""
+    return weighted_f32.cost_of_macs(2 * macs(site), site.y().elements, 0)
 
 
 def cost(site: Site, p: MatmulParams) -> Cost:
@@ -146,7 +164,11 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),),
+    kernels=(
+        Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),
+        Kernel("tc_batch_matmul_f32", offered(lower_float, cost=cost_float), when=(in_float32, few_batches)),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_SCALES, Trait.ALL_AT_ONCE}),
+    float32=Float32(weighted_f32.matmul_ref),
 )

@@ -12,11 +12,13 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Arg, Call, Const, In, Kernel, Out, Params, offered
+from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.kernel import Arg, Call, Condition, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.ops.movement import tensor_argument
 
 LOOPS = 4
+_FLOAT_CODE_BYTES = 220  # an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,20 @@ def moving_input(site: Site) -> int | None:
         if site.is_const(1 - k) and site.x(1 - k).elements == 1 and not site.is_const(k):
             return k
     return None
+
+
+def float_kernel(name: str, each: int, *when: Condition) -> Kernel:
+    """tc_<name>_f32 for every pair of elements of float32 tensors; each: instructions of one, an estimate."""
+
+    def lower(site: Site, p: object) -> Call:
+        act = getattr(site.attrs, "act", Act())
+        return Call(arguments(site), Struct("tc_binary_f32_t", {**loop_fields(site), **act_fields(act)}))
+
+    def cost(site: Site, p: object) -> Cost:
+        return Cost(each * site.y().elements, _FLOAT_CODE_BYTES, 0)
+
+    conditions = (in_float32, few_loops, *when)
+    return Kernel(f"tc_{name}_f32", offered(lower, cost=cost), when=conditions, inplace=(0, 1))
 
 
 class PreparedBinary(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Arg, Call, Const, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
@@ -78,16 +78,8 @@ def lower(site: Site, p: Choose) -> Call:
     fields: dict[str, int | float | str] = {"unit": width}
     for k, (size, (c, a, b)) in enumerate([(1, (0, 0, 0))] * (_LOOPS - len(found)) + found):
         fields |= {f"n{k}": size, f"c{k}": c, f"a{k}": a * width, f"b{k}": b * width}
-    inputs = (_argument(site, k) for k in range(3))
+    inputs = (tensor_argument(site, k) for k in range(3))
     return Call((Params(), *inputs, Out()), Struct("tc_choose_t", fields))
-
-
-def _argument(site: Site, index: int) -> Arg:
-    """The input as an argument; truth values of constants as bytes."""
-    arg = tensor_argument(site, index)
-    if isinstance(arg, Const) and arg.data.dtype == np.bool_:
-        return replace(arg, data=arg.data.astype(np.uint8))
-    return arg
 
 
 OP = Op(

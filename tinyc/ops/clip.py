@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import float32
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Kernel, offered
 from tinyc.kernel.site import RELU6, Act, Site, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
@@ -64,8 +67,13 @@ OP = Op(
     int_ref=requantized,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(TABLE_KERNEL, Kernel("tc_requantize_wide", offered(lower_wide), when=(is_s16,))),
+    kernels=(
+        TABLE_KERNEL,
+        Kernel("tc_requantize_wide", offered(lower_wide), when=(is_s16,)),
+        elementwise_f32.unary("clip", 9),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     channels=same_channels,
+    float32=Float32(lambda a, x: (float32.clip(x, a.act.lo, a.act.hi),)),
 )

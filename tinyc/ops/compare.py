@@ -13,10 +13,13 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Kernel, Out, Special, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields
+from tinyc.kernels import plain
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields, loops
+from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.signals import COUNT
 
 _LEFT = 8  # bits that the centred inputs are shifted up before they are scaled
 
@@ -31,6 +34,7 @@ KINDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
         "greater_equal": np.greater_equal,
     }
 )
+_SIGNS = dict(zip(KINDS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,21 @@ class Compared:
         return np.asarray(KINDS[self.kind](left, right))
 
 
-def prepare(site: Site) -> Compared:
-    """TinycError unless both inputs are int8, or where a scale is too large for 8 more bits in int32."""
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Numbers of one type and one meaning are compared as they are."""
+
+    kind: str
+
+    def run(self, x0: Array, x1: Array) -> Array:
+        return np.asarray(KINDS[self.kind](x0, x1))
+
+
+def prepare(site: Site) -> Compared | Plain:
+    """TinycError unless both inputs are int8, or mean the same as they lie there, or where a scale is too large for 8
+    more bits in int32."""
+    if is_plain(site):
+        return Plain(site.attrs.kind)
     if not is_s8(site):
         raise TinycError(
             f"compare of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8", site.node.where
@@ -81,13 +98,53 @@ def prepare(site: Site) -> Compared:
     return Compared(site.attrs.kind, zero0, zero1, mult0, shift0, mult1, shift1)
 
 
-def int_ref(p: Compared, x0: Array, x1: Array) -> tuple[Array, ...]:
+def int_ref(p: Compared | Plain, x0: Array, x1: Array) -> tuple[Array, ...]:
     return (p.run(x0, x1),)
 
 
+def is_plain(site: Site) -> bool:
+    """numbers of one type that are compared as they are"""
+    x0, x1 = site.x(0), site.x(1)
+    counts = all(x.quant is None or x.quant == COUNT for x in (x0, x1))
+    return counts and x0.dtype == x1.dtype and x0.dtype in plain.CTYPES
+
+
 def is_s8(site: Site) -> bool:
-    """int8 inputs"""
-    return (site.x(0).dtype, site.x(1).dtype) == ("s8", "s8")
+    """quantized int8 inputs"""
+    return (site.x(0).dtype, site.x(1).dtype) == ("s8", "s8") and not is_plain(site)
+
+
+def is_whole(site: Site) -> bool:
+    """integers or truth values of one type, not quantized"""
+    return is_plain(site) and site.x(0).dtype != "f32"
+
+
+def any_loops(site: Site) -> bool:
+    """inputs whose repeated axes form at most 6 groups"""
+    return len(loops(site.x(0).shape, site.x(1).shape)) <= plain.LOOPS
+
+
+def specialize(site: Site, p: Plain) -> Special:
+    """The function of a layer of plain numbers."""
+    nested = [(loop.size, loop.step0, loop.step1) for loop in loops(site.x(0).shape, site.x(1).shape)]
+    types = (site.x(0).dtype, site.x(1).dtype, site.y().dtype)
+    return plain.pairwise(f"tc_compare_{p.kind}", f"{p.kind} of {types[0]}", types, nested, f"p {_SIGNS[p.kind]} q")
+
+
+def lower_plain(site: Site, p: Plain) -> Call:
+    """The function written for the layer."""
+    return Call((tensor_argument(site, 0), tensor_argument(site, 1), Out()))
+
+
+def is_f32(site: Site) -> bool:
+    """float32 inputs"""
+    return (site.x(0).dtype, site.x(1).dtype) == ("f32", "f32")
+
+
+def lower_float(site: Site, p: Plain) -> Call:
+    """tc_compare_f32: element by element."""
+    fields = {**loop_fields(site), "kind": list(KINDS).index(p.kind)}
+    return Call(arguments(site), Struct("tc_compare_f32_t", fields))
 
 
 def lower(site: Site, p: Compared) -> Call:
@@ -106,7 +163,16 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Kept(own=True),),
-    kernels=(Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
+    kernels=(
+        Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        Kernel("tc_compare_f32", offered(lower_float), when=(is_f32, few_loops)),
+        Kernel(
+            "tc_compare_plain",
+            offered(lower_plain, cost=lambda site, p: plain.pairwise_cost(site.y().elements), specialize=specialize),
+            when=(is_whole, any_loops),
+            written=True,
+        ),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),
 )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.wide import IMAGE_KERNELS, WideParams, wide_params
@@ -27,6 +28,8 @@ from tinyc.kernel.windows import (
 )
 from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.fast import thin, tight, winograd
+from tinyc.kernels.float32 import matrix
+from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.rows import conv as rows_conv
 from tinyc.kernels.scalar import conv as scalar
@@ -223,9 +226,12 @@ OP = Op(
         *nibbles_dsp.CONV2D,
         *nibbles_scalar.CONV2D,
         *nibbles.CONV2D,
+        matrix.CONV,
+        weighted_f32.CONV,
     ),
     macs=macs,
     rowwise=is_rowwise,
     weights=WeightRules(per_input, groups=lambda a, in_c: int(a.groups)),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    float32=Float32(weighted_f32.conv_ref),
 )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.wide import IMAGE_KERNELS, WideParams, wide_params
@@ -27,6 +28,8 @@ from tinyc.kernel.windows import (
 )
 from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.depthwise import direct
+from tinyc.kernels.float32 import matrix
+from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
@@ -256,9 +259,12 @@ OP = Op(
         *nibbles_dsp.DEPTHWISE,
         *nibbles_scalar.DEPTHWISE,
         *nibbles.DEPTHWISE,
+        matrix.DEPTHWISE,
+        weighted_f32.DEPTHWISE,
     ),
     macs=macs,
     weights=WeightRules(per_input, groups=lambda a, in_c: in_c, as_rows=as_rows, from_rows=from_rows),
     channels=channels,
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    float32=Float32(weighted_f32.depthwise_ref),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base import fixedpoint
+from tinyc.base import fixedpoint, float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import (
     Numerics,
@@ -20,9 +20,10 @@ from tinyc.base.numerics import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
+from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
 from tinyc.ops.op import Observed, Op, Trait
 
 _MOST_DOWN = 31  # a further shift to the right leaves nothing
@@ -36,6 +37,12 @@ class Div(Binary):
 def float_ref(a: Div, x0: Array, x1: Array) -> tuple[Array, ...]:
     with np.errstate(divide="ignore", invalid="ignore"):
         return (a.act.clip(x0 / x1),)
+
+
+def exact_float(a: Div, x0: Array, x1: Array) -> tuple[Array, ...]:
+    """As tc_div_f32 computes it."""
+    with np.errstate(all="ignore"):
+        return (float32.clip(np.asarray(x0 / x1, np.float32), a.act.lo, a.act.hi),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,12 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(NUMBER_KERNEL, Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1))),
+    kernels=(
+        NUMBER_KERNEL,
+        Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        float_kernel("div", 9),
+    ),
     rowwise=elementwise,
-    traits=frozenset({Trait.BROADCASTS}),
+    traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP}),
+    float32=Float32(exact_float),
 )

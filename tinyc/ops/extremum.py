@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, loop_fields
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -27,6 +28,21 @@ def infer(a: Extremum, x0: Value, x1: Value) -> Sequence[Type]:
 
 def float_ref(a: Extremum, x0: Array, x1: Array) -> tuple[Array, ...]:
     return (np.maximum(x0, x1) if a.largest else np.minimum(x0, x1),)
+
+
+def exact_float(a: Extremum, x0: Array, x1: Array) -> tuple[Array, ...]:
+    """As tc_max_f32 and tc_min_f32 compute it: the first where they are equal."""
+    return (np.where(x1 > x0 if a.largest else x1 < x0, x1, x0),)
+
+
+def is_maximum(site: Site) -> bool:
+    """the larger of two"""
+    return bool(site.attrs.largest)
+
+
+def is_minimum(site: Site) -> bool:
+    """the smaller of two"""
+    return not site.attrs.largest
 
 
 def prepare(site: Site) -> Extremum:
@@ -48,7 +64,12 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), SameAs(0)),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_extremum_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),),
+    kernels=(
+        Kernel("tc_extremum_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        float_kernel("max", 9, is_maximum),
+        float_kernel("min", 9, is_minimum),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS}),
+    float32=Float32(exact_float),
 )

@@ -12,11 +12,14 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.wide import MATRIX_KERNELS, WideParams, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
 from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels.float32 import matrix
+from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
@@ -138,8 +141,11 @@ OP = Op(
         *nibbles_dsp.DENSE,
         *nibbles_scalar.DENSE,
         *nibbles.DENSE,
+        matrix.DENSE,
+        weighted_f32.DENSE,
     ),
     macs=macs,
     weights=WeightRules(per_input, groups=lambda a, in_c: 1),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16, Trait.ALL_AT_ONCE}),
+    float32=Float32(weighted_f32.dense_ref),
 )

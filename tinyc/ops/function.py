@@ -10,10 +10,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
+from tinyc.base.float32 import Floats
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
+from tinyc.kernel.kernel import Condition
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
 
@@ -95,6 +100,64 @@ def _value(f: Callable[[float, float], float], x: float, alpha: float) -> float:
         return math.nan
 
 
+def _gelu_tanh_f32(x: Floats, alpha: np.float32) -> Array:
+    inner = np.float32(0.7978845608028654) * float32.fma(np.float32(0.044715) * x, x * x, x)
+    return (np.float32(0.5) * x) * (np.float32(1) + float32.tanh(inner))
+
+
+def _selu_f32(x: Floats, alpha: np.float32) -> Array:
+    below = np.float32(SELU_ALPHA) * float32.expm1(x)
+    return np.float32(SELU_SCALE) * np.where(x >= 0, x, below)
+
+
+def _gelu_f32(x: Floats, alpha: np.float32) -> Array:
+    return (np.float32(0.5) * x) * (np.float32(1) + float32.erf(x * np.float32(math.sqrt(0.5))))
+
+
+# As the kernels tc_<name>_f32 compute them.
+EXACT: Mapping[str, Callable[[Floats, np.float32], Array]] = MappingProxyType(
+    {
+        "ceil": lambda x, alpha: -float32.floor(-x),
+        "celu": lambda x, alpha: np.where(x >= 0, x, alpha * float32.expm1(np.asarray(x / alpha))),
+        "cos": lambda x, alpha: float32.sin_or_cos(x, 1),
+        "elu": lambda x, alpha: np.where(x >= 0, x, alpha * float32.expm1(x)),
+        "erf": lambda x, alpha: float32.erf(x),
+        "exp": lambda x, alpha: float32.exp(x),
+        "floor": lambda x, alpha: float32.floor(x),
+        "gelu": _gelu_f32,
+        "gelu_tanh": _gelu_tanh_f32,
+        "log": lambda x, alpha: float32.log(x),
+        "mish": lambda x, alpha: x * float32.tanh(float32.softplus(x)),
+        "round": lambda x, alpha: float32.round_half_even(x),
+        "selu": _selu_f32,
+        "sign": lambda x, alpha: np.where(x > 0, np.float32(1), np.where(x < 0, np.float32(-1), x)),
+        "sin": lambda x, alpha: float32.sin_or_cos(x, 0),
+        "softplus": lambda x, alpha: float32.softplus(x),
+        "softsign": lambda x, alpha: x / (np.float32(1) + np.abs(x)),
+        "swish": lambda x, alpha: x * float32.sigmoid(alpha * x),
+        "thresholded_relu": lambda x, alpha: np.where(x > alpha, x, np.float32(0)),
+    }
+)
+_EACH = 50  # instructions, an estimate
+
+
+def exact_float(a: Function, x: Array) -> tuple[Array, ...]:
+    """As the kernels compute it."""
+    with np.errstate(all="ignore"):
+        return (np.asarray(EXACT[a.name](x, np.float32(a.alpha)), np.float32),)
+
+
+def _is(name: str) -> Condition:
+    def condition(site: Site) -> bool:
+        return bool(site.attrs.name == name)
+
+    condition.__doc__ = f"the function {name}"
+    return condition
+
+
+FLOAT_KERNELS = tuple(elementwise_f32.unary(name, _EACH, _is(name)) for name in EXACT)
+
+
 def prepare(site: Site) -> Table:
     need_bytes(site)
     attrs: Function = site.attrs
@@ -112,7 +175,8 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, *FLOAT_KERNELS),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
+    float32=Float32(exact_float),
 )

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
 
@@ -25,6 +28,11 @@ class HardSwish:
 
 def float_ref(a: HardSwish, x: Array) -> tuple[Array, ...]:
     return ((x * np.clip(x + np.float32(3), 0, 6) / np.float32(6)).astype(np.float32),)
+
+
+def exact_float(a: HardSwish, x: Array) -> tuple[Array, ...]:
+    """As tc_hard_swish_f32 computes it."""
+    return (x * float32.clip(x + np.float32(3), 0, 6) / np.float32(6),)
 
 
 def prepare(site: Site) -> Table:
@@ -82,8 +90,9 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, elementwise_f32.unary("hard_swish", 14)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
     channels=same_channels,
+    float32=Float32(exact_float),
 )

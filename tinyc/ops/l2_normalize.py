@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Rounding, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Observed, Op, Trait
@@ -55,6 +57,23 @@ class Normalized:
         return np.clip(made, -128, 127).astype(np.int8).reshape(x.shape)
 
 
+def exact_float(a: L2Normalize, x: Array) -> tuple[Array, ...]:
+    """As tc_l2_normalize_f32 computes it: a chain of fused multiply-adds."""
+    total = np.zeros(x.shape[:-1], np.float32)
+    for k in range(x.shape[-1]):
+        total = float32.fma(x[..., k], x[..., k], total)
+    norm, least = float32.sqrt(total)[..., None], np.float32(a.epsilon)
+    with np.errstate(all="ignore"):
+        return (x / np.where(norm > least, norm, least),)
+
+
+def lower_float(site: Site, p: L2Normalize) -> Call:
+    """tc_l2_normalize_f32."""
+    depth = site.x(0).shape[-1]
+    fields: dict[str, int | float | str] = {"outer": site.x(0).elements // depth, "depth": depth, "epsilon": p.epsilon}
+    return Call((Params(), In(0), Out()), Struct("tc_l2_normalize_f32_t", fields))
+
+
 def prepare(site: Site) -> Normalized:
     if (site.x(0).dtype, site.y().dtype) != ("s8", "s8"):
         raise TinycError(f"l2_normalize of {site.x(0).dtype}: the integer operator takes int8", site.node.where)
@@ -84,7 +103,7 @@ def lower(site: Site, p: Normalized) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_l2_normalize_s8_t", fields))
 
 
-def cost(site: Site, p: Normalized) -> Cost:
+def cost(site: Site, p: Normalized | L2Normalize) -> Cost:
     """An estimate: per element and per row."""
     x = site.x(0)
     return Cost(30 * x.elements + 320 * x.elements // x.shape[-1], 420, 0)
@@ -99,6 +118,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0),),
-    kernels=(Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(is_s8,), inplace=(0,)),),
+    kernels=(
+        Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(is_s8,), inplace=(0,)),
+        Kernel("tc_l2_normalize_f32", offered(lower_float, cost=cost), when=(in_float32,), inplace=(0,)),
+    ),
     traits=frozenset({Trait.LAST_AXIS}),
+    float32=Float32(exact_float),
 )

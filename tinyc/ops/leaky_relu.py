@@ -13,8 +13,10 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
@@ -146,8 +148,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(is_s16,), inplace=(0,))),
+    kernels=(
+        TABLE_KERNEL,
+        Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(is_s16,), inplace=(0,)),
+        elementwise_f32.unary("leaky_relu", 7),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     channels=same_channels,
+    float32=Float32(float_ref),
 )

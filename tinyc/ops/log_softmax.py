@@ -14,8 +14,10 @@ from tinyc.base import fixedpoint
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax import fixed_exps
 from tinyc.ops.tables import need_scale
@@ -124,6 +126,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 16, 127),),
-    kernels=(Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(is_s8, is_fixed), inplace=(0,)),),
+    kernels=(
+        Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(is_s8, is_fixed), inplace=(0,)),
+        pools.LOG_SOFTMAX,
+    ),
     traits=frozenset({Trait.LAST_AXIS}),
+    float32=Float32(pools.log_softmax_ref),
 )

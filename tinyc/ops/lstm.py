@@ -22,9 +22,11 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import pack, pad_taps
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_bias
+from tinyc.kernels.float32 import recurrent
 from tinyc.ops import gates
 from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
@@ -324,8 +326,10 @@ OP = Op(
             when=(is_s8, fits_dots),
         ),
         Kernel("tc_lstm_s8", offered(lower, scratch=scratch, cost=cost), when=(is_s8,)),
+        recurrent.LSTM,
     ),
     macs=macs,
     updates=((1, _HIDDEN), (2, _CELL)),
     traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE}),
+    float32=Float32(recurrent.lstm_ref),
 )

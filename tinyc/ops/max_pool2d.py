@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 
@@ -55,8 +57,10 @@ OP = Op(
     kernels=(
         Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(pool_is_s8,)),
         POOL_S16,
+        pools.MAX_POOL,
     ),
     traits=frozenset({Trait.SELECTS, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),
     channels=same_channels,
     scales=lambda a: a.act.scales,
+    float32=Float32(pools.max_pool_ref),
 )

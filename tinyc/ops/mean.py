@@ -10,11 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.float32 import Floats
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
+from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import pool
+from tinyc.kernels.float32 import pools
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.ops.op import Channels, Observed, Op, Trait, same_channels
@@ -180,6 +183,46 @@ def over_pixels(site: Site) -> bool:
     return parts is not None and parts[0] == 1 and pool.sums_fit(parts[1]) and not is_litert
 
 
+def float_kernel(name: str, *when: Condition) -> Kernel:
+    """tc_<name>_f32 along neighbouring axes."""
+
+    def lower(site: Site, p: Mean) -> Call:
+        parts = split(site.attrs, site.x().shape)
+        assert parts is not None  # `adjacent` is a condition of the kernel
+        fields: dict[str, int | float | str] = {
+            "outer": parts[0],
+            "n": parts[1],
+            "inner": parts[2],
+            "count": float(parts[1]),
+        }
+        return Call((Params(), In(0), Out()), Struct("tc_reduce_f32_t", fields))
+
+    def cost(site: Site, p: Mean) -> Cost:
+        return Cost(4 * site.x().elements + 20 * site.y().elements, 200, 0)
+
+    def rows(site: Site, p: Mean) -> tuple[RowForm, ...]:
+        parts = split(site.attrs, site.x().shape)
+        assert parts is not None
+        counts = {"mean": float(parts[1]), "sum": 1.0}
+        return row_sums.mean_rows(site, {"count": counts[name]}) if name in counts else ()
+
+    return Kernel(f"tc_{name}_f32", offered(lower, cost=cost, row_forms=rows), when=(in_float32, adjacent, *when))
+
+
+def float_sum(a: Mean, x: Array) -> Floats:
+    """0 + the first element + the second ..., in their order in memory, over neighbouring axes."""
+    outer, n, inner = split(a, x.shape) or (0, 0, 0)
+    kept = tuple(1 if i in reduced_axes(a, x.ndim) else size for i, size in enumerate(x.shape))
+    total = pools.running_sum(x.reshape(outer, n, inner), 1).reshape(kept)
+    return total if a.keep_dims else total.squeeze(reduced_axes(a, x.ndim))
+
+
+def exact_float(a: Mean, x: Array) -> tuple[Array, ...]:
+    """As tc_mean_f32 computes it."""
+    n = math.prod(x.shape[axis] for axis in reduced_axes(a, x.ndim))
+    return (float_sum(a, x) / np.float32(n),)
+
+
 _GLOBAL = "tc_mean_s8_asm"
 
 
@@ -217,6 +260,18 @@ def channels(a: Mean, x: Value, y: Value) -> Channels | None:
     return None if len(x.shape) - 1 in reduced_axes(a, len(x.shape)) else same_channels(a, x, y)
 
 
+INTEGER_KERNELS = (
+    Kernel(
+        _GLOBAL,
+        offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, over_pixels),
+        written=True,
+    ),
+    Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s8, adjacent)),
+    Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
+)
+
 OP = Op(
     name="mean",
     attrs=Mean,
@@ -226,19 +281,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(
-        Kernel(
-            _GLOBAL,
-            offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
-            isa=frozenset({"dsp"}),
-            when=(is_s8, over_pixels),
-            written=True,
-        ),
-        Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s8, adjacent)),
-        Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
-    ),
+    kernels=(*INTEGER_KERNELS, float_kernel("mean")),
     rowwise=over_channels,
     channels=channels,
     scales=lambda a: True,
     traits=frozenset({Trait.REDUCES, Trait.MONOTONE, Trait.ANY_SCALES, Trait.INT16}),
+    float32=Float32(exact_float),
 )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.kernel.kernel import Arg, Const, Cost, In
@@ -30,11 +32,11 @@ def need_one_quant(site: Site) -> None:
 
 
 def tensor_argument(site: Site, index: int) -> Arg:
-    """Input `index` as an argument of a kernel call, whether it is computed or constant."""
+    """Input `index` as an argument of a kernel call, whether it is computed or constant; truth values as bytes."""
     if not site.is_const(index):
         return In(index)
-    shape = ",".join(map(str, site.x(index).shape))
-    return Const(site.const(index), f"[{shape}]", "x")
+    shape, array = ",".join(map(str, site.x(index).shape)), site.const(index)
+    return Const(array.astype(np.uint8) if array.dtype == np.bool_ else array, f"[{shape}]", "x")
 
 
 def copy_cost(runs: int, size_bytes: int) -> Cost:

@@ -7,12 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_any_s16, is_s8, is_s16, loop_fields
+from tinyc.ops.binary import (
+    NUMBER_KERNEL,
+    Binary,
+    arguments,
+    few_loops,
+    float_kernel,
+    infer,
+    is_any_s16,
+    is_s8,
+    is_s16,
+    loop_fields,
+)
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
@@ -169,8 +182,10 @@ OP = Op(
         Kernel("tc_mul_s16", offered(lower_integer), when=(is_narrow_s16, few_loops), inplace=(0, 1)),
         Kernel("tc_mul_wide_s16", offered(lower_wide), when=(is_wide_s16, few_loops), inplace=(0, 1)),
         Kernel("tc_mul_f32_s8", offered(lower_float), when=(is_s8, few_loops, is_float), inplace=(0, 1)),
+        float_kernel("mul", 9),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     channels=same_channels,
+    float32=Float32(lambda a, x0, x1: (float32.clip(x0 * x1, a.act.lo, a.act.hi),)),
 )

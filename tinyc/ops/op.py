@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Kernel
 from tinyc.kernel.site import Site, Type
 
@@ -72,6 +73,7 @@ class Trait(Enum):
     ONE_SCALE = "its integer form computes, and keeps its input's scale and zero point"
     INT16 = "has kernels for int16 activations"
     ANY_TYPE = "takes whatever element type its inputs have, or says itself what it takes"
+    SAMPLES = "its first input is a signal in [-1, 1), which is int16 whatever the width of its output is"
     ALL_AT_ONCE = "reads all of its input for every element of the output"
 
 
@@ -114,7 +116,8 @@ class Op:
     traits: what other stages may rely on. weights: of layers whose constants may be changed before they are compiled.
     channels(attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where
     it is made from others too. scales(attrs): f(s*x) = s*f(x) for every s > 0, so channels may be scaled before it.
-    Absent optional inputs are passed as None.
+    Absent optional inputs are passed as None. float32: what its kernels compute between float32 tensors, to the bit;
+    None: the operator moves values, for which float_ref says it, or has no such kernels.
     """
 
     name: str
@@ -134,6 +137,17 @@ class Op:
     weights: WeightRules | None = None
     channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
     scales: Callable[[Any], bool] = lambda attrs: False
+    float32: Float32 | None = None
+
+    def prepared(self, site: Site) -> Any:
+        """What reference and kernels share at this node: of integers, or between float32 tensors."""
+        if self.float32 is not None and in_float32(site):
+            return self.float32.prepare(site)
+        return self.prepare(site)
+
+    def exact_ref(self, site: Site) -> Callable[..., tuple[Array, ...]]:
+        """The function of `prepared(site)` and the inputs that every kernel at this node equals bit for bit."""
+        return self.float32.ref if self.float32 is not None and in_float32(site) else self.int_ref
 
     @property
     def sums_products(self) -> bool:

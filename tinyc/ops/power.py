@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import float32
 from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
+from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
@@ -40,6 +43,25 @@ class Power:
 def float_ref(a: Power, x: Array) -> tuple[Array, ...]:
     with np.errstate(all="ignore"):
         return (np.power(x.astype(np.float64), a.exponent).astype(np.float32),)
+
+
+def lower_float(site: Site, p: Power) -> Call:
+    """tc_power_f32: element by element."""
+    e = p.exponent
+    whole = float(e).is_integer() and abs(e) <= float32.MOST_FACTORS
+    fields: dict[str, int | float | str] = {
+        "n": site.y().elements,
+        "way": 1 if abs(e) == 0.5 else 0 if whole else 2,
+        "times": abs(int(e)) if whole else 0,
+        "inverted": int(e < 0 and (whole or e == -0.5)),
+        "exponent": e,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_power_f32_t", fields))
+
+
+def cost_float(site: Site, p: Power) -> Cost:
+    """An estimate: per element."""
+    return Cost(60 * site.y().elements, 400, 0)
 
 
 def prepare(site: Site) -> Table:
@@ -83,7 +105,11 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(
+        TABLE_KERNEL,
+        Kernel("tc_power_f32", offered(lower_float, cost=cost_float), when=(in_float32,), inplace=(0,)),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
+    float32=Float32(lambda a, x: (float32.power(x, a.exponent),)),
 )

@@ -11,9 +11,10 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, is_s8, loop_fields
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, loop_fields
 from tinyc.ops.op import Observed, Op
 
 
@@ -86,6 +87,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_prelu_s8", offered(lower), when=(is_s8, few_loops), inplace=(0,)),),
+    kernels=(Kernel("tc_prelu_s8", offered(lower), when=(is_s8, few_loops), inplace=(0,)), float_kernel("prelu", 10)),
     rowwise=elementwise,
+    float32=Float32(float_ref),
 )

@@ -10,9 +10,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.mean import Mean, adjacent, over_channels, reduced_axes, split
+from tinyc.kernels.float32 import pools
+from tinyc.ops.mean import Mean, adjacent, float_kernel, over_channels, reduced_axes, split
 from tinyc.ops.mean import infer as infer_mean
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
@@ -32,6 +34,25 @@ def infer(a: ReduceExtremum, x: Value) -> Sequence[Type]:
 def float_ref(a: ReduceExtremum, x: Array) -> tuple[Array, ...]:
     axes = reduced_axes(a, x.ndim)
     return (np.asarray(x.max(axes, keepdims=a.keep_dims) if a.largest else x.min(axes, keepdims=a.keep_dims)),)
+
+
+def exact_float(a: ReduceExtremum, x: Array) -> tuple[Array, ...]:
+    """As tc_reduce_max_f32 and tc_reduce_min_f32 compute it: the first that no other exceeds."""
+    outer, n, inner = split(a, x.shape) or (0, 0, 0)
+    axes = reduced_axes(a, x.ndim)
+    found = pools.running_max(x.reshape(outer, n, inner), 1, 1 if a.largest else -1)
+    kept = found.reshape(tuple(1 if i in axes else size for i, size in enumerate(x.shape)))
+    return (kept if a.keep_dims else kept.squeeze(axes),)
+
+
+def is_maximum(site: Site) -> bool:
+    """the larger of two"""
+    return bool(site.attrs.largest)
+
+
+def is_minimum(site: Site) -> bool:
+    """the smaller of two"""
+    return not site.attrs.largest
 
 
 def prepare(site: Site) -> ReduceExtremum:
@@ -69,7 +90,12 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(is_s8, adjacent)),),
+    kernels=(
+        Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(is_s8, adjacent)),
+        float_kernel("reduce_max", is_maximum),
+        float_kernel("reduce_min", is_minimum),
+    ),
     rowwise=over_channels,
     traits=frozenset({Trait.REDUCES, Trait.SELECTS}),
+    float32=Float32(exact_float),
 )

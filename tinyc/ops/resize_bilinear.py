@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -69,6 +71,20 @@ def float_ref(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
     return ((_interpolate(a, x.astype(np.float64)) / ONE**2).astype(np.float32),)
 
 
+def exact_float(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
+    """As tc_resize_bilinear_f32 computes it: between columns, then between rows."""
+    (k, m, f), (left, right, g) = (np.array(taps, np.int64).T for taps in (a.rows, a.columns))
+    one = np.float32(ONE)
+    down, along = (f.astype(np.float32) / one)[:, None, None], (g.astype(np.float32) / one)[:, None]
+    across = float32.fma(x[:, :, right] - x[:, :, left], along, x[:, :, left])
+    return (float32.fma(across[:, m] - across[:, k], down, across[:, k]),)
+
+
+def lower_float(site: Site, p: ResizeBilinear) -> Call:
+    """tc_resize_bilinear_f32: the whole tensor."""
+    return _call(site, p, (Params(), In(0), Out()))
+
+
 def prepare(site: Site) -> ResizeBilinear:
     need_one_quant(site)
     if site.numerics is Numerics.LITERT:  # XNNPACK: weights of 11 bits, each pixel rounded once
@@ -99,7 +115,7 @@ def _call(site: Site, p: ResizeBilinear, args: tuple[Arg, ...], geometry: Rows |
         "out_h": len(p.rows),
         "out_w": len(p.columns),
     }
-    return Call(args, Struct("tc_resize_bilinear_s8_t", fields), geometry)
+    return Call(args, Struct(f"tc_resize_bilinear_{site.x(0).dtype}_t", fields), geometry)
 
 
 def cost(site: Site, p: ResizeBilinear) -> Cost:
@@ -140,6 +156,8 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(pool_is_s8,)),
+        Kernel("tc_resize_bilinear_f32", offered(lower_float, cost=cost), when=(in_float32,)),
     ),
     traits=frozenset({Trait.ONE_SCALE}),
+    float32=Float32(exact_float),
 )

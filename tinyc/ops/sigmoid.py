@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base import fixedpoint
+from tinyc.base import fixedpoint, float32
 from tinyc.base.numerics import Numerics, rounding_divide_by_pot
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Fixed, Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
@@ -68,8 +70,9 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128),),
-    kernels=(TABLE_KERNEL,),
+    kernels=(TABLE_KERNEL, elementwise_f32.unary("sigmoid", 55)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE}),
     channels=same_channels,
+    float32=Float32(lambda a, x: (float32.sigmoid(x),)),
 )

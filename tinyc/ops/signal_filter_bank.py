@@ -125,7 +125,7 @@ def macs(site: Site) -> int:
 
 
 def cost(site: Site, p: BankParams) -> Cost:
-    return Cost(12 * p.products + 25 * len(p.firsts), 4 * p.products + 4 * len(p.firsts) + 150, 0)
+    return Cost(9 * p.products + 20 * len(p.firsts), 4 * p.products + 4 * len(p.firsts) + 150, 0)
 
 
 OP = Op(

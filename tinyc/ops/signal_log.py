@@ -39,13 +39,13 @@ def infer(a: SignalLog, x: Value) -> Sequence[Type]:
 
 
 @dataclass(frozen=True, slots=True)
-class LogParams:
+class SignalLogParams:
     scale: int
     correction: int
 
 
-def prepare(site: Site) -> LogParams:
-    return LogParams(site.attrs.scale, site.attrs.correction)
+def prepare(site: Site) -> SignalLogParams:
+    return SignalLogParams(site.attrs.scale, site.attrs.correction)
 
 
 def log_table() -> Array:
@@ -72,16 +72,16 @@ def logs(x: Array, scale: int, correction: int) -> Array:
     return np.where(v > 1, np.minimum(y, 32767), 0).astype(np.int16)
 
 
-def int_ref(p: LogParams, x: Array) -> tuple[Array, ...]:
+def int_ref(p: SignalLogParams, x: Array) -> tuple[Array, ...]:
     return (logs(x, p.scale, p.correction),)
 
 
-def lower(site: Site, p: LogParams) -> Call:
+def lower(site: Site, p: SignalLogParams) -> Call:
     table = Const(log_table(), "[130]", "log2")
     return Call((In(0), table, site.x().elements, p.scale, p.correction, Out()))
 
 
-def cost(site: Site, p: LogParams) -> Cost:
+def cost(site: Site, p: SignalLogParams) -> Cost:
     return Cost(32 * site.x().elements + 30, 260 + 120, 0)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import need, need_length, no_reals
@@ -57,7 +57,8 @@ def int_ref(p: RootParams, x: Array, shift: Array) -> tuple[Array, ...]:
 
 
 def lower(site: Site, p: RootParams) -> Call:
-    return Call((In(0), In(1), site.y().elements, Out()))
+    shift = Const(site.const(1).reshape(-1), "[1]", "shift") if site.is_const(1) else In(1)
+    return Call((In(0), shift, site.y().elements, Out()))
 
 
 def cost(site: Site, p: RootParams) -> Cost:

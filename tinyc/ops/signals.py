@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the signal operators share: integers that stand for themselves, the checks of their tensors, their costs.
 
-They are the custom operators that TensorFlow Lite Micro registers under names that begin with `Signal`, and what they
-compute are its integers. None of their tensors has a scale: an int16 sample is a count, and so is an energy.
+Those called `signal_` are the custom operators that TensorFlow Lite Micro registers under names that begin with
+`Signal`, and what they compute are its integers; those called `spectrum` are our own, for features that are declared.
+None of their tensors has a scale: an int16 sample is a count, and so is an energy.
 """
 
 from __future__ import annotations

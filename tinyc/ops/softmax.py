@@ -22,8 +22,10 @@ from tinyc.base.numerics import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, along_channels
+from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
@@ -193,7 +195,9 @@ OP = Op(
         Kernel("tc_softmax_f32_s8", offered(lower_float), when=(is_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
         Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),
+        pools.SOFTMAX,
     ),
     rowwise=along_channels,
     traits=frozenset({Trait.LAST_AXIS, Trait.ANY_SCALES, Trait.INT16}),
+    float32=Float32(pools.softmax_ref),
 )

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, infer, is_s8, loop_fields
+from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
 from tinyc.ops.op import Observed, Op, Trait
 
 _LEFT = 7  # bits that the centred inputs are shifted up before they are scaled
@@ -25,6 +27,11 @@ class SquaredDifference(Binary):
 
 def float_ref(a: SquaredDifference, x0: Array, x1: Array) -> tuple[Array, ...]:
     return (a.act.clip(np.square(x0 - x1)),)
+
+
+def exact_float(a: SquaredDifference, x0: Array, x1: Array) -> tuple[Array, ...]:
+    """As tc_squared_difference_f32 computes it."""
+    return (float32.clip((x0 - x1) * (x0 - x1), a.act.lo, a.act.hi),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,9 @@ OP = Op(
     kernels=(
         NUMBER_KERNEL,
         Kernel("tc_squared_difference_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        float_kernel("squared_difference", 10),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.BROADCASTS}),
+    traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP}),
+    float32=Float32(exact_float),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier
 from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site
 from tinyc.ops import mean
 from tinyc.ops.mean import Mean, MeanParams, reduced_axes
@@ -54,6 +55,7 @@ OP = Op(
     int_ref=mean.int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=mean.OP.kernels,
+    kernels=(*mean.INTEGER_KERNELS, mean.float_kernel("sum")),
     traits=frozenset({Trait.INT16, Trait.REDUCES, Trait.ANY_SCALES}),
+    float32=Float32(lambda a, x: (mean.float_sum(a, x),)),
 )

@@ -22,9 +22,11 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.windows import check_bias
+from tinyc.kernels.float32 import recurrent
 from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
 _MOST_TAPS = 512  # of a dot product: 512 * 127 * 128 < 2^23, as tc_dsp.h asks
@@ -251,8 +253,10 @@ OP = Op(
         ),
         Kernel("tc_svdf_s8", offered(lower, cost=cost), when=(has_wide_state,)),
         Kernel("tc_svdf_s8_s8", offered(lower, cost=cost), when=(has_byte_state,)),
+        recurrent.SVDF,
     ),
     macs=macs,
     updates=((1, 4),),
     traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE}),
+    float32=Float32(recurrent.svdf_ref),
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -28,6 +29,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Act, Pair, Site, Type
 from tinyc.kernel.wide import WideParams, is_s16, scaling_fields, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
+from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
 
 _PER_OUTPUT, _PER_TAP, _PER_PRODUCT, _CODE_BYTES = 50, 15, 6, 350  # estimates
@@ -161,7 +163,9 @@ OP = Op(
     kernels=(
         Kernel("tc_transpose_conv2d_s8", offered(lower, cost=cost, row_forms=row_forms), when=(is_s8,)),
         Kernel("tc_transpose_conv2d_s16", offered(lower), when=(is_s16,)),
+        weighted_f32.TRANSPOSED,
     ),
     macs=macs,
-    traits=frozenset({Trait.ANY_SCALES, Trait.INT16}),
+    traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
+    float32=Float32(weighted_f32.transposed_ref),
 )

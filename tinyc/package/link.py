@@ -17,7 +17,7 @@ from tinyc.base.names import identifier
 from tinyc.base.output_folder import check_replaceable, replacing
 from tinyc.base.templates import render
 from tinyc.board import Board, load_board
-from tinyc.build.compile import compile_library
+from tinyc.build.compile import Sources, compile_library
 from tinyc.build.size import library_size
 from tinyc.build.toolchain import find_toolchain
 from tinyc.package.facts import Facts, read_facts
@@ -152,6 +152,6 @@ def _sizes(folder: Path, models: Sequence[Facts], units: Sequence[str]) -> tuple
 def _size(folder: Path, unit: str, board: Board) -> tuple[int, int]:
     toolchain = find_toolchain(board)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as work:
-        made = compile_library(folder, unit, toolchain, "speed", Path(work) / "unit.o")
+        made = compile_library(Sources(folder, unit), toolchain, "speed", Path(work) / "unit.o")
         size = library_size(made, toolchain, board, Path(work))
     return size.code_bytes, size.const_bytes

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
 from collections.abc import Mapping
-from importlib import metadata
 from typing import Any
 
 from tinyc import __version__
+from tinyc.base.extras import requirements
 from tinyc.verify.report import Report, UnprovedReport
 
 SBOM_FILE = "sbom.cdx.json"
+_USED = ("", "onnx", "proof")  # extras whose packages compile and prove
 LICENCE = "0BSD"  # of what tinyc writes and copies: docs/licence.md
 _SPACE = uuid.UUID("6b1f8c58-0f0e-5c0a-9a3e-3f2f6d2b7c11")  # of our serial numbers, which are digests of the content
 
@@ -91,20 +91,10 @@ def _tool(name: str, version: str, purl: str = "") -> dict[str, Any]:
 
 
 def _packages() -> dict[str, str]:
-    """Versions of the packages that tinyc needs, as far as they are installed; none where tinyc itself is not."""
-    found = {}
-    try:
-        needed = metadata.requires("tinyc") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    for line in needed:
-        name = re.split(r"[^\w.-]", line, maxsplit=1)[0].lower()
-        if "extra ==" not in line:
-            try:
-                found[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                continue
-    return found
+    """Versions of the packages that tinyc compiles and proves with, as far as they are installed; none where tinyc
+    itself is not."""
+    used = (package for package in requirements() if package.extra in _USED)
+    return {package.name.lower(): package.version for package in used if package.version}
 
 
 def _licence(identifier: str) -> list[dict[str, Any]]:

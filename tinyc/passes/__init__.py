@@ -15,10 +15,12 @@ from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
 from tinyc.passes.single import single_channels
+from tinyc.passes.spectra import join_bands
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
+    join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
     global_means,  # before the layout is chosen: a mean works in any
     to_nhwc,  # before folding, which knows channels only as the last axis
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
@@ -30,13 +32,16 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 )
 
 
-def normalize(graph: Graph) -> Graph:
+def normalize(graph: Graph, in_floats: bool = False) -> Graph:
     """The same model with one layout and fewer nodes; float graphs equal up to rounding, integer graphs exactly.
 
     Runs on float graphs before quantization and on integer graphs as they are loaded. A graph that
-    has been normalized comes back unchanged.
+    has been normalized comes back unchanged. in_floats: the graph is computed in float32, where spectra stay the
+    convolutions that they are: only their integers need an operator of its own.
     """
     for run in PASSES:
+        if in_floats and run is join_bands:
+            continue
         graph = run(graph)
         check(graph, run.__name__, all_ops())
     return graph

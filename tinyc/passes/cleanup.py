@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.ops import is_a, op_of
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose, strided_loops
 from tinyc.passes.repeats import drop_broadcast
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 
 def moves_nothing(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
@@ -38,7 +39,7 @@ def transpose_to_view(view: View, node: Node) -> Rewrite | None:
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     if not moves_nothing(x.shape, node.attrs.perm):
         return None
-    return Draft(view, node).finish(node.inputs, Reshape(y.shape))
+    return RewriteDraft(view, node).finish(node.inputs, Reshape(y.shape))
 
 
 @rule(Reshape)
@@ -47,7 +48,7 @@ def merge_reshapes(view: View, node: Node) -> Rewrite | None:
     before = view.producer(node.inputs[0], Reshape)
     if before is None:
         return None
-    return Draft(view, node).finish(before.inputs, node.attrs)
+    return RewriteDraft(view, node).finish(before.inputs, node.attrs)
 
 
 @rule(Transpose)
@@ -57,20 +58,27 @@ def merge_transposes(view: View, node: Node) -> Rewrite | None:
     if before is None:
         return None
     perm = tuple(before.attrs.perm[k] for k in node.attrs.perm)
-    return Draft(view, node).finish(before.inputs, Transpose(perm))
+    return RewriteDraft(view, node).finish(before.inputs, Transpose(perm))
 
 
 @rule()
 def compute_now(view: View, node: Node) -> Rewrite | None:
-    """A node of constants -> a constant. Integer nodes only where they just move elements."""
+    """A node of constants -> a constant. Integer nodes only where they just move elements.
+
+    TinycError where the constant would not be finite.
+    """
     computable = view.is_float(node) or is_a(node, Trait.MOVES)
     if not computable or not all(view.is_const(name) for name in node.inputs if name):
         return None
     outputs = [view.value(name) for name in node.outputs]
     if len(outputs) != 1 or view.is_output(outputs[0].name):  # an output must be computed at run time
         return None
-    (array,) = op_of(node).float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
-    draft = Draft(view, node)
+    with np.errstate(all="ignore"):
+        (array,) = op_of(node).float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
+    if not np.isfinite(array).all():
+        message = f"'{outputs[0].name}' is computed from constants and holds NaN or infinity"
+        raise TinycError(message, node.where, "the model is damaged, or its training diverged")
+    draft = RewriteDraft(view, node)
     name = draft.const(np.asarray(array), outputs[0], "folded")
     return draft.becomes(name)
 

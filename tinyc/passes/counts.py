@@ -8,7 +8,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.integer_map import IntegerMap
 from tinyc.ops.signal_energy import SignalEnergy
 from tinyc.ops.slice import Slice
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 
 @rule(IntegerMap)
@@ -18,7 +18,7 @@ def join_steps(view: View, node: Node) -> Rewrite | None:
     if before is None or not view.sole_use(node.inputs[0]) or before.attrs.dtype not in ("s32", "u32"):
         return None
     attrs = IntegerMap((*before.attrs.steps, *node.attrs.steps), node.attrs.dtype)
-    return Draft(view, node).finish(before.inputs, attrs)
+    return RewriteDraft(view, node).finish(before.inputs, attrs)
 
 
 @rule(IntegerMap)

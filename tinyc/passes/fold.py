@@ -22,7 +22,7 @@ from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
 from tinyc.ops.sub import Sub
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
 
 _NONE = Act()
@@ -59,7 +59,7 @@ def _bias(view: View, node: Node) -> Array:
     return np.zeros(view.const(node.inputs[1]).shape[out_axis(node)])
 
 
-def _with(draft: Draft, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
+def _with(draft: RewriteDraft, layer: Node, x: str, w: Array, b: Array, origin: Node) -> Rewrite:
     """`layer` reading x, with new weights and bias, in place of the draft's node."""
     view, like = draft.view, draft.view.value(layer.inputs[1])
     has_bias = len(layer.inputs) > 2 and layer.inputs[2]
@@ -77,7 +77,7 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     layer, factor = found
     w = view.const(layer.inputs[1])
     scaled = w * per_output(layer, w, factor)
-    return _with(Draft(view, node), layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
+    return _with(RewriteDraft(view, node), layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
 
 
 @rule(Add)
@@ -88,7 +88,7 @@ def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
         return None
     layer, offset = found
     w, shifted = view.const(layer.inputs[1]), _bias(view, layer) + offset
-    return _with(Draft(view, node), layer, layer.inputs[0], w, shifted, node)
+    return _with(RewriteDraft(view, node), layer, layer.inputs[0], w, shifted, node)
 
 
 def _after_layer(view: View, node: Node) -> tuple[Node, Array] | None:
@@ -110,7 +110,7 @@ def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
         return None
     before, x, factor = found
     w = view.const(node.inputs[1]) * per_input(node, view.const(node.inputs[1]), factor)
-    return _with(Draft(view, node), node, x, w, _bias(view, node), before)
+    return _with(RewriteDraft(view, node), node, x, w, _bias(view, node), before)
 
 
 @rule()
@@ -122,7 +122,7 @@ def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     before, x, offset = found
     w = view.const(node.inputs[1])
     bias = _bias(view, node) + sum_inputs(node, w * per_input(node, w, offset))
-    return _with(Draft(view, node), node, x, w, bias, before)
+    return _with(RewriteDraft(view, node), node, x, w, bias, before)
 
 
 def _binary_before(view: View, node: Node, kind: type) -> tuple[Node, str, Array] | None:
@@ -149,7 +149,7 @@ def mul_before_add(view: View, node: Node) -> Rewrite | None:
     first, y = _operand(view, before), view.value(node.outputs[0])
     if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     origin = before.origin + node.origin
     both = draft.const(np.asarray(first[1] * found[1]), view.value(node.inputs[1]), "product")
     if isinstance(before.attrs, Mul):
@@ -169,7 +169,7 @@ def merge_adds(view: View, node: Node) -> Rewrite | None:
     first, y = _operand(view, before), view.value(node.outputs[0])
     if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     both = draft.const(np.asarray(first[1] + found[1]), view.value(node.inputs[1]), "sum")
     return draft.finish([first[0], both], node.attrs, before.origin + node.origin)
 
@@ -180,7 +180,7 @@ def sub_to_add(view: View, node: Node) -> Rewrite | None:
     found = _operand(view, node)
     if found is None or not view.is_float(node):
         return None
-    draft, y = Draft(view, node), view.value(node.outputs[0])
+    draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     name, constant = found
     if name == node.inputs[0]:
         negative = draft.const(-constant, view.value(node.inputs[1]), "negative")
@@ -200,7 +200,7 @@ def scale_to_depthwise(view: View, node: Node) -> Rewrite | None:
     factor = _per_channel(found[1], y.shape)
     if factor is None or found[1].size == 1 or view.value(found[0]).shape != y.shape:
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     w = draft.const(np.asarray(factor).reshape(1, 1, -1), view.value(node.inputs[1]), "depthwise")
     return draft.finish([found[0], w], DepthwiseConv2D(act=node.attrs.act))
 
@@ -213,7 +213,7 @@ def global_pool_to_mean(view: View, node: Node) -> Rewrite | None:
     whole = tuple(a.kernel) == x.shape[1:3] and y.shape[1:3] == (1, 1) and not any(a.pad)
     if not whole or a.act != _NONE or not view.is_float(node):
         return None
-    return Draft(view, node).finish(node.inputs, Mean((1, 2), keep_dims=True))
+    return RewriteDraft(view, node).finish(node.inputs, Mean((1, 2), keep_dims=True))
 
 
 @rule(Conv2D, DepthwiseConv2D, AvgPool2D, MaxPool2D)
@@ -240,7 +240,7 @@ def fold_padding(view: View, node: Node) -> Rewrite | None:
     if isinstance(attrs, AvgPool2D | MaxPool2D) and not _touches_image(view, before.inputs[0], attrs):
         return None
     inputs = (before.inputs[0], *node.inputs[1:])
-    return Draft(view, node).finish(inputs, attrs, before.origin + node.origin)
+    return RewriteDraft(view, node).finish(inputs, attrs, before.origin + node.origin)
 
 
 def _never_negative(view: View, name: str) -> bool:

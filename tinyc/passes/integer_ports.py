@@ -9,8 +9,11 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node
 from tinyc.ops import is_a
 from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.op import Trait
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.qdq import KEEPING, join_quantization
+from tinyc.passes.rewrite import without_dead
 
 
 def integers_only(graph: Graph) -> Graph:
@@ -18,11 +21,12 @@ def integers_only(graph: Graph) -> Graph:
 
     An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
     """
-    graph = _integer_outputs(_integer_inputs_of_model(join_quantization(graph)))
+    graph = without_dead(_integer_outputs(_integer_inputs_of_model(join_quantization(graph))))
+    features = _features(graph)
     moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
     for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
         floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
-        if floats:
+        if set(floats) - features:
             raise TinycError(
                 f"{node.op} stays in float: '{floats[0]}' is not quantized",
                 node.where,
@@ -30,6 +34,20 @@ def integers_only(graph: Graph) -> Graph:
                 "quantize the whole model, or give the float model and let tinyc quantize it",
             )
     return graph
+
+
+def _features(graph: Graph) -> set[str]:
+    """Floats that nothing reads but trees, as they are or moved."""
+    found: set[str] = set()
+    readers = graph.consumers()
+    for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
+        if graph.values[name].dtype == "f32" and name in readers:
+            taken = (
+                isinstance(node.attrs, TreeEnsemble) or (is_a(node, Trait.MOVES) and found.issuperset(node.outputs))
+                for node in readers[name]
+            )
+            found |= {name} if all(taken) else set()
+    return found
 
 
 def _integer_inputs_of_model(graph: Graph) -> Graph:

@@ -32,7 +32,7 @@ from tinyc.passes.cleanup import (
     moves_nothing,
     transpose_to_view,
 )
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 from tinyc.passes.shuffles import sink_through_shuffle, sink_through_split
 
 Perm = tuple[int, ...]
@@ -68,7 +68,7 @@ def _stays_at_input(view: View, moved: Node) -> bool:
     return True
 
 
-def _after(draft: Draft, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
+def _after(draft: RewriteDraft, inputs: Sequence[str], attrs: object, perm: Perm, y: Value) -> Rewrite:
     """y = transpose(f(inputs), perm) in place of the draft's node; y's elements are those of the new value."""
     shape = permuted(y.shape, inverse(perm))
     inner = draft.add(inputs, attrs, y, shape, "nhwc" if len(shape) == 4 else "moved")
@@ -82,7 +82,7 @@ def sink_through_unary(view: View, node: Node) -> Rewrite | None:
     if moved is None or _stays_at_input(view, moved):
         return None
     y, x = view.value(node.outputs[0]), view.value(moved.inputs[0])
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     inner = draft.add([x.name, *node.inputs[1:]], node.attrs, y, x.shape, "moved")
     return draft.finish([inner], moved.attrs)
 
@@ -96,14 +96,14 @@ def sink_through_binary(view: View, node: Node) -> Rewrite | None:
         if moved is None or len(view.value(name).shape) != len(y.shape) or _stays_at_input(view, moved):
             continue
         perm = moved.attrs.perm
-        draft = Draft(view, node)
+        draft = RewriteDraft(view, node)
         inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
             return _after(draft, [i for i in inputs if i], node.attrs, perm, y)
     return None
 
 
-def _undone(draft: Draft, name: str, transpose: Node) -> str | None:
+def _undone(draft: RewriteDraft, name: str, transpose: Node) -> str | None:
     """The value as it was before the transpose, if that needs no byte to move; lower ranks broadcast."""
     perm: Perm = transpose.attrs.perm
     view, value, back = draft.view, draft.view.value(name), inverse(perm)
@@ -119,7 +119,7 @@ def _undone(draft: Draft, name: str, transpose: Node) -> str | None:
     return _transposed_for_free(draft, name, wide, back, transpose.outputs[0])
 
 
-def _transposed_for_free(draft: Draft, name: str, wide: Shape, back: Perm, undone: str) -> str | None:
+def _transposed_for_free(draft: RewriteDraft, name: str, wide: Shape, back: Perm, undone: str) -> str | None:
     """transpose(name, back), if the graph has it already or it moves no byte. `wide`: the shape with its full rank.
 
     undone: the transposed operand beside it. Where other nodes read that as well, f(undone, b) and f(a, transpose(b,
@@ -150,7 +150,7 @@ def sink_reshape_through_binary(view: View, node: Node) -> Rewrite | None:
         moved = view.producer(name, Reshape)
         if moved is None or view.value(name).shape != y.shape:
             continue
-        x, draft = view.value(moved.inputs[0]), Draft(view, node)
+        x, draft = view.value(moved.inputs[0]), RewriteDraft(view, node)
         back = _unreshaped(draft, other, x.shape, y.shape)
         if back is not None:
             inputs = [x.name, back] if node.inputs[0] == name else [back, x.name]
@@ -159,7 +159,7 @@ def sink_reshape_through_binary(view: View, node: Node) -> Rewrite | None:
     return None
 
 
-def _unreshaped(draft: Draft, name: str, x: Shape, y: Shape) -> str | None:
+def _unreshaped(draft: RewriteDraft, name: str, x: Shape, y: Shape) -> str | None:
     """An operand for shape x that acts as `name` does on the same elements in shape y; None if there is none."""
     view, value = draft.view, draft.view.value(name)
     moved = view.producer(name, Reshape)
@@ -187,7 +187,7 @@ def sink_through_concat(view: View, node: Node) -> Rewrite | None:
         moved = view.producer(name, Transpose)
         if moved is None:
             continue
-        perm, draft = moved.attrs.perm, Draft(view, node)
+        perm, draft = moved.attrs.perm, RewriteDraft(view, node)
         inputs = [_undone(draft, other, moved) for other in node.inputs]
         if None not in inputs:
             axis = perm[node.attrs.axis % len(perm)]
@@ -203,7 +203,7 @@ def sink_through_pad(view: View, node: Node) -> Rewrite | None:
         return None
     perm, back = moved.attrs.perm, inverse(moved.attrs.perm)
     attrs = Pad(permuted(node.attrs.before, back), permuted(node.attrs.after, back), node.attrs.value)
-    return _after(Draft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
+    return _after(RewriteDraft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
 
 
 @rule(Slice)
@@ -214,7 +214,7 @@ def sink_through_slice(view: View, node: Node) -> Rewrite | None:
         return None
     perm, back, a = moved.attrs.perm, inverse(moved.attrs.perm), node.attrs
     attrs = Slice(permuted(a.begin, back), permuted(a.size, back), permuted(a.step, back))
-    return _after(Draft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
+    return _after(RewriteDraft(view, node), moved.inputs, attrs, perm, view.value(node.outputs[0]))
 
 
 @rule(ArgMax)
@@ -228,7 +228,7 @@ def sink_through_argmax(view: View, node: Node) -> Rewrite | None:
     left = [k for k in range(len(perm)) if keep or k != axis]
     order = tuple(left.index(k) for k in perm if k in left)
     attrs = replace(node.attrs, axis=axis)
-    return _after(Draft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
+    return _after(RewriteDraft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
 @rule(Trait.REDUCES)
@@ -242,7 +242,7 @@ def sink_through_mean(view: View, node: Node) -> Rewrite | None:
     left = tuple(range(len(perm))) if node.attrs.keep_dims else tuple(k for k in range(len(perm)) if k not in axes)
     order = tuple(left.index(k) for k in perm if k in left)
     attrs = replace(node.attrs, axes=axes)
-    return _after(Draft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
+    return _after(RewriteDraft(view, node), moved.inputs, attrs, order, view.value(node.outputs[0]))
 
 
 @rule(Trait.LAST_AXIS)
@@ -252,7 +252,7 @@ def sink_through_softmax(view: View, node: Node) -> Rewrite | None:
     if moved is None or moved.attrs.perm[-1] != len(moved.attrs.perm) - 1:
         return None
     y = view.value(node.outputs[0])
-    return _after(Draft(view, node), moved.inputs, node.attrs, moved.attrs.perm, y)
+    return _after(RewriteDraft(view, node), moved.inputs, node.attrs, moved.attrs.perm, y)
 
 
 @rule(Reshape)
@@ -266,7 +266,7 @@ def sink_through_reshape(view: View, node: Node) -> Rewrite | None:
     if order is None:
         return None
     shape = permuted(y.shape, order)
-    return _after(Draft(view, node), [x.name], Reshape(shape), inverse(order), y)
+    return _after(RewriteDraft(view, node), [x.name], Reshape(shape), inverse(order), y)
 
 
 def _order_of_groups(x: Shape, perm: Perm, y: Shape) -> Perm | None:
@@ -303,7 +303,7 @@ def permute_weights(view: View, node: Node) -> Rewrite | None:
     x, given = view.value(moved.inputs[0]), view.value(node.inputs[0])
     if x.elements != w.shape[1]:
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     source = np.arange(x.elements).reshape(x.shape).transpose(moved.attrs.perm).reshape(-1)
     weights = draft.const(view.const(w.name)[:, np.argsort(source)], w, "moved")
     shape = given.shape if node.attrs.keep_dims else (1, x.elements)
@@ -317,7 +317,7 @@ def lift_to_input(view: View, node: Node) -> Rewrite | None:
     f = view.producer(node.inputs[0], *_LIFTED)
     if f is None or not view.is_float(f) or not view.sole_use(node.inputs[0]) or not _at_input(view, f):
         return None
-    perm, draft, inputs = node.attrs.perm, Draft(view, node), []
+    perm, draft, inputs = node.attrs.perm, RewriteDraft(view, node), []
     for name in f.inputs:
         value = view.value(name)
         wide = (1,) * (len(perm) - len(value.shape)) + value.shape

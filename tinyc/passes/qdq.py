@@ -41,7 +41,7 @@ from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
 from tinyc.passes.fuse import fuse_clip
 from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 KEEPING = (Trait.MOVES, Trait.SELECTS)  # what comes out went in: the integers may pass as well as the reals
 # A table can hold them; with two inputs only if one is a number, or both come from one byte.
@@ -64,7 +64,7 @@ def sink_dequantize(view: View, node: Node) -> Rewrite | None:
         return None
     if isinstance(node.attrs, Pad) and not _is_held(node.attrs.value, x):
         return None  # `raise_quantize` pads behind the QuantizeLinear, by what that makes of the number
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     moved = draft.add(inputs, node.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "moved")
     return draft.finish([moved], _dequantize(view, node.inputs[0]).attrs)
 
@@ -89,7 +89,7 @@ def raise_quantize(view: View, node: Node) -> Rewrite | None:
         return None
     if any(view.is_const(name) for name in before.inputs):
         return None
-    draft, y = Draft(view, node), view.value(node.outputs[0])
+    draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     inputs = []
     for name in before.inputs:
         x = view.value(name)
@@ -106,7 +106,7 @@ def requantize_directly(view: View, node: Node) -> Rewrite | None:
     x, y = view.value(source), view.value(node.outputs[0])
     if (x.dtype, x.quant) == (y.dtype, y.quant):
         return Rewrite(same=(y.name, x.name))
-    return Draft(view, node).finish([source], Requantize(y.dtype))
+    return RewriteDraft(view, node).finish([source], Requantize(y.dtype))
 
 
 @rule(Quantize)
@@ -131,7 +131,7 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
     else:
         (scale, zero), (lo, hi) = _scale_zero(y), INT_RANGE[y.dtype]
         table = quantize_array(real, scale, zero, lo, hi)
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     like = replace(y, name=f"{y.name}:table", loc=None)
     lut = draft.const(of_bytes(table).astype(np.int8), like)
     origin = tuple(loc for step in nodes for loc in step.origin) + node.origin
@@ -185,7 +185,7 @@ def mean_instead_of_pool(view: View, node: Node) -> Rewrite | None:
     a: AvgPool2D = pool.attrs
     x, real = view.value(pool.inputs[0]), view.value(node.inputs[0])
     taps = a.kernel.h * a.kernel.w
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     if tuple(a.kernel) == x.shape[1:3] and real.shape[1:3] == (1, 1) and not any(a.pad):
         mean = draft.add(pool.inputs, Mean((1, 2), keep_dims=True), real, real.shape, "mean")
     elif (not any(a.pad) or a.count_pad) and taps <= _MOST_TAPS:
@@ -205,7 +205,7 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     f = view.producer(node.inputs[0])
     if f is None or not is_a(f, Trait.ANY_SCALES, Trait.ONE_SCALE) or not view.sole_use(node.inputs[0]):
         return None
-    y, draft = view.value(node.outputs[0]), Draft(view, node)
+    y, draft = view.value(node.outputs[0]), RewriteDraft(view, node)
     inputs = _integer_inputs(view, draft, f)
     if inputs is None:
         return None
@@ -219,7 +219,7 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     return draft.finish(inputs, f.attrs, origin)
 
 
-def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
+def _integer_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | None:
     """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
     if op_of(f).sums_products:
         return _weighted_inputs(view, draft, f)
@@ -235,7 +235,7 @@ def _integer_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
     return found if is_computed else None
 
 
-def _weighted_inputs(view: View, draft: Draft, f: Node) -> list[str] | None:
+def _weighted_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | None:
     """x, weights with one scale per output channel, bias in the scale of the accumulator."""
     x, w = integers_behind(view, f.inputs[0]), integers_behind(view, f.inputs[1]) or f.inputs[1]
     if x is None or view.is_const(x) or not view.is_const(w):
@@ -274,7 +274,7 @@ def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
     return steps.astype(np.int32)
 
 
-def _symmetric(draft: Draft, name: str, array: Array, axis: int | None) -> str:
+def _symmetric(draft: RewriteDraft, name: str, array: Array, axis: int | None) -> str:
     """A float constant as int8 with zero point 0, one scale per index of `axis`: the largest becomes 127."""
     others = tuple(k for k in range(array.ndim) if k != axis) if axis is not None else None
     largest = np.abs(array.astype(np.float64)).max(axis=others)
@@ -292,7 +292,7 @@ def index_of_integers(view: View, node: Node) -> Rewrite | None:
     source = integers_behind(view, node.inputs[0])
     if source is None or view.is_const(source):
         return None
-    return Draft(view, node).finish([source], node.attrs)
+    return RewriteDraft(view, node).finish([source], node.attrs)
 
 
 @rule(Extremum)
@@ -312,7 +312,7 @@ def quantize_last(view: View, node: Node) -> Rewrite | None:
     x = view.value(source)
     if x.dtype != "s8":
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     like = replace(y, dtype="s8", quant=Quant((fixed.scale,), (fixed.zero,)))
     inner = draft.add([source], node.attrs, like, y.shape, "s8")
     return draft.finish([inner], _dequantize(view, node.inputs[0]).attrs)

@@ -20,7 +20,7 @@ from tinyc.ops.op import Fixed
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
 from tinyc.passes.qdq_constants import integers_behind
-from tinyc.passes.rewrite import Draft, Rewrite, View, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rule
 
 
 @rule(Gather)
@@ -29,7 +29,7 @@ def gather_of_integers(view: View, node: Node) -> Rewrite | None:
     source = integers_behind(view, node.inputs[0])
     if source is None:
         return None
-    x, y, draft = view.value(source), view.value(node.outputs[0]), Draft(view, node)
+    x, y, draft = view.value(source), view.value(node.outputs[0]), RewriteDraft(view, node)
     like = replace(x, name=y.name, loc=y.loc)
     picked = draft.add([source, node.inputs[1]], node.attrs, like, y.shape, "picked")
     return draft.finish([picked], Dequantize())
@@ -42,7 +42,7 @@ def choose_of_integers(view: View, node: Node) -> Rewrite | None:
     a, b = integers_behind(view, first), integers_behind(view, second)
     if a is None or view.is_const(a):
         return None
-    x, y, draft = view.value(a), view.value(node.outputs[0]), Draft(view, node)
+    x, y, draft = view.value(a), view.value(node.outputs[0]), RewriteDraft(view, node)
     if b is None and view.is_const(second) and view.value(second).dtype == "f32" and x.quant is not None:
         integers = quantize_array(view.const(second), *x.quant.per_tensor, *INT_RANGE[x.dtype])
         b = draft.const(integers, replace(x, name=second, loc=None), "integers")
@@ -56,7 +56,7 @@ def choose_of_integers(view: View, node: Node) -> Rewrite | None:
 @rule(Compare)
 def compare_of_integers(view: View, node: Node) -> Rewrite | None:
     """compare(dequantize(a), dequantize(b)) -> compare(a, b); a constant number is a multiple of a scale of its own."""
-    draft, inputs = Draft(view, node), []
+    draft, inputs = RewriteDraft(view, node), []
     for name in node.inputs:
         source = integers_behind(view, name)
         if source is None and view.is_const(name) and view.value(name).elements == 1:
@@ -77,7 +77,7 @@ def normalization_of_integers(view: View, node: Node) -> Rewrite | None:
     source = integers_behind(view, f.inputs[0]) if f else None
     if f is None or source is None or view.is_const(source) or view.value(source).dtype != "s8":
         return None
-    y, draft = view.value(node.outputs[0]), Draft(view, node)
+    y, draft = view.value(node.outputs[0]), RewriteDraft(view, node)
     (fixed,) = op_of(f).quant_out
     assert isinstance(fixed, Fixed)
     assert y.quant is not None

@@ -12,7 +12,7 @@ from tinyc.kernel.site import Act
 from tinyc.ops.add import Add
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.mul import Mul
-from tinyc.passes.rewrite import Draft, Rewrite, View, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rule
 from tinyc.passes.weights import has_weights, out_axis
 
 _NONE = Act()
@@ -44,7 +44,7 @@ def add_into_bias(view: View, node: Node) -> Rewrite | None:
             if before is None:
                 return None
             bias = bias + before
-        draft = Draft(view, node)
+        draft = RewriteDraft(view, node)
         like = Value(f"{node.outputs[0]}:bias", (out_c,), "f32")
         b = draft.const(bias.astype(np.float32), like)
         attrs = replace(layer.attrs, act=node.attrs.act)
@@ -87,7 +87,7 @@ def _scaled(view: View, node: Node, layer: Node, w: Value, by: Array) -> Rewrite
     if w.quant is None or w.dtype not in INT_RANGE or ints.max() > INT_RANGE[w.dtype][1]:
         return None
     scale = np.broadcast_to(np.asarray(w.quant.scale), by.shape) * np.abs(by)
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     quant = Quant(tuple(map(float, scale)), (0,) * len(scale), axis)
     names = [layer.inputs[0], draft.const(ints, replace(w, quant=quant), "scaled")]
     if len(layer.inputs) > 2 and layer.inputs[2]:

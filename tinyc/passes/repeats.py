@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyc.ir.graph import Node, Shape
 from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.op import Trait
-from tinyc.passes.rewrite import Draft, Rewrite, View, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rule
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -24,5 +24,5 @@ def drop_broadcast(view: View, node: Node) -> Rewrite | None:
             continue
         inputs = [*node.inputs[:index], before.inputs[0], *node.inputs[index + 1 :]]
         if _broadcast(*(view.value(x).shape for x in inputs)) == view.value(node.outputs[0]).shape:
-            return Draft(view, node).finish(inputs, node.attrs)
+            return RewriteDraft(view, node).finish(inputs, node.attrs)
     return None

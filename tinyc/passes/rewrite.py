@@ -164,7 +164,7 @@ class View:
         return without_dead(replace(self._graph, nodes=nodes, values=self._values, consts=self._consts))
 
 
-class Draft:
+class RewriteDraft:
     """Collects the parts of a Rewrite of `node`; names the new values after its output."""
 
     def __init__(self, view: View, node: Node) -> None:

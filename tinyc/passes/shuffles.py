@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tinyc.ir.graph import Node, Shape
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
-from tinyc.passes.rewrite import Draft, Rewrite, View, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rule
 
 
 @rule(Reshape)
@@ -28,7 +28,7 @@ def sink_through_split(view: View, node: Node) -> Rewrite | None:
         return None
     apart = [axis for k in range(len(x)) for axis in groups[moved.attrs.perm.index(k)]]
     shape = tuple(y.shape[axis] for axis in apart)
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     inner = draft.add([moved.inputs[0]], Reshape(shape), y, shape, "split")
     return draft.finish([inner], Transpose(tuple(apart.index(axis) for axis in range(len(apart)))))
 
@@ -52,7 +52,7 @@ def sink_through_shuffle(view: View, node: Node) -> Rewrite | None:
         return None
     if sorted(range(len(sources)), key=lambda axis: min(sources[axis])) != list(last):
         return None
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     inner = draft.add([moved.inputs[0]], Transpose(tuple(shuffled)), y, tuple(x[k] for k in shuffled), "shuffled")
     shape = tuple(y.shape[axis] for axis in last)
     joined = draft.add([inner], Reshape(shape), y, shape, "nhwc")

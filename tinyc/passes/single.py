@@ -8,7 +8,7 @@ from dataclasses import replace
 from tinyc.ir.graph import Graph, Node
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.passes.rewrite import Draft, Rewrite, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 
 @rule(DepthwiseConv2D)
@@ -18,7 +18,7 @@ def widen_single(view: View, node: Node) -> Rewrite | None:
     if x.shape[3] != 1 or not view.is_const(w.name):
         return None
     quant = w.quant and replace(w.quant, axis=None if w.quant.axis is None else 0)
-    draft = Draft(view, node)
+    draft = RewriteDraft(view, node)
     taps = draft.const(view.const(w.name).transpose(2, 0, 1)[..., None], replace(w, quant=quant), "conv")
     a = node.attrs
     attrs = Conv2D(stride=a.stride, pad=a.pad, dilation=a.dilation, act=a.act)

@@ -13,6 +13,8 @@ from tinyc.base.names import identifier
 from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
+from tinyc.build.compile import Sources
+from tinyc.build.disassembly import check_disassembler
 from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.emit.library import marked_unproved
 from tinyc.package.sbom import SBOM_FILE, bill_of_materials
@@ -39,7 +41,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     does not fit the board.
     """
     board = load_board(options.board)
-    check_request(board, options.harness, options.task, options.baud, options.emulator)
+    check_request(board, options.dialogue, options.emulator)
     without = options.emulator == RENODE and find_renode(board) is None
     proof = replace(options, emulator=None) if without else options
     target_folder = out or Path("build") / identifier(options.name or path.stem)
@@ -73,6 +75,7 @@ def _toolchain(board: Board, options: Options) -> Toolchain | None:
     if options.toolchain is not None:
         return find_toolchain(board, options.toolchain)
     try:
+        check_disassembler(board)
         return find_toolchain(board, None)
     except TinycError:
         return None
@@ -80,6 +83,7 @@ def _toolchain(board: Board, options: Options) -> Toolchain | None:
 
 def _check_tools(board: Board, options: Options) -> None:
     """Raises for a missing tool now, not after minutes of quantizing."""
+    check_disassembler(board)
     find_toolchain(board, options.toolchain)
     find_target(board, options.emulator)
 
@@ -88,15 +92,14 @@ def _add_for_board(
     folder: Path, compiled: Compiled, board: Board, options: Options, report: Report, progress: Progress
 ) -> None:
     toolchain = find_toolchain(board, options.toolchain)
-    program = compiled.program
     if holds_window(board, compiled, options):
         cycles = report.cycles if report.cycles is not None else report.instructions
-        add_device(folder, program.name, board, toolchain, options.harness, options.task, options.baud, cycles)
+        add_device(Sources(folder, compiled.program.name), board, toolchain, options.dialogue, cycles)
     else:
         progress.on_warning("no firmware for the board itself: beside the library its RAM cannot hold a whole input")
     if options.emulator == RENODE:
         _, samples = proof_samples(compiled, options)
-        add_renode(folder, compiled.graph, program, samples, board, toolchain, report.instructions, report.machine)
+        add_renode(folder, compiled, samples, board, toolchain, report)
 
 
 @one_thread

@@ -21,24 +21,32 @@ from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
 from tinyc.frontend import Joined, join, load_frontend
 from tinyc.ir.check import check
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, op_of
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
+from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.options import Options, Progress
 from tinyc.plan import Plan
 from tinyc.plan.layout import Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.rows import StreamPlan, without_time_padding
 from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
+from tinyc.quantize.cached import kept
+from tinyc.quantize.float_layers import nodes_named, with_float_layers
+from tinyc.verify.report import Change
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A model after the stages that need no tool: the integer graph, the program, and the library's text. found: the
-    kernels that may run each node."""
+    """A model after the stages that need no tool: the integer graph, the program, and the library's text.
+
+    found: the kernels that may run each node. changes: what of the file is no step. quantized_from: the float graph as
+    its values were quantized, each channel in a scale of its own where they were equalized. front: the front
+    end that is part of the graph.
+    """
 
     path: Path
     sha256: str
@@ -49,6 +57,9 @@ class Compiled:
     calibration: CalibrationInputs | None
     plan: Plan | StreamPlan
     found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    quantized_from: Graph | None = None
+    front: Joined | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,8 @@ class IntegerModel:
     perms: Mapping[str, Perm]
     numerics: Numerics
     front: Joined | None = None
+    changes: tuple[Change, ...] = ()
+    quantized_from: Graph | None = None
 
 
 @one_thread
@@ -77,22 +90,25 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     """The integer graph of a model file; a float model is quantized. The board matters where weights of mixed width
     have to fit its flash."""
     with progress.stage("load"):
-        loaded = load_model(path)
+        loaded = load_model(path, options.outputs)
         check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     with progress.stage("normalize"):
-        graph = normalize(loaded)  # checks the graph after each pass
+        graph = normalize(loaded, options.precision == "float32")  # checks the graph after each pass
     float_graph: Graph | None = None
     calibration: CalibrationInputs | None = None
+    scaled: Graph | None = None
     perms: Mapping[str, Perm] = {}
-    if is_float(graph):
+    stays = stays_float(path, graph, options, progress)
+    if is_float(graph) and not stays:
         with progress.stage("quantize"):
             float_graph = graph
             made, calibration = quantize_float(path, graph, board, options, progress)
+            scaled = made.float_graph
             relaid = take_inputs_as_computed(normalize(made.graph))
             graph, perms = relaid.graph, relaid.perms
             check(graph, "quantize", all_ops())
-    elif options.calibration is not None:
+    elif options.calibration is not None and not stays:
         progress.on_warning("the model is quantized already: --calibration is not used")
     if float_graph is None and is_onnx(path):
         relaid = take_inputs_as_computed(graph)
@@ -106,9 +122,13 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         float_graph, graph = None, without_time_padding(graph)  # the float model is another function
         check(graph, "stream", all_ops())
     with progress.stage("reduce"):
-        graph = drop_dead_channels(graph, numerics)
+        whole, graph = graph, graph if stays else drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
-    return IntegerModel(path, sha256, graph, float_graph, calibration, perms, numerics, front)
+    if not stays and (options.float_layers or options.float_fallback):
+        graph = _in_float(graph, scaled, numerics, options)
+        check(graph, "float layers", all_ops())
+    changes = changes_of(loaded, whole, graph)
+    return IntegerModel(path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled)
 
 
 @one_thread
@@ -128,7 +148,20 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
     with progress.stage("emit"):
         program = _program(made, graph, choices, plan, options.name or made.path.stem)
         files = emit_library(program, Info(made.path.name, made.sha256, board.name, options=options.shaping()))
-    return Compiled(made.path, made.sha256, made.float_graph, graph, program, files, made.calibration, plan, found)
+    return Compiled(
+        made.path,
+        made.sha256,
+        made.float_graph,
+        graph,
+        program,
+        files,
+        made.calibration,
+        plan,
+        found,
+        made.changes,
+        made.quantized_from,
+        made.front,
+    )
 
 
 def _program(
@@ -137,7 +170,7 @@ def _program(
     if isinstance(plan, StreamPlan):
         return lower_streamed(graph, plan, made.numerics, name, made.perms)
     program, front = lower(graph, choices, plan, made.numerics, name, made.perms), made.front
-    return program if front is None else with_push(program, front.samples, front.held, front.runs)
+    return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)
 
 
 def _front_end(graph: Graph, options: Options) -> Joined | None:
@@ -176,7 +209,13 @@ def quantize_float(
         recipe = replace(recipe, weight_bytes=max(options.flash_budget - spent, 0))
     if recipe is not None and recipe.activations == "auto" and options.ram_budget is not None:
         recipe = replace(recipe, ram_bytes=options.ram_budget)
-    return quantize(graph, data, recipe, progress.on_share), data
+
+    def work() -> Quantized:
+        return quantize(graph, data, recipe, progress.on_share)
+
+    if not options.cache:
+        return work(), data
+    return kept(path, (graph, data.inputs, data.source, data.proven, recipe), Quantized, work), data
 
 
 def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:
@@ -211,9 +250,46 @@ def _aim(board: Board, options: Options) -> Aim:
     return Aim(options.optimize, options.memory, ram, options.flash_budget or board.flash_bytes)
 
 
+def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) -> bool:
+    """Whether the model is to run in float32. TinycError where it is quantized already, or options ask for integers."""
+    if options.precision != "float32":
+        return False
+    if not is_float(graph):
+        message = "the model is quantized already: what its integers stand for is not the float model"
+        raise TinycError(message, Loc(path.name), "leave out --precision, or give the float model")
+    if options.float_layers or options.float_fallback:
+        message = "with --precision float32 every layer is float32"
+        raise TinycError(message, hint="leave out --float and --float-fallback")
+    if options.recipe is not None:
+        message = "with --precision float32 nothing is quantized"
+        raise TinycError(message, hint="leave out the options of quantizing, or --precision")
+    if options.calibration is not None and options.inputs is None:
+        progress.on_warning("with --precision float32 nothing is calibrated: give the data as --inputs to run on them")
+    return True
+
+
+def _in_float(graph: Graph, floats: Graph | None, numerics: Numerics, options: Options) -> Graph:
+    """The integer graph with the layers in float32 that are asked for, or that no integer kernel runs."""
+    names = set(nodes_named(graph, options.float_layers))
+    if options.float_fallback:
+        able = [node for node in graph.nodes if op_of(node).float32 is not None]
+        names |= {node.name for node in able if not _runs(graph, node, numerics)}
+    return with_float_layers(graph, floats, names)
+
+
+def _runs(graph: Graph, node: Node, numerics: Numerics) -> bool:
+    """Whether portable kernels run the node."""
+    try:
+        candidates(replace(graph, nodes=(node,)), frozenset(), numerics)
+    except TinycError:
+        return False
+    return True
+
+
 def is_float(graph: Graph) -> bool:
-    """Whether the model still has to be quantized: no value has a quantization."""
-    return not any(value.quant for value in graph.values.values())
+    """Whether the model still has to be quantized: it computes in floats, and no value has a quantization."""
+    values = graph.values.values()
+    return any(value.dtype == "f32" for value in values) and not any(value.quant for value in values)
 
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.compile import Firmware, Sources, compile_firmware
 from tinyc.build.device import require_uart
 from tinyc.build.toolchain import find_toolchain
-from tinyc.explain.cycles import core_of, model_cycles
+from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples
 from tinyc.run import Inputs, find_target, firmware_board
 from tinyc.run.serial import SerialTarget
@@ -70,6 +70,19 @@ class BoardRun:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceLine:
+    """A serial port at which flashed firmware answers. baud: None: the board's."""
+
+    port: str
+    baud: int | None = None
+
+
+def board_target(board: Board, compiled: Compiled, line: DeviceLine) -> SerialTarget:
+    """The board at the port, which has to hold this library."""
+    return SerialTarget(line.port, line.baud or require_uart(board).baud, version_text(compiled))
+
+
 def run_on_board(path: Path, options: Options, port: str, baud: int | None, progress: Progress) -> BoardRun:
     """Sends the test inputs to the firmware at the port and compares every output byte.
 
@@ -77,7 +90,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
     or has another model.
     """
     board = load_board(options.board)
-    uart = require_uart(board)
+    require_uart(board)
     compiled = compile_model(path, board, options, progress)
     graph, program = compiled.graph, compiled.program
     _, samples = proof_samples(compiled, options)
@@ -89,7 +102,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
         with progress.stage("compile"):
             firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)
         with progress.stage("run"):
-            ran = SerialTarget(port, baud or uart.baud, version_text(compiled)).run(firmware, inputs)
+            ran = board_target(board, compiled, DeviceLine(port, baud)).run(firmware, inputs)
         with progress.stage("model"):
             modelled, model = _modelled(firmware, board, options, inputs[:MODELLED_INFERENCES])
     compared = compare(graph, ran.outputs, wanted)
@@ -121,12 +134,14 @@ def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) 
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     toolchain = find_toolchain(board, options.toolchain)
-    made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    made = compile_firmware(
+        Sources(folder, compiled.program.name), board, toolchain, options.optimize, folder / "firmware"
+    )
     return replace(made, sequence=options.sequence)
 
 
 def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs) -> tuple[int | None, str | None]:
-    """Modelled cycles of one inference, and the model's name; None where there is no emulator or no model."""
+    """Modelled cycles of one inference, and by which rules; None where there is no emulator or no model."""
     core = core_of(board.core)
     if core is None:
         return None, None
@@ -135,4 +150,4 @@ def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs
     except TinycError:
         return None, None
     found = model_cycles(ran, firmware.read_elf(), core)
-    return (found.total if found else None), (core.name if found else None)
+    return (found.total if found else None), (rules_in_words(core) if found else None)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import shutil
 from dataclasses import dataclass
@@ -12,7 +11,9 @@ from enum import StrEnum
 from tinyc import __version__
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
+from tinyc.base.extras import installed_version, requirements
 from tinyc.board import Board, list_boards
+from tinyc.build.disassembly import check_disassembler
 from tinyc.build.toolchain import find_toolchain
 from tinyc.flash.handover import tool_command
 from tinyc.run import find_target
@@ -63,21 +64,25 @@ def examine() -> tuple[Finding, ...]:
 
 def _packages() -> list[Finding]:
     """tinyc itself, and what its distribution asks for (nothing to ask when it runs from bare sources)."""
-    try:
-        requirements = importlib.metadata.requires("tinyc") or []
-    except importlib.metadata.PackageNotFoundError:
-        requirements = []
-    own = [r for r in requirements if "extra ==" not in r]
-    names = [match[0] for r in own if (match := re.match(r"[\w.-]+", r))]
-    packages = [Finding(FindingKind.PACKAGE, n, _package_version(n), True, (f"pip install {n}",)) for n in names]
-    return [Finding(FindingKind.PACKAGE, "tinyc", __version__, True), *packages]
+    found = [Finding(FindingKind.PACKAGE, "tinyc", __version__, True)]
+    for package in requirements():
+        name, version = package.name, package.version
+        if not package.extra:
+            found.append(Finding(FindingKind.PACKAGE, name, version, True, (f"pip install {name}",)))
+        elif package.extra in _EXTRAS and name not in _ELSEWHERE:
+            install, note = f"pip install 'tinyc[{package.extra}]'", _EXTRAS[package.extra]
+            found.append(Finding(FindingKind.PACKAGE, name, version, False, (install,), note))
+    return found
 
 
-def _package_version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+_EXTRAS = {
+    "onnx": "ONNX models",
+    "proof": "proofs on emulated boards, profiles",
+    "plot": "pictures, and the report as a page",
+    "pictures": "pictures as calibration data",
+    "exact": "the exact planner",
+}
+_ELSEWHERE = frozenset({"unicorn"})  # an emulator
 
 
 _COMPILERS = (
@@ -115,9 +120,9 @@ def _emulators(boards: list[Board]) -> list[Finding]:
         Finding(
             FindingKind.EMULATOR,
             "unicorn",
-            _package_version("unicorn"),
+            installed_version("unicorn"),
             False,
-            ("pip install unicorn",),
+            ("pip install 'tinyc[proof]'",),
             "runs every core but Cortex-M55 and RISC-V, from pip alone",
         ),
         Finding(
@@ -156,7 +161,9 @@ def _boards() -> list[Finding]:
 
 def _try_board(board: Board) -> tuple[str, TinycError | None]:
     try:
-        return f"{find_toolchain(board)}, {find_target(board).machine}", None
+        found = f"{find_toolchain(board)}, {find_target(board).machine}"
+        check_disassembler(board)
+        return found, None
     except TinycError as error:
         return "", error
 

@@ -38,7 +38,8 @@ class Space:
 @dataclass(frozen=True, slots=True)
 class Point:
     """A combination and what it costs; of one that failed only `problem`. Figures are estimates, or, where `proved`,
-    measured. milliseconds: None where the board's cycles are not known. sqnr_db: of a proved float model."""
+    measured. milliseconds: None where the board's cycles are not known; cycle_error: what is known of them. sqnr_db: of
+    a proved float model."""
 
     board: str
     memory: Memory
@@ -55,6 +56,7 @@ class Point:
     agreement: float | None = None
     proved: bool = False
     best: bool = False
+    cycle_error: str | None = None
 
     @property
     def key(self) -> tuple[float, ...]:
@@ -132,6 +134,7 @@ def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progr
         problem=found.problem,
         instructions=found.instructions,
         milliseconds=found.milliseconds,
+        cycle_error=found.cycle_error if found.milliseconds is not None else None,
         ram_bytes=found.arena_bytes,
         flash_bytes=found.flash_bytes,
     )
@@ -162,6 +165,7 @@ def _proved(made: IntegerModel, point: Point, asked: Options, progress: Progress
         problem=None if report.passed else f"bytes differ: {report.verify.first_difference}",
         instructions=report.instructions or point.instructions,
         milliseconds=round(1000 * (report.cycles or 0) / board.clock_hz, 3) if timed else point.milliseconds,
+        cycle_error=report.cycle_model if timed else point.cycle_error,
         ram_bytes=report.arena_bytes,
         flash_bytes=report.flash.code_bytes + report.flash.const_bytes,
         sqnr_db=report.accuracy.sqnr_db if report.accuracy else None,

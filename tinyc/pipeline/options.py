@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from tinyc.base.errors import check_word
 from tinyc.base.numerics import Numerics
-from tinyc.build.device import Protocol
+from tinyc.build.device import Dialogue, Protocol
 from tinyc.choose.select import Optimize
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Pictures, Recipe
+
+Precision = Literal["integer", "float32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,19 @@ class Options:
 
     board: str
     name: str | None = None
+    outputs: tuple[str, ...] = ()  # tensors that the model ends at, in the place of the file's outputs
     numerics: Numerics | None = None
     optimize: Optimize = "speed"
+    precision: Precision = "integer"  # of a float model: it is quantized, or stays float32
+    float_layers: tuple[str, ...] = ()  # names, or patterns, of layers of an integer model that run in float32
+    float_fallback: bool = False  # so do layers that no integer kernel runs
     calibration: Path | None = None  # a file, a folder, or `module:function`
     recipe: Recipe | None = None  # how a float model is quantized; None: automatically
     pictures: Pictures | None = None  # how pictures become inputs, where the calibration is a folder of them
     toolchain: str | None = None
     emulator: str | None = None
     inputs: Path | None = None
+    wav: Path | None = None  # a recording to run on, for libraries with a front end
     expect: str | None = None
     flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
     ram_budget: int | None = None  # bytes of arena; None: the board's RAM
@@ -41,6 +48,7 @@ class Options:
     hop: int = 1  # new rows per call of an incremental library
     stream_unpadded: bool = False  # nothing is padded in time: another function
     proof: bool = True  # run on the board's machine and compared; False: only written
+    cache: bool = False  # what quantizing finds is kept beside the model, and found there
     frontend: str | None = None  # what is compiled before the model: `micro`, or a file with its settings
     samples: int = 20  # at most so many inputs run on the board; 0: all
     sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
@@ -49,16 +57,25 @@ class Options:
     baud: int | None = None  # of that firmware; None: the task's or the board's
 
     def __post_init__(self) -> None:
+        check_word("precision", self.precision, get_args(Precision))
         check_word("way to optimize", self.optimize, get_args(Optimize))
         check_word("way to plan memory", self.memory, get_args(Memory))
+
+    @property
+    def dialogue(self) -> Dialogue:
+        """How the firmware for the board itself speaks."""
+        return Dialogue(self.harness, self.task, self.baud)
 
     def shaping(self) -> tuple[str, ...]:
         """Those that make the library another one than the defaults do, as on the command line. Paths are left out:
         the same file elsewhere gives the same library."""
         plain = Options(self.board)
-        valued = ("numerics", "optimize", "flash_budget", "memory", "ram_budget", "incremental", "hop")
+        valued = ("precision", "numerics", "optimize", "flash_budget", "memory", "ram_budget", "incremental", "hop")
         words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
         words += [_option(name) for name in ("input_rows", "stream_unpadded") if getattr(self, name)]
+        words += [_option("outputs", ",".join(self.outputs))] * bool(self.outputs)
+        words += [_option("float", ",".join(self.float_layers))] * bool(self.float_layers)
+        words += [_option("float_fallback")] * self.float_fallback
         if self.recipe is not None:
             widths = {"weights": self.recipe.weights, "activations": self.recipe.activations}
             words += [_option(name, bits) for name, bits in widths.items() if bits != "int8"]

@@ -11,6 +11,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware
+from tinyc.build.disassembly import check_disassembler
 from tinyc.build.toolchain import find_toolchain
 from tinyc.explain.cycles import Profile, core_of, model_cycles
 from tinyc.explain.cycles.profile import (
@@ -49,6 +50,7 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
         raise TinycError("the host counts no instructions", hint="choose another board: `tinyc boards`")
     toolchain = find_toolchain(board, options.toolchain)
     find_target(board, options.emulator)  # a missing tool is said now
+    check_disassembler(board)
     compiled = compile_model(path, board, options, progress)
     check_program_fits(board, compiled, None)
     board = with_window(board, compiled, options)
@@ -85,7 +87,9 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
     core = core_of(board.core)
     modelled = model_cycles(ran, elf, core)
     if modelled is None:
-        raise TinycError(f"{ran.machine} does not count instructions", hint="`pip install unicorn`, or a C compiler")
+        raise TinycError(
+            f"{ran.machine} does not count instructions", hint="`pip install 'tinyc[proof]'`, or a C compiler"
+        )
     steps = compiled.program.steps
     facts = [LayerFacts(s.index, s.node.layer, s.title, s.choice.kernel.name, s.macs) for s in steps]
     instructions = sum(line.executions for line in modelled.lines) // modelled.inferences
@@ -103,6 +107,7 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
         cost=InferenceCost(instructions, modelled.total if core else None),
         layers=layer_costs(modelled, elf, ran.jumps, facts),
         functions=function_costs(modelled, elf),
+        energy=board.energy,
         sources=source_costs(modelled, firmware.elf, folder, most) if most else (),
         blocks=hot_blocks(modelled, elf, most) if most else (),
     )

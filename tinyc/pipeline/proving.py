@@ -4,38 +4,39 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tinyc import __version__
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board
-from tinyc.build.compile import Firmware, compile_firmware
+from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Toolchain, find_toolchain
 from tinyc.emit.library import Proof, with_proof
-from tinyc.emit.program import Step
-from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
+from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.ir.graph import Graph
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
+from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
 from tinyc.plan.rows import StreamPlan
+from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
-from tinyc.run import InferenceCount, RunError, RunResult, Target, find_target, firmware_board
+from tinyc.run import RunError, RunResult, Target, find_target, firmware_board
 from tinyc.verify.accuracy import measure
-from tinyc.verify.compare import Comparison, Outputs, compare, expected_outputs, first_difference, reference_outputs
+from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import (
-    REFERENCE,
     SCHEMA,
     CalibrationReport,
     Flash,
     GroupReport,
-    LayerReport,
     Report,
     UnprovedReport,
     Verify,
+    reference_name,
 )
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
@@ -72,16 +73,25 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
     compared = compare(graph, ran.outputs, wanted)
     with progress.stage("report"):
-        found = _bisect(folder, compiled, board, options, toolchain, target, samples, compared)
+        found = None
+        if compared.first_input is not None:
+            some = _leading_to(compared.first_input, samples, compiled, options)
+            found = _bisect(folder, compiled, options, firmware, target, some)
         verdict = Verify(
             compared.inputs,
             compared.output_bytes,
             compared.mismatches,
-            options.expect or REFERENCE,
+            options.expect or reference_name(program.kind),
             found,
         )
-        modelled = model_cycles(ran, firmware.read_elf(), core_of(board.core))
-        return _report(compiled, board, options, toolchain, size, ran, modelled, verdict, originals, wanted)
+        sqnr = layer_sqnr(compiled, originals, samples)
+        return Report(
+            **_planned(compiled, board, options),
+            **_counted(compiled, options, firmware, ran, sqnr),
+            flash=Flash(size.code_bytes, size.const_bytes),
+            verify=verdict,
+            accuracy=None if compiled.float_graph is None else measure(compiled.float_graph, graph, originals, wanted),
+        )
 
 
 def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
@@ -99,7 +109,8 @@ def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
         inputs=verdict.inputs,
         output_bytes=verdict.output_bytes,
         mismatches=verdict.mismatches,
-        by_reference=verdict.against == REFERENCE,
+        by_reference=verdict.against == reference_name(compiled.program.kind),
+        kind=compiled.program.kind,
     )
     text = with_proof(compiled.files[source], proof)
     (folder / source).write_text(text, encoding="utf-8")
@@ -123,7 +134,7 @@ def write_unproved(
             check_program_fits(board, compiled, size)
     return UnprovedReport(
         **_planned(compiled, board, options),
-        layers=tuple(_layer(step, None, None) for step in compiled.program.steps),
+        layers=layer_reports(compiled, options.optimize),
         toolchain=None if toolchain is None else str(toolchain),
         flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
     )
@@ -166,6 +177,8 @@ def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Sample
 def chosen_samples(compiled: Compiled, options: Options) -> Samples:
     """What the proof runs on, as the model file takes it: the user's inputs, else the calibration data, else noise."""
     graph = compiled.float_graph or inputs_as_in_file(compiled.graph, compiled.program.input_perms)
+    if options.wav is not None:
+        return _recorded(options.wav, compiled, options)
     if options.inputs is not None:
         found = load_samples(options.inputs, graph)
     elif compiled.calibration is not None and not options.stream_unpadded:  # that has a longer window
@@ -173,6 +186,14 @@ def chosen_samples(compiled: Compiled, options: Options) -> Samples:
     else:
         found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
     return found.slice(0, options.samples or len(found))
+
+
+def _recorded(path: Path, compiled: Compiled, options: Options) -> Samples:
+    if compiled.front is None:
+        raise TinycError("a recording is for a library with a front end", Loc(str(path)), "give --frontend too")
+    if options.inputs is not None:
+        raise TinycError("--wav and --inputs are two ways to give inputs", hint="leave one out")
+    return recorded(path, compiled.front.rate, compiled.graph.values[compiled.front.samples])
 
 
 def as_integers(samples: Samples, compiled: Compiled) -> Samples:
@@ -195,7 +216,8 @@ def write_library(folder: Path, compiled: Compiled) -> None:
 def compile_library(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:
     """Writes the library into the folder, and builds the firmware in `firmware/` there."""
     write_library(folder, compiled)
-    made = compile_firmware(folder, compiled.program.name, board, toolchain, options.optimize, folder / "firmware")
+    sources = Sources(folder, compiled.program.name)
+    made = compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
     return replace(made, sequence=options.sequence)
 
 
@@ -216,31 +238,25 @@ def run_samples(
         raise error.located(steps[step].node.where if step is not None and step >= 0 else None) from error
 
 
-def _bisect(
-    folder: Path,
-    compiled: Compiled,
-    board: Board,
-    options: Options,
-    toolchain: Toolchain,
-    target: Target,
-    samples: Samples,
-    compared: Comparison,
-) -> str | None:
-    """The first step that differs from the integer reference, in words; None if the outputs are equal."""
-    if compared.first_input is None:
-        return None
-    name = compiled.program.name
-    firmware = compile_firmware(
-        folder, name, board, toolchain, options.optimize, folder / "firmware" / "steps", dump_steps=True
-    )
-    first = compared.first_input
-    if compiled.graph.states:  # with all that led to it
+def _leading_to(wrong: int, samples: Samples, compiled: Compiled, options: Options) -> Samples:
+    """The sample whose outputs are wrong, of a model with state with all that led to it."""
+    first = wrong
+    if compiled.graph.states:
         first -= first % options.sequence if options.sequence else first
-    some = samples.slice(first, compared.first_input + 1 - first)
-    ran = run_samples(target, firmware, compiled, some)
-    rows = [some.sample(index, compiled.graph) for index in range(len(some))]
+    return samples.slice(first, wrong + 1 - first)
+
+
+def _bisect(
+    folder: Path, compiled: Compiled, options: Options, made: Firmware, target: Target, samples: Samples
+) -> str | None:
+    """The first step whose output for the last sample differs from the integer reference, in words."""
+    sources, steps = Sources(folder, compiled.program.name), folder / "firmware" / "steps"
+    firmware = compile_firmware(sources, made.board, made.toolchain, options.optimize, steps, Checks(dump_steps=True))
+    ran = run_samples(target, firmware, compiled, samples)
+    rows = [samples.sample(index, compiled.graph) for index in range(len(samples))]
     found = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])
-    return found or "every step equals the integer reference: the expected outputs come from other arithmetic"
+    reference = reference_name(compiled.program.kind)
+    return found or f"every step equals the {reference}: the expected outputs come from other arithmetic"
 
 
 def check_ram_budget(compiled: Compiled, options: Options) -> None:
@@ -286,36 +302,23 @@ def check_program_fits(board: Board, compiled: Compiled, size: LibrarySize | Non
         raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
 
 
-def _report(
-    compiled: Compiled,
-    board: Board,
-    options: Options,
-    toolchain: Toolchain,
-    size: LibrarySize,
-    ran: RunResult,
-    modelled: ModelledCycles | None,
-    verdict: Verify,
-    originals: Samples,
-    outputs: Outputs,
-) -> Report:
+def _counted(
+    compiled: Compiled, options: Options, firmware: Firmware, ran: RunResult, sqnr: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """The fields of a report that a run measures."""
     counted = ran.counts[0] if ran.counts else None
+    modelled = model_cycles(ran, firmware.read_elf(), core_of(firmware.board.core))
     core = modelled.core if modelled else None
-    return Report(
-        **_planned(compiled, board, options),
-        machine=ran.machine,
-        toolchain=str(toolchain),
-        stack_bytes=ran.stack_bytes,
-        flash=Flash(size.code_bytes, size.const_bytes),
-        instructions=counted.total if counted else None,
-        overhead_instructions=counted.overhead if counted else None,
-        layers=tuple(_layer(step, counted, modelled) for step in compiled.program.steps),
-        verify=verdict,
-        accuracy=measure(compiled.float_graph, compiled.graph, originals, outputs)
-        if compiled.float_graph is not None
-        else None,
-        cycles=modelled.total if modelled and core else None,
-        cycle_model=f"{core.name}, zero wait states; error: {core.error}" if core else None,
-    )
+    return {
+        "machine": ran.machine,
+        "toolchain": str(firmware.toolchain),
+        "stack_bytes": ran.stack_bytes,
+        "instructions": counted.total if counted else None,
+        "overhead_instructions": counted.overhead if counted else None,
+        "layers": layer_reports(compiled, options.optimize, counted, modelled, sqnr),
+        "cycles": modelled.total if modelled and core else None,
+        "cycle_model": rules_in_words(core) if core else None,
+    }
 
 
 def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, Any]:
@@ -329,7 +332,7 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "name": program.name,
         "board": board.name,
         "optimize": options.optimize,
-        "numerics": program.numerics.value,
+        "numerics": program.arithmetic,
         "macs": sum(step.macs for step in program.steps),
         "arena_bytes": program.arena_bytes,
         "arena_lower_bound_bytes": program.arena_lower_bound_bytes,
@@ -338,22 +341,5 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "calls": program.incremental.calls if program.incremental else 1,
         "input_rows": program.row_input is not None,
         "state_bytes": program.arena_bytes - program.state_offset,
+        "changes": compiled.changes,
     }
-
-
-def _layer(step: Step, counted: InferenceCount | None, modelled: ModelledCycles | None) -> LayerReport:
-    output = step.outputs[0]
-    return LayerReport(
-        step=step.index,
-        name=step.node.layer,
-        op=step.title,
-        kernel=step.choice.kernel.name,
-        input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
-        output_shape=output.value.shape,
-        macs=step.macs,
-        const_bytes=step.const_bytes,
-        arena=(output.offset or 0, output.end),
-        scratch_bytes=step.scratch_bytes,
-        instructions=counted.steps.get(step.index, 0) if counted else None,
-        cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
-    )

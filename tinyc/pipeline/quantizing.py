@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
+from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
 from tinyc.base.numerics import quantize_array
 from tinyc.base.one_thread import one_thread
@@ -85,7 +85,7 @@ def quantize_file(
     if out is not None and out.suffix.lower() not in FORMATS:
         raise TinycError(f"there is no format for '{out.suffix}'", Loc(str(out)), f"there are: {', '.join(FORMATS)}")
     with progress.stage("load"):
-        graph = normalize(load_model(path))
+        graph = normalize(load_model(path, options.outputs))
     if out is not None and out.exists() and out.samefile(path):
         raise TinycError(
             "the quantized model would replace the float one", Loc(str(out)), "choose another file with -o"
@@ -162,7 +162,11 @@ def compare_saved(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> Save
     return Saved(str(path), path.stat().st_size, runtime, float((steps == 0).mean()), int(steps.max()))
 
 
-def _run_onnx(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[str, Array]:
+def _run_onnx(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[str, Array | None]:
+    try:
+        import onnxruntime  # noqa: PLC0415  an optional extra
+    except ImportError:
+        return "", None
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.log_severity_level = 4
@@ -222,14 +226,11 @@ def _run_litert(graph: Graph, path: Path, samples: list[dict[str, Array]]) -> tu
 def plot_ranges(found: Diagnosis, picture: Path) -> None:
     """Draw, for every layer, the range of its integers beside what the test inputs make of it. TinycError without
     matplotlib, or for a file that cannot be written."""
-    try:
-        import matplotlib as mpl  # noqa: PLC0415  an optional extra
+    mpl = load_extra("matplotlib", "plot", "drawing")
+    mpl.use("agg")
+    mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 8})
+    from matplotlib import pyplot as plt  # noqa: PLC0415  an optional extra
 
-        mpl.use("agg")
-        mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 8})
-        from matplotlib import pyplot as plt  # noqa: PLC0415
-    except ImportError as error:
-        raise TinycError("--plot needs matplotlib", hint="`pip install tinyc[plot]`") from error
     count = len(found.layers)
     figure, axes = plt.subplots(figsize=(7, 0.28 * count + 1))
     for row, layer in enumerate(found.layers):

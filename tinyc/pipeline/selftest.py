@@ -12,7 +12,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.compile import compile_library
+from tinyc.build.compile import Sources, compile_library
 from tinyc.build.device import build_device
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
@@ -71,8 +71,9 @@ def _device_problem(board: Board) -> str | None:
             (folder / file).write_text(text, encoding="utf-8")
         try:
             toolchain = find_toolchain(board)
-            library = compile_library(folder, name, toolchain, "balanced", folder / f"{name}.o")
-            build_device(folder, name, board, toolchain, library, folder / "device")
+            sources = Sources(folder, name)
+            library = compile_library(sources, toolchain, "balanced", folder / f"{name}.o")
+            build_device(sources, board, toolchain, library, folder / "device")
         except TinycError as error:
             return f"firmware for the board itself: {error.message}"
     return None

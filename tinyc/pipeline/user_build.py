@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board, load_board
-from tinyc.build.compile import firmware_around
+from tinyc.build.compile import Sources, firmware_around
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline.compiling import Compiled, compile_model
@@ -22,7 +22,7 @@ from tinyc.reference.samples import Samples
 from tinyc.run import RunError, find_target, firmware_board
 from tinyc.run.linked import DIGEST, LinkedRun, identity_of, run_linked
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
-from tinyc.verify.report import REFERENCE, Verify
+from tinyc.verify.report import Verify, reference_name
 
 SCHEMA = "tinyc user build 1"
 
@@ -91,14 +91,15 @@ def verify_object(path: Path, library: Path, options: Options, progress: Progres
     toolchain, target = find_toolchain(board, options.toolchain), find_target(board, options.emulator)
     compiled = compile_model(path, board, options, progress)
     samples = _samples(compiled, options)
-    name = compiled.program.name
     with tempfile.TemporaryDirectory(prefix="tinyc-") as temporary:
         folder = Path(temporary)
         for file, text in compiled.files.items():
             (folder / file).write_text(text, encoding="utf-8")
         with progress.stage("compile"):
             made_for = firmware_board(with_window(board, compiled, options), options.emulator)
-            firmware = firmware_around(library.resolve(), folder, name, made_for, toolchain, folder / "firmware")
+            firmware = firmware_around(
+                library.resolve(), Sources(folder, compiled.program.name), made_for, toolchain, folder / "firmware"
+            )
         program = firmware.read_elf()
         _check_identity(program, compiled, library, progress)
         with progress.stage("run"):
@@ -175,7 +176,7 @@ def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Opt
             compared.inputs,
             compared.output_bytes,
             compared.mismatches,
-            options.expect or REFERENCE,
+            options.expect or reference_name(program.kind),
             found,
         ),
     )
@@ -198,4 +199,4 @@ def _difference(elf: Elf, compiled: Compiled, board: Board, options: Options, sa
             return f"step {step.index} {step.title} '{step.node.name}' is never called: the compiler dropped it"
     rows = [some.sample(index, compiled.graph) for index in range(len(some))]
     found = first_difference(compiled.graph, compiled.program, rows, linked.steps)
-    return found or "every step that can be looked at equals the integer reference"
+    return found or f"every step that can be looked at equals the {reference_name(compiled.program.kind)}"

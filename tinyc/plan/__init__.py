@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from tinyc.plan.answer import Alias, Buffer, Plan, Step
+from tinyc.plan.answer import Alias, Buffer, Plan, PlanStep
 from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import plan_graph, solve
-from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.schedule import MAX_RUNS
 from tinyc.plan.validate import validate
@@ -24,10 +24,10 @@ __all__ = [
     "Layer",
     "Needs",
     "Plan",
+    "PlanStep",
     "Problem",
     "SlidingInput",
-    "Step",
-    "Tensor",
+    "TensorRows",
     "plan_graph",
     "solve",
     "validate",

@@ -41,7 +41,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """A node that runs, and the way it walks through its rows when it is a row kernel. joins: it has nothing to do."""
 
     node: str
@@ -57,7 +57,7 @@ class Plan:
     these steps in this order. optimal: proved that none is in any order (to within the alignment).
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     buffers: tuple[Buffer, ...]
     offsets: Mapping[str, int]  # by value name, views included
     scratch_offsets: Mapping[str, int]  # by node name, nodes with scratch only
@@ -102,7 +102,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Allocation:
     """Bytes [offset, offset + size) of the arena, taken in turns [born, dies).
 
     what: a tensor, `scratch of <node>` or `accumulator of <node>`. row: of the tensor, or the turn of the scratch.
@@ -145,7 +145,7 @@ class StreamPlan:
     row_offsets: Mapping[str, tuple[int, ...]]
     scratch_offsets: Mapping[str, tuple[int, ...]]
     accumulator_offsets: Mapping[str, int]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Allocation, ...]
     arena_bytes: int
     lower_bound_bytes: int
     arena_align: int

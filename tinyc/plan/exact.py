@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyc.base.errors import TinycError
+from tinyc.base.extras import load_extra
 from tinyc.plan.arena import height
 from tinyc.plan.lifetimes import Interval, Layout
 
@@ -19,26 +19,22 @@ EFFORT = 5.0  # the solver's deterministic seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class SolverAnswer:
     """The best offsets known, and a height that no offsets can go below."""
 
     offsets: tuple[int, ...]
     lower_bound: int
 
 
-def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: float = EFFORT) -> Proof:
+def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: float = EFFORT) -> SolverAnswer:
     """Offsets at least as good as those given, and the best lower bound that was proved for the layout.
 
     Raises TinycError if OR-tools is not installed.
     """
-    try:
-        from ortools.sat.python import cp_model  # noqa: PLC0415 (slow to import, and optional)
-    except ImportError as error:
-        hint = "pip install 'tinyc[exact]', or plan without the proof"
-        raise TinycError("the exact planner needs the package ortools", hint=hint) from error
+    cp_model = load_extra("ortools.sat.python.cp_model", "exact", "the exact planner")
     known = height(layout, offsets)
     if known <= lower_bound:
-        return Proof(tuple(offsets), lower_bound)
+        return SolverAnswer(tuple(offsets), lower_bound)
     model = cp_model.CpModel()
     top = model.new_int_var(lower_bound, known, "top")
     units = [model.new_int_var(0, (known - block.size) // block.align, "") for block in layout.blocks]
@@ -58,9 +54,9 @@ def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: floa
     status = solver.solve(model)
     bound = max(lower_bound, round(solver.best_objective_bound))
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Proof(tuple(offsets), lower_bound)
+        return SolverAnswer(tuple(offsets), lower_bound)
     found = tuple(solver.value(start) for start in starts)
-    return Proof(found if height(layout, found) < known else tuple(offsets), bound)
+    return SolverAnswer(found if height(layout, found) < known else tuple(offsets), bound)
 
 
 def _complement(forbidden: Sequence[Interval], reach: int) -> list[list[int]]:

@@ -16,7 +16,7 @@ from tinyc.ir.graph import Graph
 from tinyc.plan import Plan
 from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, plan_streamed
-from tinyc.plan.shrink import MEMORY_PRICE, Memory, shrink, time_of
+from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
@@ -83,9 +83,7 @@ def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPla
     """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
     if graph.states:
         raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
-    plan = plan_incremental(
-        graph, kernels.found, aim.optimize, aim.price, _flash_room(kernels, aim), aim.ram_bytes, hop
-    )
+    plan = plan_incremental(graph, kernels.found, aim.optimize, aim.price, _limits(kernels, aim), hop)
     if plan is None:
         raise TinycError(
             "no kernels for an incremental library fit the flash", hint="--optimize size, or a larger board"
@@ -94,7 +92,8 @@ def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPla
 
 
 def _layer_by_layer(graph: Graph, kernels: Kernels, aim: Aim) -> tuple[dict[str, Choice], Plan]:
-    return shrink(graph, kernels.found, kernels.chosen, aim.price, aim.ram_bytes, aim.flash_bytes, aim.flash_per_ram)
+    budget = Budget(aim.price, aim.ram_bytes, aim.flash_bytes, aim.flash_per_ram)
+    return shrink(graph, kernels.found, kernels.chosen, budget)
 
 
 def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Planned:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
-from tinyc.plan.answer import Alias, Buffer, Plan, Step
+from tinyc.plan.answer import Alias, Buffer, Plan, PlanStep
 from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
@@ -25,39 +25,37 @@ def plan_graph(
     choices: Mapping[str, Choice],
     *,
     slide: bool = False,
-    exact: bool = False,
     work: int = WORK,
     runs: int = MAX_RUNS,
-    align: int = 4,
-    scratch_align: int = 16,
     fuse: bool | None = None,
 ) -> Plan:
     """Order of the steps, lifetimes and arena offsets of a graph; `choices` by node name (views have none).
 
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
-    kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run. With
-    `exact`, a plan above its lower bound goes to an exact solver, which improves it or raises the bound. work: how
-    long to look for offsets, see `arena.place`; THOROUGH for the last plan of many. runs: and for an order, see
-    `best_order`.
-    With `fuse`, concats and slices that addresses can do are not run; None: where that takes no more bytes.
-    The plan has been validated. Raises TinycError if an output of the model is a constant, and if `exact`
-    needs OR-tools and it is not installed.
+    kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run.
+    work: how long to look for offsets, see `arena.place`; THOROUGH for the last plan of many. runs: and for an order,
+    see `best_order`. With `fuse`, concats and slices that addresses can do are not run; None: where that takes no more
+    bytes. The plan has been validated. Raises TinycError if an output of the model is a constant.
     """
 
     def problem_with(moves: bool) -> Problem:
-        return whole_problem(graph, choices, slide=slide, align=align, scratch_align=scratch_align, fuse=moves)
+        return whole_problem(graph, choices, slide=slide, fuse=moves)
 
     problem = problem_with(fuse is not False)
     fused = bool(problem.joins or problem.cuts)
-    plan = replace(solve(problem, exact, work, runs), fused=fused)
+    plan = replace(solve(problem, work=work, runs=runs), fused=fused)
     if fuse is not None or not fused:
         return plan
-    copied = solve(problem_with(False), exact, work, runs)
+    copied = solve(problem_with(False), work=work, runs=runs)
     return copied if copied.arena_bytes < plan.arena_bytes else plan
 
 
 def solve(problem: Problem, exact: bool = False, work: int = WORK, runs: int = MAX_RUNS) -> Plan:
-    """The smallest plan found: in the graph's own order unless another one gives a smaller arena."""
+    """The smallest plan found: in the graph's own order unless another one gives a smaller arena.
+
+    exact: a plan above its lower bound goes to an exact solver, which improves it or raises the bound; TinycError where
+    OR-tools is not installed.
+    """
     best, given = best_order(problem, runs), graph_order(problem)
     plan = _plan(problem, best.tasks, exact, work)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
@@ -112,7 +110,7 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
     )
 
 
-def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[Step, ...]:
+def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[PlanStep, ...]:
     """Rows run top-down, except where the output reaches into its input from above: then bottom-up."""
     steps = []
     for index in order:
@@ -122,7 +120,7 @@ def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -
         if sliding is not None and not sliding.forward and sliding.tensor not in task.whole.inplace:
             distance = offsets[task.writes[0]] - offsets[sliding.tensor]
             bottom_up = slide_of(sliding.rows).low < distance < problem.tensors[sliding.tensor].size
-        steps.append(Step(task.node, bottom_up, bool(task.writes) and task.writes[0] in problem.joins))
+        steps.append(PlanStep(task.node, bottom_up, bool(task.writes) and task.writes[0] in problem.joins))
     return tuple(steps)
 
 

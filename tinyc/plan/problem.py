@@ -33,7 +33,7 @@ Turn = tuple[int, int]  # (index of the layer, row; or WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class TensorRows:
     """`rows` rows of `row_bytes` bytes."""
 
     name: str
@@ -175,7 +175,7 @@ class Problem:
     """
 
     layers: tuple[Layer, ...]
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, TensorRows]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     views: Mapping[str, str] = field(default_factory=dict)

@@ -43,25 +43,28 @@ class Ceilings:
         return sum(value / ceiling - 1 for ceiling, value in zip(ceilings, totals, strict=True) if value > ceiling)
 
 
-def shrink(
-    graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
-    choices: Mapping[str, Choice],
-    price: float,
-    ram_bytes: int | None,
-    flash_bytes: int | None = None,
-    flash_per_ram: int = FLASH_PER_RAM["speed"],
-) -> tuple[Picked, Plan]:
-    """Choices and their plan, with an arena as small as `price` (a share of all time) buys.
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """price: a share of all time, which a smaller arena may cost; above `ram_bytes` of arena, any. flash_bytes: of
+    constants and code, None: what the kernels take that are there at first. flash_per_ram: what a byte of arena is
+    worth."""
 
-    Above `ram_bytes` any price in time is paid. Constants and code stay within `flash_bytes`, None: within
-    what `choices` take. found: all candidates of each node. flash_per_ram: what a byte of arena is worth.
-    """
+    price: float
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    flash_per_ram: int = FLASH_PER_RAM["speed"]
+
+
+def shrink(
+    graph: Graph, found: Mapping[str, Sequence[Choice]], choices: Mapping[str, Choice], budget: Budget
+) -> tuple[Picked, Plan]:
+    """Choices and their plan, with an arena as small as the budget buys. found: all candidates of each node."""
     base = dict(choices)
-    search = _Search(graph, found, base, flash_per_ram)
+    search = _Search(graph, found, base, budget.flash_per_ram)
     instructions = sum(choice.cost.instructions for choice in base.values())
-    room = max(_flash(base), flash_bytes or 0)
-    worth = min(room, _flash(base) + flash_per_ram * search.plan.arena_bytes)
+    room = max(_flash(base), budget.flash_bytes or 0)
+    worth = min(room, _flash(base) + budget.flash_per_ram * search.plan.arena_bytes)
+    price, ram_bytes = budget.price, budget.ram_bytes
     paid = Ceilings(time_of(base) * (1 + price), instructions * (1 + max(price, _INSTRUCTIONS)), worth)
     best = search.smallest(paid)
     if ram_bytes is not None and best[1].arena_bytes > ram_bytes:

@@ -12,7 +12,7 @@ from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import Call, In, Kernel, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Moves, moves_of
-from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, Tensor
+from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 from tinyc.plan.states import lasting, views_of
 
 
@@ -45,7 +45,7 @@ def whole_problem(
             message = f"output '{name}' of the model is a constant"
             raise TinycError(message, graph.values[name].loc, "remove it from the outputs")
     tensors = {
-        name: Tensor(name, 1, value.size_bytes)
+        name: TensorRows(name, 1, value.size_bytes)
         for name, value in graph.values.items()
         if name not in views and name not in graph.consts and name not in kept
     }

@@ -36,7 +36,7 @@ from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
 from tinyc.quantize.settle import settle
 from tinyc.quantize.sources import Pictures
-from tinyc.quantize.widths import every_value, values_of_layers
+from tinyc.quantize.widths import every_value, signals, values_of_layers
 
 __all__ = [
     "AUTO",
@@ -133,7 +133,7 @@ def _asked_for(graph: Graph, recipe: Recipe) -> frozenset[str]:
     prepared = separate_fixed(with_biases(graph))
     if recipe.activations == "int16":
         return every_value(prepared)
-    return values_of_layers(prepared, recipe.int16_layers)
+    return values_of_layers(prepared, recipe.int16_layers) | signals(prepared)
 
 
 def _plan(

@@ -102,9 +102,14 @@ def fresh(name: str, taken: Mapping[str, object]) -> str:
 
 
 def _fixed_values(graph: Graph) -> dict[str, Fixed]:
-    """Values with a quantization that an operator dictates, passed on through operators with one input."""
+    """Values with a quantization that an operator dictates, of what it makes or takes; the former is passed on through
+    operators with one input."""
     found: dict[str, Fixed] = {}
     for node in graph.nodes:
+        for index, name in enumerate(node.inputs):
+            rule = input_rule(node, index)
+            if isinstance(rule, Fixed):
+                found[name] = rule
         for index, name in enumerate(node.outputs):
             rule = output_rule(node, index)
             if isinstance(rule, Fixed):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.quantize.sources import Pictures, load_source
 from tinyc.reference.samples import SYNTHETIC, synthetic_samples
 
@@ -22,7 +22,8 @@ SUFFIX = ".calib.npz"
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`inputs[name]`: float32 [samples, *shape], every sample in the full shape of the model's input.
+    """`inputs[name]`: [samples, *shape] of float32, or of integers where the model takes such; every sample in the full
+    shape of the model's input.
 
     source: name of the file, or "synthetic". proven: the inputs are the user's. model: the float .onnx
     file, whose tensors onnxruntime computes; None: the graph's own float reference does.
@@ -76,16 +77,17 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def check_inputs(graph: Graph, calibration: Calibration) -> None:
-    """Raise TinycError unless the calibration holds finite float32 samples of every input's shape."""
+    """Raise TinycError unless the calibration holds samples of every input's shape and type; floats are finite."""
     for name in graph.inputs:
         value, array = graph.values[name], calibration.inputs.get(name)
         if array is None:
             raise TinycError(f"the calibration data has no input '{name}'", value.loc)
-        if array.shape[1:] != value.shape or len(array) == 0 or array.dtype != np.float32:
+        kind = np.dtype(NUMPY_DTYPE[value.dtype])
+        if array.shape[1:] != value.shape or len(array) == 0 or array.dtype != kind:
             raise TinycError(
-                f"calibration input '{name}' is {array.dtype} {list(array.shape)}, expected float32 "
+                f"calibration input '{name}' is {array.dtype} {list(array.shape)}, expected {kind} "
                 f"[samples, {', '.join(map(str, value.shape))}]",
                 value.loc,
             )
-        if not np.isfinite(array).all():
+        if kind == np.float32 and not np.isfinite(array).all():
             raise TinycError(f"calibration input '{name}' contains NaN or infinity", value.loc)

@@ -91,6 +91,9 @@ class _Samples:
         found: dict[str, Array] = {}
         for name, array in sample.items():
             value = self._graph.values[name]
+            if value.quant is None:  # integers that stand for themselves
+                found[name] = array
+                continue
             integers = quantize_array(array, *_quant(self._graph, name).per_tensor, *INT_RANGE[value.dtype])
             found[name] = integers.astype(NUMPY_DTYPE[value.dtype])
         return found

@@ -13,21 +13,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-import onnxruntime
 
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Loc, TinycError
+from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.calibration import Calibration, check_inputs
 from tinyc.reference.interpreter import prepare_float
 
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
 Channels = npt.NDArray[np.float64]
 
 BINS = 2048
-_FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+_TYPES: Mapping[str, type] = {  # of inputs, by onnxruntime's words
+    **{"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16},
+    **{"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(uint32)": np.uint32, "tensor(bool)": np.bool_},
+}
 _AGREE = 5e-3  # of the largest element; far more than rounding, far less than a mistake
 _AGREE_HALF = 5e-2  # where the model computes in float16
 _COMPARED = 3  # samples on which onnxruntime and the float reference are compared
@@ -188,21 +194,24 @@ def _alike(a: Array, b: Array, tolerance: float) -> bool:
 class _Model:
     """The original model in onnxruntime. tensors[value]: the model's tensor with the value's elements."""
 
-    session: onnxruntime.InferenceSession
+    session: InferenceSession
     tensors: Mapping[str, str]
     tolerance: float
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """Tensors by their name in the model, inputs included."""
-        feeds = {i.name: sample[i.name].astype(_FLOATS[i.type]) for i in self.session.get_inputs()}
+        feeds: dict[str, Array] = {i.name: sample[i.name].astype(_TYPES[i.type]) for i in self.session.get_inputs()}
         wanted = [tensor for tensor in dict.fromkeys(self.tensors.values()) if tensor not in sample]
         return {**sample, **dict(zip(wanted, self.session.run(wanted, feeds), strict=True))}
 
 
 def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Model | None:
-    """The model with all tensors as outputs; None without a model or if onnxruntime cannot run it."""
+    """The model with all tensors as outputs; None without a model or if onnxruntime cannot run it. TinycError where it
+    is not installed: the ranges, and so the library, shall not depend on that."""
     if calibration.model is None:
         return None
+    onnx = load_extra("onnx", "onnx", "reading an ONNX model", Loc(calibration.model.name))
+    runtime = load_extra("onnxruntime", "onnx", "quantizing a float ONNX model", Loc(calibration.model.name))
     try:
         proto = onnx.load(calibration.model, load_external_data=False)
         made = {name for node in proto.graph.node for name in node.output}.union(graph.inputs)
@@ -212,7 +221,7 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
         for tensor in dict.fromkeys(tensors.values()):
             if tensor not in present:
                 proto.graph.output.append(onnx.helper.make_empty_tensor_value_info(tensor))
-        session = _session(proto.SerializeToString(), calibration.model.resolve().parent)
+        session = _session(runtime, proto.SerializeToString(), calibration.model.resolve().parent)
         half = any(value.type == "tensor(float16)" for value in (*session.get_inputs(), *session.get_outputs()))
         model = _Model(session, tensors, _AGREE_HALF if half else _AGREE)
         model.run(calibration.sample(0))
@@ -221,11 +230,11 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
     return model
 
 
-def _session(model: bytes, folder: Path) -> onnxruntime.InferenceSession:
+def _session(runtime: Any, model: bytes, folder: Path) -> InferenceSession:
     """A session that computes every node as it is, on one core; external data lies in `folder`."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

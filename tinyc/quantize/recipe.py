@@ -69,6 +69,18 @@ class Recipe:
         check_word("width of activations", self.activations, get_args(ActivationBits))
 
 
+def hurried(recipe: Recipe) -> Recipe:
+    """The recipe in which nothing that it leaves open is searched for or learned: min-max ranges, weights rounded to
+    nearest (those of 4 bits are learned even so) with corrected biases."""
+    return replace(
+        recipe,
+        method="minmax" if recipe.method == AUTO else recipe.method,
+        equalize=bool(recipe.equalize),
+        rounding=recipe.rounding or ("nearest" if recipe.weights == "int8" else None),
+        augment=recipe.augment and recipe.rounding == "learned",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class FloatDraft:
     """A float graph ready for integers: biases everywhere, perhaps equalized; what was seen of its values.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from tinyc.quantize.search import folds, with_float_weights
 
 _VARIED = 96  # calibration pictures with variants while plans are compared: fewer than in the end
 _CHANCE_DB = 1.0
+_WHAT = "calibration method"
 _STUDENT = {2: 1.84, 3: 1.32}  # by splits: quantiles of Student's t where the normal distribution has one sigma
 
 
@@ -56,12 +57,14 @@ def settle(
         for equal in equals:
             plans = [SettledRecipe(method, equal, False, learned) for method in methods]
             ways.append(_best(splits, plans, None) if len(plans) > 1 else plans[0])
-    report("calibration method", 0.3)
-    best = _best(splits, ways, bits) if len(ways) > 1 else ways[0]
-    report("calibration method", 0.7)
+            report(_WHAT, 0.1 * len(ways) / (len(learning) * len(equals)))
+    best = ways[0]
+    if len(ways) > 1:
+        best = _best(splits, ways, bits, lambda share: report(_WHAT, 0.1 + 0.6 * share))
     if recipe.method == AUTO:
-        best = _best(splits, [best, replace(best, searched=True)], bits)
-    report("calibration method", 1.0)
+        both = [best, replace(best, searched=True)]
+        best = _best(splits, both, bits, lambda share: report(_WHAT, 0.7 + 0.3 * share))
+    report(_WHAT, 1.0)
     return best
 
 
@@ -109,13 +112,21 @@ class _Split:
         return self.unseen.score(carry_out(plan, draft, data, uniform, memo=Memo(felt=False)))
 
 
-def _best(splits: Sequence[_Split], plans: Sequence[SettledRecipe], bits: int | None) -> SettledRecipe:
+def _best(
+    splits: Sequence[_Split],
+    plans: Sequence[SettledRecipe],
+    bits: int | None,
+    on_share: Callable[[float], None] = lambda share: None,
+) -> SettledRecipe:
     """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
 
     By chance: the standard error of the difference over the splits, widened for their number (_STUDENT); with one split
     _CHANCE_DB.
     """
-    scores = np.array([[split.score(plan, bits) for split in splits] for plan in plans])
+    scores = np.zeros((len(plans), len(splits)))
+    for number, (one, other) in enumerate(np.ndindex(scores.shape)):
+        scores[one, other] = splits[other].score(plans[one], bits)
+        on_share((number + 1) / scores.size)
     best = scores[int(np.argmax(scores.mean(axis=1)))]
     ahead = best - scores
     error = np.full(len(plans), _CHANCE_DB)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.extras import load_extra
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.reference.samples import Samples, fit_samples
@@ -128,17 +129,12 @@ def _one_file(path: Path, graph: Graph) -> dict[str, Array]:
 
 def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -> Array:
     """Pictures as the only input takes them: [samples, *shape without the batch axis]."""
-    try:
-        from PIL import Image  # noqa: PLC0415  an optional extra
-    except ImportError as error:
-        raise TinycError(
-            "reading pictures needs Pillow", Loc(str(folder)), "`pip install tinyc[pictures]`, or give arrays"
-        ) from error
+    image_of = load_extra("PIL.Image", "pictures", "reading pictures", Loc(str(folder)))
     height, width, colors, channels_first = _picture_shape(graph, folder)
     made = []
     for path in files:
         try:
-            with Image.open(path) as opened:
+            with image_of.open(path) as opened:
                 picture = opened.convert("L" if colors == 1 else "RGB")
                 pixels = np.asarray(_resized(picture, height, width, pictures.fit), np.float32)
         except Exception as error:  # whatever the reader of its format raises

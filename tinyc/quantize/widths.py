@@ -57,7 +57,7 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
     """
     found: set[str] = set()
     for pattern in patterns:
-        nodes = [n for n in graph.nodes if _matches(n, pattern) and is_activation(graph, n.outputs[0])]
+        nodes = [n for n in graph.nodes if matches(n, pattern) and is_activation(graph, n.outputs[0])]
         if not nodes:
             near = difflib.get_close_matches(pattern, [node.layer for node in graph.nodes], 3, 0.3)
             hint = "`tinyc quantize` prints their names" + (f"; near: {', '.join(near)}" if near else "")
@@ -71,7 +71,13 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _matches(node: Node, pattern: str) -> bool:
+def signals(graph: Graph) -> frozenset[str]:
+    """What operators take as signals, which are int16."""
+    return frozenset(node.inputs[0] for node in graph.nodes if is_a(node, Trait.SAMPLES))
+
+
+def matches(node: Node, pattern: str) -> bool:
+    """Whether the layer is called so, or as the pattern says (`*` and `?` as in file names)."""
     return any(name == pattern or fnmatchcase(name, pattern) for name in (node.layer, node.name))
 
 
@@ -79,7 +85,7 @@ def pattern_of(graph: Graph, layer: str) -> str:
     """The shortest pattern `*end of the name` for a layer that no other layer matches, else its name."""
     ends = [at + 1 for at, letter in enumerate(layer) if letter in "/;"]
     for at in reversed(ends):
-        found = {node.layer for node in graph.nodes if _matches(node, f"*{layer[at:]}")}
+        found = {node.layer for node in graph.nodes if matches(node, f"*{layer[at:]}")}
         if found == {layer}:
             return f"*{layer[at:]}"
     return layer
@@ -148,7 +154,8 @@ class _Writer:
             self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
             return
         wide = runs_wide(self._graph, node, self.wide)
-        inputs = tuple(self._as_wide(name, wide, node) for name in node.inputs)
+        signal = node.inputs[:1] if is_a(node, Trait.SAMPLES) else ()
+        inputs = (*signal, *(self._as_wide(name, wide, node) for name in node.inputs[len(signal) :]))
         outputs, behind = [], []
         for name in node.outputs:
             if not is_activation(self._graph, name) or (name in self.wide) == wide:

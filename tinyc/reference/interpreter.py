@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a graph in numpy: in float, or in integers exactly as the C kernels compute them.
+"""Runs a graph in numpy: in float, or exactly as the C kernels compute it, in integers and between float32 tensors.
 
 `prepare_int` and `prepare_float` do the work that is the same for every sample once; the program they
 return is then called per sample. `run_int` and `run_float` do both for a single use.
@@ -122,7 +122,7 @@ def _typed(array: Array, dtype: type, name: str) -> Array:
 
 
 def prepare_int(graph: Graph, numerics: Numerics) -> BoundGraph:
-    """The graph in integers, as `numerics` defines them; nodes between float values run in float.
+    """The graph in integers, as `numerics` defines them; nodes between float32 values as their kernels compute them.
 
     TinycError where an operator cannot be computed in integers, with the node's place.
     """
@@ -134,10 +134,11 @@ def prepare_int(graph: Graph, numerics: Numerics) -> BoundGraph:
 def _int_step(graph: Graph, node: Node, numerics: Numerics) -> BoundNode:
     op = operator(node)
     touched = [graph.values[name] for name in (*node.inputs, *node.outputs) if name]
-    if all(value.dtype == "f32" for value in touched):
+    if op.float32 is None and all(value.dtype == "f32" for value in touched):
         return BoundNode(node, op.float_ref, node.attrs, graph.consts)
+    site = Site(graph, node, numerics)
     try:
-        return BoundNode(node, op.int_ref, op.prepare(Site(graph, node, numerics)), graph.consts)
+        return BoundNode(node, op.exact_ref(site), op.prepared(site), graph.consts)
     except TinycError as e:
         raise e.located(node.where) from e
 

@@ -13,11 +13,15 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.numerics import quantize_array
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
+from tinyc.kernels.trees.keys import reals_of
+from tinyc.ops.gather import Gather
+from tinyc.ops.tree_ensemble import TreeEnsemble
 
 SYNTHETIC = "synthetic"  # the source of made-up samples
 LABELS = "y"  # the key of class labels in an .npz file
 _FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
 _MADE_UP = 1 << 24  # elements of all synthetic samples
+_LARGEST = 0x7F7FFFFF  # the bits, and the key, of the largest float
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
 
 
@@ -99,7 +103,8 @@ def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
 
 
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
-    """Made-up inputs for integer inputs: uniform noise, then constant extremes. Good for equality, not accuracy.
+    """Made-up inputs: of integers uniform noise, then constant extremes; of floats normal noise, of the features of
+    trees the thresholds and what follows them. Good for equality, not accuracy.
 
     Fewer than `count` where one sample is so large that all would take hundreds of megabytes.
     """
@@ -110,14 +115,36 @@ def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
         value = graph.values[name]
         shape = (count, *_sample_shape(value))
         if value.dtype == "f32":
-            arrays[name] = rng.standard_normal(shape).astype(np.float32)
+            arrays[name] = _beside_cuts(graph, name, rng.standard_normal(shape).astype(np.float32), rng)
             continue
-        lo, hi = INT_RANGE[value.dtype]
+        lo, hi = _index_range(graph, name) or INT_RANGE[value.dtype]
         array: Array = rng.integers(lo, hi, shape, endpoint=True).astype(NUMPY_DTYPE[value.dtype])
         for index, level in enumerate((lo, hi)[: max(count - 1, 0)]):
             array[-1 - index] = level
         arrays[name] = array
     return Samples(arrays, None, SYNTHETIC)
+
+
+def _beside_cuts(graph: Graph, name: str, x: Array, rng: np.random.Generator) -> Array:
+    """The samples; of features that trees compare, the last number below a comparison's cut or the first beyond."""
+    for node in graph.nodes:
+        if isinstance(node.attrs, TreeEnsemble) and node.inputs[0] == name and node.inputs[1] in graph.consts:
+            features, nodes = (graph.consts[const] for const in node.inputs[1:3])
+            rows = x.reshape(len(x), -1)
+            for code, index in enumerate(features[:, 0]):
+                keys = rng.choice(nodes[nodes[:, 0] == code, 1], len(x)).astype(np.int64) + rng.integers(0, 2, len(x))
+                rows[:, index] = reals_of(np.clip(keys, -_LARGEST - 1, _LARGEST))
+    return x
+
+
+def _index_range(graph: Graph, name: str) -> tuple[int, int] | None:
+    """The numbers that an input may hold if it picks parts of other tensors, as token numbers do."""
+    sizes = [
+        graph.values[node.inputs[0]].shape[node.attrs.axis]
+        for node in graph.nodes
+        if isinstance(node.attrs, Gather) and node.inputs[1] == name
+    ]
+    return (0, min(sizes) - 1) if sizes else None
 
 
 def _sample_shape(value: Value) -> tuple[int, ...]:
@@ -192,6 +219,8 @@ def _fit(where: Loc, value: Value, array: Array) -> Array:
 
 
 def _integers(where: Loc, value: Value, reals: Array) -> Array:
+    if value.quant is None and np.array_equal(reals, np.rint(reals)):  # numbers that stand for themselves
+        return reals.astype(NUMPY_DTYPE[value.dtype])
     if value.quant is None:
         message = f"input '{value.name}' is {value.dtype} without a scale, so it takes no reals"
         raise TinycError(message, where, f"give {value.dtype} integers")

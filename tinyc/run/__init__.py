@@ -87,7 +87,7 @@ def _missing(board: Board, prefer: str | None) -> TinycError:
         arm = board.qemu.program == "qemu-system-arm"
         ways["qemu"] = f"`apt install {'qemu-system-arm' if arm else 'qemu-system-misc'}`"
     if board.unicorn is not None:
-        ways["unicorn"] = "`pip install unicorn`"
+        ways["unicorn"] = "`pip install 'tinyc[proof]'`"
     if prefer is None and ways:
         hint = f"install one with {' or '.join(ways.values())}"
         return TinycError(f"no emulator for {board.name} is installed", hint=hint)

@@ -152,7 +152,7 @@ class Conversation:
         self._reader = protocol.FrameReader()
         self._results: list[protocol.Result] = []
         self._steps: list[dict[int, bytes]] = [{} for _ in range(inferences)] if firmware.dump_steps else []
-        self.fault: protocol.Fault | None = None
+        self.fault: protocol.FaultFrame | None = None
 
     @property
     def done(self) -> int:
@@ -170,7 +170,7 @@ class Conversation:
             self._add_result(message)
         elif isinstance(message, protocol.StepFrame):
             self._add_step(message)
-        elif isinstance(message, protocol.Fault):
+        elif isinstance(message, protocol.FaultFrame):
             self.fault = message
         elif isinstance(message, protocol.Refusal):
             raise RunError(f"the firmware refused a request: error {message.code}, detail {message.detail}")

@@ -9,7 +9,7 @@ nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,16 +62,7 @@ def identity_of(elf: Elf, model: str) -> Identity:
     return Identity(found.get(model + DIGEST), found.get(model + ARENA))
 
 
-def run_linked(
-    elf: Elf,
-    program: Program,
-    board: Board,
-    inputs: Inputs,
-    *,
-    sequence: int | None = None,
-    instruction_limit: int = INSTRUCTION_LIMIT,
-    on_progress: Callable[[int, int], None] = lambda done, of: None,
-) -> LinkedRun:
+def run_linked(elf: Elf, program: Program, board: Board, inputs: Inputs, *, sequence: int | None = None) -> LinkedRun:
     """Runs every inference. sequence: as for `run.protocol.requests`.
 
     Raises TinycError when the program is not for this core or lacks the library's functions, RunError when the library
@@ -80,13 +71,12 @@ def run_linked(
     if board.unicorn is None:
         hint = "`tinyc verify --object` links the library's object with the test firmware, for any board"
         raise TinycError(f"unicorn has no core for {board.name}, on which a linked program could run", hint=hint)
-    core = _Core(elf, program, CPUS[board.unicorn.cpu], instruction_limit)
+    core = _Core(elf, program, CPUS[board.unicorn.cpu], INSTRUCTION_LIMIT)
     outputs = []
     for index, tensors in enumerate(inputs):
         if begins_sequence(index, sequence):
             core.reset()
         outputs.append(core.infer(index, tensors, watch=index == 0))
-        on_progress(index + 1, len(inputs))
     machine = f"unicorn {load_unicorn().__version__} {board.unicorn.cpu}, called"
     result = RunResult(machine, tuple(outputs), stack_bytes=core.stack_bytes, damaged_guards=tuple(sorted(core.damage)))
     called = frozenset(core.called) if core.step_at else None

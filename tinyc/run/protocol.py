@@ -244,7 +244,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FaultFrame:
     """A FAULT frame: where the core was, and its fault registers. pc and lr None: they could not be read.
     RISC-V: exc_return is 0, exception is mcause, lr is ra and mmfar is mtval."""
 
@@ -260,12 +260,12 @@ class Fault:
     bfar: int
 
 
-def parse_fault(payload: bytes) -> Fault:
+def parse_fault(payload: bytes) -> FaultFrame:
     """The fields of a FAULT payload. Raises FrameError when it has not their length."""
     if len(payload) != _FAULT.size:
         raise _wrong_length("FAULT", len(payload), str(_FAULT.size))
     inference, exception, exc_return, sp, pc, lr, cfsr, hfsr, mmfar, bfar = _FAULT.unpack(payload)
-    return Fault(
+    return FaultFrame(
         inference,
         exception,
         exc_return,
@@ -279,7 +279,7 @@ def parse_fault(payload: bytes) -> Fault:
     )
 
 
-Message = InfoFrame | Result | StepFrame | Refusal | Fault | Done
+Message = InfoFrame | Result | StepFrame | Refusal | FaultFrame | Done
 
 _PARSERS: Mapping[int, Callable[[bytes], Message]] = {
     Reply.INFO: parse_info,
@@ -335,7 +335,7 @@ _MCAUSE = {
 _FIRST_ACCESS = 4
 
 
-def fault_reason(fault: Fault) -> str:
+def fault_reason(fault: FaultFrame) -> str:
     """What went wrong, in words, with the address where the core gives one (Armv6-M gives nothing)."""
     if fault.pc is None:
         return f"the stack overflowed (stack pointer 0x{fault.sp:08x})"

@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
 from tinyc.board.core import CORES, KnownCore, core_named
-from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS
+from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS, Sources
 from tinyc.build.device import build_vectors
 from tinyc.build.toolchain import Toolchain
 
@@ -76,7 +76,7 @@ def _places(memory: Memory) -> tuple[tuple[str, int, int], ...]:
 
 
 def write_renode(
-    folder: Path, library_dir: Path, model: str, board: Board, toolchain: Toolchain, library: Path, expected: Expected
+    folder: Path, sources: Sources, board: Board, toolchain: Toolchain, library: Path, expected: Expected
 ) -> None:
     """Writes the self-contained folder: firmware with at most MOST_INFERENCES inputs in it, platform, script, test.
 
@@ -85,13 +85,13 @@ def write_renode(
     check_renode_board(board)
     shown = expected.first(MOST_INFERENCES)
     parts = folder / "parts"
-    elf = build_vectors(library_dir, model, board, toolchain, library, parts, [b"".join(i) for i in shown.inputs])
+    elf = build_vectors(sources, board, toolchain, library, parts, [b"".join(i) for i in shown.inputs])
     shutil.copyfile(elf, folder / elf.name)
     shutil.rmtree(parts)
     values = {
         "board": board,
         "mips": MIPS,
-        "model": model,
+        "model": sources.name,
         "inferences": len(shown.inputs),
         "instructions": shown.instructions,
         "tolerance": _TOLERANCE,

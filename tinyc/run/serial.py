@@ -27,7 +27,7 @@ TRIES = 3
 _QUIET_SECONDS = 0.5
 _WRONG_CRC = 1
 _OTHER_BYTES = 65_536  # of a payload, beside outputs: INFO of many inputs, and its text
-_NUMBERED = (protocol.Result, protocol.StepFrame, protocol.Fault)
+_NUMBERED = (protocol.Result, protocol.StepFrame, protocol.FaultFrame)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,50 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 SCHEMA = 1
-REFERENCE = "integer reference"  # what outputs are compared with where the user gives none
+
+
+def reference_name(kind: str) -> str:
+    """What outputs are compared with where the user gives none. kind: `Program.kind`."""
+    return f"{kind} reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """How a tensor's integers stand for reals: scale * (q - zero). Both None where there are several `scales`."""
+
+    dtype: str
+    scales: int
+    scale: float | None = None
+    zero: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A kernel that a layer might have had, and the one that it has. Costs are what it was chosen by, cycles those of a
+    Cortex-M4, estimates but for kernels written for the layer; None where it does not take the layer, and `asks` says
+    why."""
+
+    kernel: str
+    instructions: int | None = None
+    cycles: int | None = None
+    flash_bytes: int | None = None
+    scratch_bytes: int | None = None
+    asks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something of the model file that is no step of the library: what, and what became of it."""
+
+    what: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class LayerReport:
     """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted;
-    cycles: modelled, None where the core has no cycle model."""
+    cycles: modelled, None where the core has no cycle model. made_of: the nodes of the model file that are in it.
+    sqnr_db: of its output beside the float model's, None where that is not known."""
 
     step: int
     name: str
@@ -28,6 +65,13 @@ class LayerReport:
     scratch_bytes: int
     instructions: int | None
     cycles: int | None = None
+    made_of: tuple[str, ...] = ()
+    tensor: str = ""  # the model file's name of its output
+    output: Integers | None = None
+    weights: Integers | None = None
+    sqnr_db: float | None = None
+    why: str = ""  # it has this kernel
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +160,7 @@ class Report:
     input_rows: bool = False  # the input is given row by row
     state_bytes: int = 0  # of the arena, kept from run to run
     calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
+    changes: tuple[Change, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -150,6 +195,7 @@ class UnprovedReport:
     input_rows: bool = False
     state_bytes: int = 0
     calls: int = 1
+    changes: tuple[Change, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -28,14 +28,15 @@ def read_report(file: Path) -> Report | UnprovedReport:
         raise TinycError(f"no report of schema {SCHEMA}", Loc(str(file)), _HINT)
     try:
         if value.get("verify") is None:
-            return _read(UnprovedReport, value, "report")
-        return _read(Report, value, "report")
+            return from_json(UnprovedReport, value, "report")
+        return from_json(Report, value, "report")
     except ValueError as error:
         raise TinycError(f"the report is damaged: {error}", Loc(str(file)), _HINT) from error
 
 
-def _read(kind: type[_T], value: object, where: str) -> _T:
-    """An instance of a dataclass from an object with its fields; others are left out. ValueError says what is wrong."""
+def from_json(kind: type[_T], value: object, where: str) -> _T:
+    """An instance of a dataclass from an object of JSON with its fields; others are left out. ValueError says what is
+    wrong. where: what the object is called there."""
     if not isinstance(value, dict):
         raise ValueError(f"{where} is no object")
     hints = get_type_hints(kind)
@@ -50,7 +51,7 @@ def _read(kind: type[_T], value: object, where: str) -> _T:
 
 def _typed(kind: Any, value: object, where: str) -> Any:
     if dataclasses.is_dataclass(kind):
-        return _read(kind, value, where)  # type: ignore[arg-type]
+        return from_json(kind, value, where)  # type: ignore[arg-type]
     if get_origin(kind) in (Union, types.UnionType):
         inner = next(each for each in get_args(kind) if each is not type(None))
         return None if value is None else _typed(inner, value, where)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from tinyc.explain.cycles.model import InstructionShare, ModelledCycles, model_cycles
 from tinyc.explain.cycles.profile import FunctionCost, HotBlock, InferenceCost, LayerCost, Profile, speedscope
-from tinyc.machine.cores import Core, core_of
+from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, core_of, rules_in_words
 
 __all__ = (
+    "SLOW_FLASH_ERROR",
     "Core",
     "FunctionCost",
     "HotBlock",
@@ -18,5 +19,6 @@ __all__ = (
     "Profile",
     "core_of",
     "model_cycles",
+    "rules_in_words",
     "speedscope",
 )

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tinyc.build.disassembly import RISCV, decode_for, disassemble
 from tinyc.build.elf import Elf
-from tinyc.machine.cores import Core
+from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.op import Op, parse
+from tinyc.machine.op import Decoded, parse
+from tinyc.machine.rv32 import parse_riscv
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
 
@@ -62,7 +63,8 @@ def model_cycles(ran: RunResult, elf: Elf, core: Core | None) -> ModelledCycles 
         return None
     listing = _listing(ran, elf)
     steps = _steps(ran, listing)
-    ops = {address: parse(listing[address]) for step in steps.values() for address in step.executions}
+    read = parse_riscv if elf.machine == RISCV else parse
+    ops = {address: read(listing[address]) for step in steps.values() for address in step.executions}
     lines = [line for number, step in sorted(steps.items()) for line in _lines(number, step, ops, listing, core)]
     return ModelledCycles(core, len(ran.counts), tuple(lines))
 
@@ -100,22 +102,41 @@ def _steps(ran: RunResult, listing: Mapping[int, Instruction]) -> dict[int, _Ste
 
 
 def _lines(
-    number: int, step: _Step, ops: Mapping[int, Op], listing: Mapping[int, Instruction], core: Core | None
+    number: int, step: _Step, ops: Mapping[int, Decoded], listing: Mapping[int, Instruction], core: Core | None
 ) -> Iterator[InstructionShare]:
     if core is None:
         for address, executions in sorted(step.executions.items()):
             yield InstructionShare(number, listing[address], executions, 0)
         return
     left = _left(step)
-    extra = _jump_cycles(step, left, ops, listing, core)
-    for piece, before, fell in _pieces(step, left, ops):
-        executions = step.executions[piece[0].instruction.address]
-        jumped_to = core.costs(piece, None)
-        fallen_into = core.costs(piece, before) if fell else jumped_to
+    before = _Before(step, ops)
+    extra = _jump_cycles(step, left, ops, listing, core, before)
+    for piece, fell in _pieces(step, left, ops):
+        first = piece[0].instruction.address
+        executions = step.executions[first]
+        jumped_to = core.costs(piece)
+        fallen_into = core.costs(piece, before(first)) if fell else jumped_to
         for op, cold, warm in zip(piece, jumped_to, fallen_into, strict=True):
             address = op.instruction.address
-            cycles = (executions - fell) * cold + fell * warm + extra[address]
+            cycles = round((executions - fell) * cold + fell * warm) + extra[address]
             yield InstructionShare(number, op.instruction, executions, cycles)
+
+
+class _Before:
+    """The instructions that a step ran before the one at an address, coming from above."""
+
+    def __init__(self, step: _Step, ops: Mapping[int, Decoded]) -> None:
+        self._ending = {ops[address].instruction.end: ops[address] for address in step.executions}
+
+    def __call__(self, address: int) -> tuple[Decoded, ...]:
+        found: list[Decoded] = []
+        while len(found) < LOOKS_BACK:
+            op = self._ending.get(address)
+            if op is None or (op.leaves and not op.conditional):
+                break
+            found.append(op)
+            address = op.instruction.address
+        return tuple(reversed(found))
 
 
 def _left(step: _Step) -> Counter[int]:
@@ -127,42 +148,46 @@ def _left(step: _Step) -> Counter[int]:
 
 
 def _jump_cycles(
-    step: _Step, left: Counter[int], ops: Mapping[int, Op], listing: Mapping[int, Instruction], core: Core
+    step: _Step,
+    left: Counter[int],
+    ops: Mapping[int, Decoded],
+    listing: Mapping[int, Instruction],
+    core: Core,
+    before: Callable[[int], Sequence[Decoded]],
 ) -> Counter[int]:
     """Cycles of taken branches, by the branch's address."""
     cycles: Counter[int] = Counter()
     for (source, target), executions in step.jumps.items():
-        cycles[source] += executions * core.taken(ops[source], listing.get(target))
+        cycles[source] += executions * core.taken(ops[source], listing.get(target), before(source))
     for address, executions in step.executions.items():
         op = ops[address]
         if op.leaves and not op.conditional and executions > left[address]:  # a jump to the next address
             next_one = listing.get(op.instruction.end)
-            cycles[address] += (executions - left[address]) * core.taken(op, next_one)
+            cycles[address] += (executions - left[address]) * core.taken(op, next_one, before(address))
     return cycles
 
 
-def _pieces(step: _Step, left: Counter[int], ops: Mapping[int, Op]) -> Iterator[tuple[Sequence[Op], Op | None, int]]:
-    """Straight pieces of code: their instructions, all executed equally often; the instruction before; and how
-    often execution fell from that into the piece."""
+def _pieces(step: _Step, left: Counter[int], ops: Mapping[int, Decoded]) -> Iterator[tuple[Sequence[Decoded], int]]:
+    """Straight pieces of code: their instructions, all executed equally often; and how often execution fell into them
+    from above. What the disassembler does not know may jump as well."""
     targets = {target for _, target in step.jumps}
-    piece: list[Op] = []
-    before: Op | None = None
+    piece: list[Decoded] = []
     fell = 0
     for address in sorted(step.executions):
         last = piece[-1] if piece else None
         adjacent = last is not None and last.instruction.end == address
-        if last is not None and adjacent and not last.leaves and address not in targets:
+        goes_on = last is not None and not last.leaves and not left[last.instruction.address]
+        if goes_on and adjacent and address not in targets:
             piece.append(ops[address])
             continue
         if last is not None:
-            yield piece, before, fell
-        before = last if adjacent else None
-        fell = _falls_through(step, left, before) if before is not None else 0
+            yield piece, fell
+        fell = _falls_through(step, left, last) if last is not None and adjacent else 0
         piece = [ops[address]]
     if piece:
-        yield piece, before, fell
+        yield piece, fell
 
 
-def _falls_through(step: _Step, left: Counter[int], op: Op) -> int:
+def _falls_through(step: _Step, left: Counter[int], op: Decoded) -> int:
     address = op.instruction.address
     return 0 if op.leaves and not op.conditional else step.executions[address] - left[address]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tinyc.board.parts import Energy
 from tinyc.build.elf import Elf
 from tinyc.explain.cycles.model import InstructionShare, ModelledCycles
 from tinyc.explain.cycles.source import line_table
@@ -100,7 +101,7 @@ class LayerFacts:
 class Profile:
     """core: name of the cycle model, None where there is none; error: what is known of its error. clock_hz: 0 when
     unknown. sources and blocks: dearest first, empty unless asked for. wait_states: of the board's
-    flash, None where it is not described."""
+    flash, None where it is not described. energy: of the board's cycles, where its file says it."""
 
     name: str
     model: str
@@ -118,12 +119,20 @@ class Profile:
     sources: tuple[SourceCost, ...] = ()
     blocks: tuple[HotBlock, ...] = ()
     wait_states: int | None = None
+    energy: Energy | None = None
 
     @property
     def flash_waits(self) -> int | None:
         """Cycles more of an inference on flash with `wait_states`; an estimate, None where there is none."""
         waits = [layer.flash_waits for layer in self.layers if layer.flash_waits is not None]
         return sum(waits) if waits else None
+
+    @property
+    def microjoules(self) -> float | None:
+        """Of an inference, waits included: an estimate; None where cycles, waits or the board's energy are unknown."""
+        if self.energy is None or self.cost.cycles is None or self.flash_waits is None:
+            return None
+        return self.energy.microjoules(self.cost.cycles + self.flash_waits)
 
     def milliseconds(self, cost: InferenceCost) -> float | None:
         """At the board's clock with memory that never waits; None without clock or cycle model."""
@@ -134,7 +143,8 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""
-        return asdict(self) | {"milliseconds": self.milliseconds(self.cost), "flash_waits": self.flash_waits}
+        known = {"milliseconds": self.milliseconds(self.cost), "flash_waits": self.flash_waits}
+        return asdict(self) | known | {"microjoules": self.microjoules}
 
 
 def layer_costs(

@@ -63,6 +63,7 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, y, offset)`: one output pixel; the taps lie `offset` bytes into the rows. Its text, and what a
     call executes."""
     asm, full = Asm(), column.full
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.add("r4", "r3", GROUP * full)
     asm.op("sub", "sp", "sp", "#12")
@@ -73,6 +74,7 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
         asm.op("add", "r3", "r3", f"#{GROUP}")
         asm.until_equal("r3", "r12", "group")
     if column.rest:
+        asm.note("the last channels")
         asm.op("sub", "r3", "r3", f"#{GROUP - column.rest}")
         _pixel_group(asm, column, column.rest)
     asm.op("add", "sp", "sp", "#12")
@@ -82,6 +84,7 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
 
 def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
     """Four channels, of which the last `channels` are stored."""
+    asm.note("products: four channels of pairs of rows")
     asm.load_multiple("r0", _ACC)
     for pair in range(column.rows // 2):
         asm.op("ldrd", "r8", "r9", f"[r1, #{8 * pair}]" if pair else "[r1]")
@@ -117,6 +120,7 @@ def _single_row(asm: Asm, even: str, odd: str) -> None:
 def _finish(asm: Asm, way: Way, channels: int, place: str) -> None:
     """Scales and stores the last `channels` accumulators; uses r8 ... r12."""
     constants: list[tuple[str, ...]] = []
+    asm.note("requantize and store")
     for position in range(GROUP - channels, GROUP):
         if not constants:
             left = GROUP - position
@@ -139,12 +143,14 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
     asm.op("push", "{r4-r11, lr}")
     asm.add("r3", "r2", 4 * GROUP * column.full)
     with asm.loop("group", column.full):
+        asm.note("products: four channels of a row, added to the sums")
         asm.op("ldr", "r9", "[r1], #4")
         asm.load_multiple("r2", _ACC, advance=False)
         _single_row(asm, "r8", "r9")
         asm.op("stm", "r2!", "{r4-r7}")
         asm.until_equal("r2", "r3", "group")
     if column.rest:
+        asm.note("the last channels")
         asm.op("ldr", "r9", f"[r1, #-{GROUP - column.rest}]")
         used = ", ".join(_ACC[GROUP - column.rest :])
         asm.op("ldm" if column.rest > 1 else "ldr", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))

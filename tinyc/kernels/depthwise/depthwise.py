@@ -17,11 +17,12 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.depthwise.plane_layer import Layer, row_words
-from tinyc.kernels.depthwise.planes import function_text
+from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
+from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Way
 from tinyc.kernels.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
-from tinyc.machine.thumb import Work, inner_loop_bytes
+from tinyc.machine.lines import inner_loop_bytes
+from tinyc.machine.thumb import Asm, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
 
@@ -35,20 +36,22 @@ _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instruction
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanePlan:
     """How a depthwise_conv2d is made: its function, the proof behind its constants, its weights [C, K]."""
 
-    layer: Layer
+    layer: PlaneLayer
     finish: Finish
     matrix: Matrix
     text: str
     executed: Work
 
 
-Choices = Callable[[Layer], Iterator[Layer]]  # the functions that may run a layer, of the one with a single band
+Choices = Callable[
+    [PlaneLayer], Iterator[PlaneLayer]
+]  # the functions that may run a layer, of the one with a single band
 
 
-def plan(site: Site, p: ConvParams, choices: Choices) -> Plan | None:
+def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     """The function that takes the least time; None where none fits or no requantization is proved."""
     if not takes(site):
         return None
@@ -60,12 +63,21 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> Plan | None:
     if not written:
         return None
     best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
-    return Plan(best, finish, matrix, *written[best])
+    return PlanePlan(best, finish, matrix, *_printed(best))
 
 
 @lru_cache(maxsize=512)
-def _written(layer: Layer) -> tuple[str, Work]:
-    return function_text("@", layer)
+def _written(layer: PlaneLayer) -> tuple[Asm, Work]:
+    asm = function(layer)
+    return asm, asm.work()
+
+
+@lru_cache(maxsize=512)
+def _printed(layer: PlaneLayer) -> tuple[str, Work]:
+    """The best of several functions alone is printed, for which its instructions move; what a call executes then."""
+    asm, _ = _written(layer)
+    text = function_text("@", layer, asm)
+    return text, asm.work()
 
 
 def fit_of(site: Site) -> Fit:
@@ -73,7 +85,7 @@ def fit_of(site: Site) -> Fit:
     return raised if site.x(1).dtype == "s4" else wide
 
 
-def fast(layer: Layer) -> Iterator[Layer]:
+def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """As it is or with rows and columns exchanged, in bands of several heights."""
     limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
     for way in (layer, transposed(layer)):
@@ -83,27 +95,27 @@ def fast(layer: Layer) -> Iterator[Layer]:
         yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
 
 
-def lean(layer: Layer) -> Iterator[Layer]:
+def lean(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """The same with the least scratch: planes of k_h rows."""
     ways = [way for way in (layer, transposed(layer)) if _fits(way)]
     found = [replace(way, band=1) if _bands_in_place(way) else way for way in ways]
     yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
 
 
-def banded(layer: Layer) -> Iterator[Layer]:
+def banded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """Between the two: bands with at most 5/8 of the planes of the whole image."""
     found = [one for one in fast(layer) if _fits(one)]
     limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
     yield from [one for one in found if one.scratch_bytes <= limit] or lean(layer)
 
 
-def paired(layer: Layer) -> Iterator[Layer]:
+def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
     found = [replace(way, band=way.out_h, group=2) for way in (layer, transposed(layer))]
     yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
 
 
-def _bands_in_place(layer: Layer) -> bool:
+def _bands_in_place(layer: PlaneLayer) -> bool:
     """Whether the output of a band, from the start of the input on, overwrites only what was read already.
 
     Channels keep to their own bytes. A single band reads all of a channel first, whatever the shapes.
@@ -111,18 +123,18 @@ def _bands_in_place(layer: Layer) -> bool:
     return layer.in_h == layer.out_h if layer.transposed else layer.out_w <= layer.in_w
 
 
-def by_rows(layer: Layer) -> Iterator[Layer]:
+def by_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """One output row from pointers to the input rows."""
     yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
 
 
-def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
+def _layer(site: Site, p: ConvParams, way: Way) -> PlaneLayer:
     """The whole image, upright, in one band."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
-    return Layer(
+    return PlaneLayer(
         in_h=in_h,
         in_w=in_w,
         out_h=out_h,
@@ -144,7 +156,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
     )
 
 
-def transposed(layer: Layer) -> Layer:
+def transposed(layer: PlaneLayer) -> PlaneLayer:
     """The same layer with rows and columns exchanged."""
     return replace(
         layer,
@@ -167,7 +179,7 @@ def transposed(layer: Layer) -> Layer:
     )
 
 
-def _fits(layer: Layer) -> bool:
+def _fits(layer: PlaneLayer) -> bool:
     return (
         layer.stride_w in (1, 2)
         and layer.pad_top < layer.k_h
@@ -185,7 +197,7 @@ def takes(site: Site) -> bool:
     return site.x(1).shape[2] >= _LEAST_CHANNELS
 
 
-def special(work: Plan, site: Site, p: ConvParams) -> Special:
+def special(work: PlanePlan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
@@ -195,7 +207,7 @@ def special(work: Plan, site: Site, p: ConvParams) -> Special:
     return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
 
 
-def call(work: Plan, site: Site, p: ConvParams) -> Call:
+def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, or for an output row."""
     words = Const(_stream(work, p.x_zero), "stream of tc_depthwise_planes.h", "stream")
     rows = None
@@ -204,7 +216,7 @@ def call(work: Plan, site: Site, p: ConvParams) -> Call:
     return Call((words, In(0), Out(), Scratch()), rows=rows)
 
 
-def _stream(work: Plan, x_zero: int) -> npt.NDArray[np.int32]:
+def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
     scale = np.full_like(finish.weight_scale, FOURS[0]) if layer.int4 else finish.weight_scale
@@ -232,7 +244,7 @@ def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray((padded.reshape(len(words), -1, 4) >> (4 * np.arange(4))).sum(axis=2))
 
 
-def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: PlanePlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     calls = site.y().shape[1] if work.layer.by_rows else 1
     words = 1 + work.layer.channels * work.layer.channel_words

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,8 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import GROUP, Finish, Way
 from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
 from tinyc.machine.frame import Frame
-from tinyc.machine.thumb import Asm, Work, inner_loop_bytes, naked_function
+from tinyc.machine.lines import inner_loop_bytes
+from tinyc.machine.thumb import Asm, Work, naked_function
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
 
@@ -39,7 +41,7 @@ _CALL = Work(15, 24)  # around the call of a row
 
 
 @dataclass(frozen=True)
-class Layer:
+class DirectLayer:
     """What the code depends on. times: output channels per input channel."""
 
     k_h: int
@@ -99,13 +101,14 @@ class Layer:
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: DirectLayer) -> None:
         self.layer = layer
         self.asm = Asm()
         self.frame = Frame(("y", "groups", "turns", *(f"row{k}" for k in range(layer.k_h))), first="[sp, #0]")
 
     def write(self) -> Asm:
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{frame.size}")
         asm.op("str", "r2", frame.at("y"))
@@ -119,6 +122,7 @@ class _Writer:
             self._row()
             self._next_group()
         asm.label("done")
+        asm.note("return")
         asm.op("add", "sp", "sp", f"#{frame.size}")
         asm.op("pop", "{r4-r11, pc}")
         return asm
@@ -142,6 +146,7 @@ class _Writer:
 
     def _next_group(self) -> None:
         layer, asm = self.layer, self.asm
+        asm.note("the next four channels")
         asm.op("ldr", "r4", self.frame.at("groups"))
         asm.op("subs", "r4", "r4", "#1")
         asm.branch("beq.w", "done")
@@ -172,6 +177,7 @@ class _Writer:
     def _pixels(self, first: int, pixels: int) -> None:
         """One or two pixels from `first` on; for a loop, any of its pairs."""
         layer, asm = self.layer, self.asm
+        asm.note(f"products: {'two pixels' if pixels == 2 else 'a pixel'} by four channels")
         asm.op("ldm", "r0", "{" + ", ".join(_ACC[1]) + "}")
         asm.op("ldm", "r0!", "{" + ", ".join(_ACC[0]) + "}")
         outside = layer.outside(first, pixels)
@@ -226,6 +232,7 @@ class _Writer:
     def _finish(self, pixels: int) -> None:
         layer, asm, way = self.layer, self.asm, self.layer.way
         constants = ("r9", "r10", "r11")[: way.constants]
+        asm.note("requantize and store")
         asm.op("ldr", "r14", self.frame.at("y"))
         for channel in range(GROUP):
             asm.load_multiple("r0", constants)
@@ -243,21 +250,21 @@ class _Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DirectPlan:
     """The function of a layer and the proof behind its constants."""
 
-    layer: Layer
+    layer: DirectLayer
     finish: Finish
     matrix: Matrix
     text: str
     executed: Work
 
 
-def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
+def _layer(site: Site, p: ConvParams, way: Way) -> DirectLayer:
     k_h, k_w, out_c = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, _, in_w, in_c = site.x(0).shape
-    return Layer(
+    return DirectLayer(
         k_h=k_h,
         k_w=k_w,
         stride=window.stride.w,
@@ -272,7 +279,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> Layer:
     )
 
 
-def plan(site: Site, p: ConvParams) -> Plan | None:
+def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     """The function that runs the layer; None where no requantization is proved or offsets do not reach."""
     matrix = depthwise_matrix_of(p)
     finish = matrix.once(wide)
@@ -284,11 +291,17 @@ def plan(site: Site, p: ConvParams) -> Plan | None:
     reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
     if edges > _MOST_EDGES or reach > _REACH or layer.out_c + 3 > _REACH:
         return None
+    return DirectPlan(layer, finish, matrix, *_written(layer))
+
+
+@lru_cache(maxsize=256)
+def _written(layer: DirectLayer) -> tuple[str, Work]:
+    """The function, and what a call executes."""
     asm = _Writer(layer).write()
-    return Plan(layer, finish, matrix, _text(layer, asm), asm.work())
+    return _text(layer, asm), asm.work()
 
 
-def _text(layer: Layer, asm: Asm) -> str:
+def _text(layer: DirectLayer, asm: Asm) -> str:
     low, high = layer.way.clamp or (-128, 127)
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
@@ -320,7 +333,7 @@ static void @({", ".join(_PARAMETERS)})
 _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stride", "dilation", "pad_left", "x_zero"),)
 
 
-def special(work: Plan, site: Site, p: ConvParams) -> Special:
+def special(work: DirectPlan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
     layer = work.layer
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
@@ -328,13 +341,13 @@ def special(work: Plan, site: Site, p: ConvParams) -> Special:
     return Special(name, work.text.replace("@", name), ("tc_depthwise_direct.h",))
 
 
-def call(work: Plan, site: Site, p: ConvParams) -> Call:
+def call(work: DirectPlan, site: Site, p: ConvParams) -> Call:
     """A call for each output row."""
     words = Const(_stream(work), "stream of tc_depthwise_direct.h", "stream")
     return Call((words, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero))
 
 
-def _stream(work: Plan) -> npt.NDArray[np.int32]:
+def _stream(work: DirectPlan) -> npt.NDArray[np.int32]:
     """The words of the layer."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
     scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
@@ -349,7 +362,7 @@ def _stream(work: Plan) -> npt.NDArray[np.int32]:
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: DirectPlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
     words = work.layer.groups * work.layer.group_words

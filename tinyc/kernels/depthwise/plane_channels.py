@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from tinyc.kernels.depthwise.plane_layer import Layer, row_macs
+from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_macs
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm
 
@@ -52,7 +52,7 @@ _WORDS = (
 class ChannelWriter:
     """Writes the channels of a function; `asm` has the code."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: PlaneLayer) -> None:
         self.layer = layer
         self.frame = Frame(_WORDS, above=4 * layer.stacked_words)
         self.asm = Asm()
@@ -60,6 +60,7 @@ class ChannelWriter:
     def _channels(self) -> None:
         """The output rows of a band, channel by channel."""
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("the channels of the planes, one by one")
         asm.op("ldr", "r4", frame.at("scratch"))
         if layer.rest and layer.groups > 1:
             asm.op("ldrd", "r6", "r5", frame.at("count"))
@@ -114,6 +115,7 @@ class ChannelWriter:
         layer, asm, frame = self.layer, self.asm, self.frame
         spare = "r14" in self._held if self._held else layer.way.shifts is None or layer.way.sign
         words = layer.k_h * layer.row_words
+        asm.note("weights and constants of a channel")
         asm.op("ldr", "r14", frame.at("stream"))
         if layer.int4:
             self._unpack_weights(words)
@@ -177,6 +179,7 @@ class ChannelWriter:
         p.reach(start, start + (layer.k_h - 1) * layer.plane_row + 4 * last)
         acc = ("r4", "r5")
         begun: set[int] = set()
+        asm.note("products")
         for k in range(layer.k_h):
             for word in range(0, last + 1, 2):
                 at = start + k * layer.plane_row + 4 * word
@@ -189,6 +192,7 @@ class ChannelWriter:
                     weight = f"r{7 + k * layer.row_words + mac.w}"
                     asm.op(mac.op, to, f"r{2 + mac.x % 2}", weight, to if mac.out in begun else "r6")
                     begun.add(mac.out)
+        asm.note("requantize and store")
         if self._held:
             for out in range(outputs):
                 layer.way.emit(asm, 0, acc[out], "", self._held, "r3")
@@ -213,6 +217,7 @@ class ChannelWriter:
         """r0: planes, r1: weights, r4 ... r7: accumulators, r2 r3 r8 r9: columns, r10 ... r14: weights."""
         layer, asm, frame = self.layer, self.asm, self.frame
         words = layer.k_h * layer.row_words
+        asm.note("constants of a channel")
         self._begin_channel()
         asm.op("str", "r1", frame.at("out"))
         asm.op("ldr", "r1", frame.at("stream"))
@@ -263,14 +268,15 @@ class ChannelWriter:
         layer, asm, frame = self.layer, self.asm, self.frame
         outputs = min(4, layer.out_w - first)
         acc = ("r4", "r5", "r6", "r7")
-        weights = Weights(asm, layer.k_h * layer.row_words)
+        weights = _Weights(asm, layer.k_h * layer.row_words)
         start = row * layer.stride_h * layer.plane_row + 4 * (first * layer.stride_w // 2)
         macs = sorted(row_macs(outputs, layer.k_w, layer.stride_w), key=lambda m: (m.w, m.x, m.out))
+        asm.note("products")
         asm.op("ldr", "r14", frame.at("start"))
         begun: set[int] = set()
         for k in range(layer.k_h):
             p.reach(start + k * layer.plane_row, start + k * layer.plane_row + 4 * max(m.x for m in macs))
-            columns = Columns(asm, p, start + k * layer.plane_row, [mac.x for mac in macs])
+            columns = _Columns(asm, p, start + k * layer.plane_row, [mac.x for mac in macs])
             for w in range(layer.row_words):
                 weight = weights.next(all_begun=len(begun) == outputs)
                 for mac in (m for m in macs if m.w == w):
@@ -278,6 +284,7 @@ class ChannelWriter:
                     asm.op(mac.op, to, columns.next(), weight, to if mac.out in begun else "r14")
                     begun.add(mac.out)
         asm.add("r1", "r1", -4 * layer.k_h * layer.row_words)
+        asm.note("requantize and store")
         self._load_constants("r10", "r11", "r12")
         asm.op("ldr", "r2", frame.at("out"))
         o = Cursor(asm, "r2", -255, _WORD_REACH)
@@ -286,7 +293,7 @@ class ChannelWriter:
             asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
 
 
-class Weights:
+class _Weights:
     """The next weight words at r1, several per load; r14 is free once all accumulators are begun."""
 
     def __init__(self, asm: Asm, words: int) -> None:
@@ -302,7 +309,7 @@ class Weights:
         return self._ready.pop(0)
 
 
-class Columns:
+class _Columns:
     """Plane words in the order of `uses`; a register is free again after the last use of its word."""
 
     def __init__(self, asm: Asm, pointer: Cursor, start: int, uses: list[int]) -> None:

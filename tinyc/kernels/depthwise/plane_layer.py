@@ -52,7 +52,7 @@ def row_macs(outputs: int, k_w: int, stride: int) -> list[Mac]:
 
 
 @dataclass(frozen=True)
-class Layer:
+class PlaneLayer:
     """What the code depends on. Rows and columns may be the image's columns and rows.
 
     in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.

@@ -18,9 +18,9 @@ Two forms of the inner step:
 from __future__ import annotations
 
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
-from tinyc.kernels.depthwise.plane_layer import Layer
+from tinyc.kernels.depthwise.plane_layer import PlaneLayer
 from tinyc.kernels.finish import GROUP
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.thumb import Asm, naked_function
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _WORD_REACH = 4095  # of LDR, STRB, ADDW
@@ -40,6 +40,7 @@ class _Writer(ChannelWriter):
                 self._bands()
             self._next_group()
         asm.label("done")
+        asm.note("return")
         asm.op("add", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
 
@@ -47,6 +48,7 @@ class _Writer(ChannelWriter):
 
     def _prologue(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{frame.size}")
         asm.op("ldr", "r4", "[r0], #4")
@@ -71,6 +73,7 @@ class _Writer(ChannelWriter):
         layer, asm = self.layer, self.asm
         below = layer.plane_rows - layer.pad_top - layer.real_rows
         if layer.pad_top or below:
+            asm.note("rows of padding in the planes")
             asm.op("sxtb16", "r4", "r4")
             for register in ("r5", "r6", "r7", "r8", "r9", "r10", "r11"):
                 asm.op("mov", register, "r4")
@@ -99,6 +102,7 @@ class _Writer(ChannelWriter):
         layer, asm, frame = self.layer, self.asm, self.frame
         if layer.groups == 1:
             return
+        asm.note("the next group of channels")
         asm.op("ldr", "r2", frame.at("groups"))
         asm.op("subs", "r2", "r2", "#1")
         asm.leave("beq.w", "done")
@@ -123,6 +127,7 @@ class _Writer(ChannelWriter):
     def _load_all(self) -> None:
         """All rows of the image at once."""
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("loads: the image to a plane of int16 for each channel")
         asm.op("ldr", *("r12", frame.at("row")) if layer.by_rows else ("r0", frame.at("x")))
         asm.op("ldr", "r1", frame.at("scratch"))
         Cursor(asm, "r1", 0, 0).move(layer.pad_top * layer.plane_row)
@@ -225,6 +230,7 @@ class _Writer(ChannelWriter):
         layer, asm, frame = self.layer, self.asm, self.frame
         loaded = layer.plane_rows + (layer.bands - 1) * layer.fresh
         real = min(loaded - layer.pad_top, layer.real_rows)
+        asm.note("loads: rows of the image to a plane of int16 for each channel")
         asm.op("ldrd", "r12", "r0", frame.at("row"))
         self._load_zero()
         with asm.loop("load", layer.groups * loaded, of_call=True):
@@ -257,6 +263,7 @@ class _Writer(ChannelWriter):
         asm.op("ldr", "r1", self.frame.at("scratch"))
         if not layer.keep:
             return
+        asm.note("the last rows of the planes become the first")
         asm.op("mov", "r0", "r1")
         Cursor(asm, "r0", 0, 0).move(layer.fresh * layer.plane_row)
         turns = layer.keep * layer.plane_row // 32
@@ -272,14 +279,19 @@ class _Writer(ChannelWriter):
             asm.op("stm", "r1!", "{r4-r11}")
 
 
-def function_text(name: str, layer: Layer) -> tuple[str, Work]:
-    """C text of `name(stream, x, y, scratch)`, and the instructions that a call executes."""
+def function(layer: PlaneLayer) -> Asm:
+    """The assembly of the function."""
     writer = _Writer(layer)
     writer.write()
-    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, writer.asm)), writer.asm.work()
+    return writer.asm
 
 
-def _contract(layer: Layer) -> str:
+def function_text(name: str, layer: PlaneLayer, asm: Asm) -> str:
+    """C text of `name(stream, x, y, scratch)`, whose assembly is given."""
+    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, asm))
+
+
+def _contract(layer: PlaneLayer) -> str:
     x = f"{layer.k_h} row pointers; y may be a row of x" if layer.by_rows else "the image; y may be x"
     return f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, stride {layer.stride_h}x{layer.stride_w}: \
 {layer.in_h}x{layer.in_w}x{layer.channels} -> {layer.out_h}x{layer.out_w}, planes of {layer.band} output rows.
@@ -288,7 +300,7 @@ def _contract(layer: Layer) -> str:
 """
 
 
-def _both(name: str, layer: Layer, fast: str) -> str:
+def _both(name: str, layer: PlaneLayer, fast: str) -> str:
     low, high = layer.way.clamp or (-128, 127)
     fields = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},

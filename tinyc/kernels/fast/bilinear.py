@@ -21,7 +21,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class BilinearForm:
     """sum over p of sums[a][p] * (inputs[p] . x) * (weights[p] . w) = unit * 2^raised[a] * (output a).
 
     Output a is the sum over k of x[stride * a + k] * w[k]. shared: the product that every output contains
@@ -37,10 +37,10 @@ class Form:
     unit: int
     raised: tuple[int, ...]
     shared: int
-    columns: Form | None = None
+    columns: BilinearForm | None = None
 
     @property
-    def across(self) -> Form:
+    def across(self) -> BilinearForm:
         """Of columns."""
         return self.columns or self
 
@@ -81,7 +81,7 @@ class Form:
         return max(self.raised) + max(self.across.raised)
 
 
-F2 = Form(
+F2 = BilinearForm(
     name="f2",
     stride=1,
     inputs=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
@@ -91,7 +91,7 @@ F2 = Form(
     raised=(0, 0),
     shared=1,
 )
-F4 = Form(
+F4 = BilinearForm(
     name="f4",
     stride=1,
     inputs=(
@@ -108,7 +108,7 @@ F4 = Form(
     raised=(2, 1, 0, 0),
     shared=1,
 )
-S2 = Form(
+S2 = BilinearForm(
     name="s2",
     stride=2,
     inputs=((1, 0, -1, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, -1, 0, 1)),
@@ -118,7 +118,7 @@ S2 = Form(
     raised=(0, 0),
     shared=2,
 )
-S4 = Form(
+S4 = BilinearForm(
     name="s4",
     stride=2,
     inputs=(
@@ -143,6 +143,8 @@ S4 = Form(
 S24 = replace(S2, name="s24", columns=S4)
 FORMS = (F2, F4, S2, S4)
 # One row of inputs that hold all three rows of the kernel as channels of their own.
-THIN = Form("thin", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, columns=F4)
+THIN = BilinearForm("thin", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, columns=F4)
 # Three taps by three products: one output row, where rows and columns nest.
-ROW = Form("row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0)
+ROW = BilinearForm(
+    "row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0
+)

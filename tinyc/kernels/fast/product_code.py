@@ -137,6 +137,7 @@ class ProductCode:
     def _one_product(self) -> None:
         """ "onto" and "fresh"."""
         asm, steps = self.asm, self.tiles.steps
+        asm.note("subroutines: a product, of all input channels")
         turn = max(n for n in range(1, _STEPS + 1) if steps % n == 0)
         looped = steps > turn
         asm.label("fresh", aligned=True)
@@ -173,6 +174,7 @@ class ProductCode:
     def _runs(self) -> None:
         """The longest run, and ways to enter it where as many products are left as are wanted."""
         asm = self.asm
+        asm.note("subroutines: so many of the longest run of products")
         for label in sorted(self._called):
             count = int(label[-1])
             fresh = label.startswith("fresh")
@@ -187,6 +189,7 @@ class ProductCode:
     def _inline_column(self) -> None:
         """ "column", "fresh_column" and "last"."""
         asm = self.asm
+        asm.note("subroutines: the products of a column, and the sums of its rows")
         self._entry("fresh_column", "column_after", smuad=True)
         asm.label("last", aligned=True)
         asm.op("str", "r14", self._at("return"))
@@ -211,6 +214,7 @@ class ProductCode:
     def _calling_column(self) -> None:
         """ "column", "fresh_column" and "last", which call "onto" and "fresh"."""
         asm = self.asm
+        asm.note("subroutines: the products of a column, and the sums of its rows")
         asm.label("last", aligned=True)
         self._load("t")
         asm.branch("b.w", "onto")

@@ -42,6 +42,7 @@ class _Products(ProductCode):
 
     def write(self) -> Asm:
         asm, tiles = self.asm, self.tiles
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{self._size}")
         asm.op("str", "r1", self._at("constants"))
@@ -55,14 +56,17 @@ class _Products(ProductCode):
             asm.op("str", "r4", self._at("inverse"))
         asm.op("mov", "r1", "r2")
         with asm.loop("group", tiles.groups):
+            asm.note("four channels of two tiles: products and their sums")
             asm.op("ldm", "r0", "{r2-r5}")
             asm.op("ldm", "r0!", "{r6-r9}")
             {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
+            asm.note("the next four channels")
             asm.op("ldr", "r10", self._at("constants"))
             asm.add("r10", "r10", 4 * tiles.finish_words)
             asm.op("str", "r10", self._at("constants"))
             asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
             asm.count_down("r10", self._at("groups"), "group")
+        asm.note("return")
         asm.op("add", "sp", "sp", f"#{self._size}")
         asm.op("pop", "{r4-r11, pc}")
         self._subroutines()
@@ -221,6 +225,7 @@ class _Products(ProductCode):
     def _finish(self, a: int, b: int) -> None:
         """Outputs (a, b) of both tiles."""
         asm, tiles, form = self.asm, self.tiles, self.tiles.form
+        asm.note(f"output ({a}, {b}) of both tiles: requantize and store")
         raised = form.raised[a] + form.across.raised[b]
         if tiles.divided:
             asm.op("ldr", "r10", self._at("inverse"))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from tinyc.kernel.kernel import Special
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
 
 
@@ -36,7 +36,7 @@ static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad
 }}"""
 
 
-def _what(form: Form) -> str:
+def _what(form: BilinearForm) -> str:
     return f"{form.products}x{form.across.products} products for {form.m}x{form.across.m} outputs"
 
 
@@ -158,11 +158,11 @@ def _inputs_fields(tiles: Tiles, at_a_time: int) -> dict[str, int]:
     return {"columns": tiles.columns, "p": tiles.form.products, "steps": at_a_time or tiles.steps}
 
 
-def _inputs_table(form: Form) -> tuple[str, list[int]]:
+def _inputs_table(form: BilinearForm) -> tuple[str, list[int]]:
     return "int8_t", [v for row in form.inputs for v in row]
 
 
-def _place_table(form: Form, order: list[tuple[int, int]], times: int = 1) -> tuple[str, list[int]]:
+def _place_table(form: BilinearForm, order: list[tuple[int, int]], times: int = 1) -> tuple[str, list[int]]:
     pairs = [(i, j) for i in range(form.products) for j in range(form.across.products)]
     return "uint8_t", [times * order.index(pair) for pair in pairs]
 

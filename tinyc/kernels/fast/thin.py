@@ -35,7 +35,7 @@ _EDGE_COST = Work(35, 60)  # of columns outside the image, of those of one side
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ThinPlan:
     """How a conv2d is made: its tiles, the proof, the functions' text, what calls of them execute."""
 
     tiles: ThinTiles
@@ -48,7 +48,7 @@ class Plan:
     products: Work
 
 
-def plan(site: Site, p: ConvParams) -> Plan | None:
+def plan(site: Site, p: ConvParams) -> ThinPlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
     found = matrix.once(proved_finish, _NESTED)
@@ -56,7 +56,7 @@ def plan(site: Site, p: ConvParams) -> Plan | None:
         return None
     finish, divided = found
     tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.way, divided, inline=True)
-    return Plan(tiles, finish, matrix, *_functions(tiles))
+    return ThinPlan(tiles, finish, matrix, *_functions(tiles))
 
 
 @lru_cache(maxsize=32)
@@ -97,7 +97,7 @@ static void @_factors(int32_t *strip, int32_t *factors)
 }}"""
 
 
-def _layer_text(site: Site, p: ConvParams, work: Plan) -> str:
+def _layer_text(site: Site, p: ConvParams, work: ThinPlan) -> str:
     tiles = work.tiles
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
@@ -121,7 +121,7 @@ static void @(const int32_t *first, const int32_t *second, const int32_t *consta
 }}"""
 
 
-def _streams(p: ConvParams, work: Plan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _streams(p: ConvParams, work: ThinPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Start values and weights for the first and the second of two output rows."""
     tiles, finish = work.tiles, work.finish
     spare = finish.weight_scale[: tiles.out_c] - _NESTED.scale
@@ -131,7 +131,7 @@ def _streams(p: ConvParams, work: Plan) -> tuple[npt.NDArray[np.int32], npt.NDAr
     return _stream(work, factors, (0, 1), 2), _stream(work, factors, (1, 2), 0)
 
 
-def _stream(work: Plan, factors: Int64s, pair: tuple[int, int], alone: int) -> npt.NDArray[np.int32]:
+def _stream(work: ThinPlan, factors: Int64s, pair: tuple[int, int], alone: int) -> npt.NDArray[np.int32]:
     """factors: int64[O, kernel rows, P, C]. pair: the kernel rows that meet a pair of rows, alone: the other one."""
     tiles = work.tiles
     words = []  # [O, products] of each step
@@ -152,13 +152,13 @@ def _stream(work: Plan, factors: Int64s, pair: tuple[int, int], alone: int) -> n
 # ---- the kernel ----
 
 
-def special(work: Plan, site: Site, p: ConvParams) -> Special:
+def special(work: ThinPlan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
     text = _layer_text(site, p, work)
     return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))
 
 
-def call(work: Plan, site: Site, p: ConvParams) -> Call:
+def call(work: ThinPlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, which goes through it from left to right in strips of full height."""
     first, second = _streams(p, work)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
@@ -178,7 +178,7 @@ def scratch(tiles: ThinTiles, site: Site) -> int:
     return 4 * words + (_WIDE * tiles.out_c if site.y().shape[2] % _WIDE else 0)
 
 
-def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: ThinPlan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
     _, out_h, out_w, _ = site.y().shape
     across, pairs = -(-out_w // _WIDE), 1 - (-out_h // 2)

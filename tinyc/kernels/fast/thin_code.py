@@ -48,6 +48,7 @@ def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
     asm, row = Asm(), 4 * tiles.columns
     asm.op("push", "{r4-r7}")
     with asm.loop("column", "column"):
+        asm.note("a column of two rows, a word for each channel to the strip")
         unpacked = []  # registers of two channels or one, and whether the second of them is above
         if tiles.in_c == 4:
             asm.op("ldr", "r4", "[r0], #4")
@@ -84,6 +85,7 @@ def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) 
     asm.constant("r2", words)
     asm.op("str", "r2", "[sp]")
     with asm.loop("channel", words):
+        asm.note("a channel of the strip: its columns combined, to the factors")
         asm.op("ldm", "r0!", "{r2-r11}")
         for tile in range(2):
 
@@ -94,6 +96,7 @@ def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) 
             toom_of_registers(asm, [f"r{2 + 4 * tile + i}" for i in range(6)], store)
         asm.op("add", "r1", "r1", "#8")
         asm.count_down("r2", "[sp]", "channel")
+    asm.note("the factors of rows before move on")
     asm.op("ldrd", "r12", "r0", "[sp, #4]")  # words of the pair, factors
     asm.add("r1", "r0", 4 * tiles.factor_words)
     for _ in range(tiles.products):

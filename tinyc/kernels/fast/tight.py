@@ -15,7 +15,7 @@ from tinyc.kernel.kernel import Call, Cost, Kernel, Special, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.fast import winograd
-from tinyc.kernels.fast.bilinear import F2, Form
+from tinyc.kernels.fast.bilinear import F2, BilinearForm
 from tinyc.kernels.fast.text import layer_text, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
@@ -28,11 +28,11 @@ _MOST_PADDING = 2  # left; as many columns of the input are kept
 _CALL_COST = Work(50, 80)  # instructions of the loop over columns, around its calls
 
 
-def _inline(form: Form, in_c: int) -> bool:
+def _inline(form: BilinearForm, in_c: int) -> bool:
     return in_c <= winograd.INLINE_CHANNELS[form.name]
 
 
-def plan(site: Site, p: ConvParams, form: Form) -> winograd.Plan | None:
+def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | None:
     """As `winograd.plan`, with the functions of the inputs of four channels."""
     work = winograd.plan(site, p, form, _inline(form, p.w.shape[3]))
     if work is None:
@@ -54,12 +54,12 @@ def _inputs(
     return parts_of(tiles, vertical, horizontal, list(order), _STEPS), (around, column), horizontal_count
 
 
-def special(work: winograd.Plan, site: Site, p: ConvParams) -> Special:
+def special(work: winograd.TilePlan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
     return replace(winograd.special(work, NAMES[work.tiles.form.name]), includes=("tc_tight.h",))
 
 
-def call(work: winograd.Plan, site: Site, p: ConvParams) -> Call:
+def call(work: winograd.TilePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image. Right of its outputs, what a pair of tiles has read is read again by the next."""
     whole = winograd.call(work, site, p)
     assert whole.flow is not None
@@ -74,7 +74,7 @@ def scratch(tiles: Tiles, site: Site, p: ConvParams) -> int:
     return winograd.scratch(tiles, site) - 4 * tiles.strip_words + kept
 
 
-def cost(work: winograd.Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: winograd.TilePlan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
     tiles, plain = work.tiles, winograd.plan(site, p, work.tiles.form, work.tiles.inline)
     assert plain is not None

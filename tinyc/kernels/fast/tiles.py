@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import GROUP, Way
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
@@ -27,7 +27,7 @@ class Tiles:
     """What the code depends on. way: from sums to int8, for outputs that are raised least. divided: sums are divided
     by the form's odd factor first. inline: every product has its own code, not a subroutine."""
 
-    form: Form
+    form: BilinearForm
     in_c: int
     out_c: int
     way: Way

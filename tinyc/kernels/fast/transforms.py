@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tinyc.kernels.fast.bilinear import F4, Form
+from tinyc.kernels.fast.bilinear import F4, BilinearForm
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -21,11 +21,13 @@ def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Wor
     """`name(x, offset, columns, strip)`: text, instructions of a call, instructions of each column. pitch: bytes from
     pixel to pixel where these have more channels than the tiles."""
     asm = Asm()
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
     asm.op("str", "r2", "[sp]")
     to = _vertical_pointers(asm, tiles.form)
     with asm.loop("column", "column"):
+        asm.note("a column of the image: its rows combined, to the strip")
         _vertical_column(asm, tiles, to, pitch)
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
@@ -33,7 +35,7 @@ def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Wor
     return naked_function(name, parameters, asm), asm.work(), asm.work("column")
 
 
-def _vertical_pointers(asm: Asm, form: Form) -> str:
+def _vertical_pointers(asm: Asm, form: BilinearForm) -> str:
     """Moves the arguments to where the columns expect them; the register of the strip."""
     if form is F4:  # too many rows for registers: see _vertical_f4
         asm.op("mov", "r2", "r0")
@@ -209,6 +211,7 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], a
     at_a_time: steps of a call, 0: all."""
     asm = Asm()
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
     steps = at_a_time or tiles.steps
@@ -218,6 +221,7 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], a
         to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
         loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
         for i in range(tiles.form.products):
+            asm.note(f"row {i} of the strip: its columns combined, to the factors")
             places = [8 * tiles.steps * order.index((i, j)) for j in range(tiles.form.across.products)]
             asm.op("ldm", "r0!", "{" + ", ".join(f"r{2 + column}" for column in range(loaded)) + "}")
             row(asm, to, places)

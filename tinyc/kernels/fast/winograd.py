@@ -32,7 +32,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, Form
+from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.product_code import step_instructions
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import layer_text, named, parts_of
@@ -49,7 +49,7 @@ INLINE_CHANNELS = {"f2": 16, "s2": 32, "s24": 32, "f4": 32}  # of input, most fo
 
 
 @dataclass(frozen=True)
-class Plan:
+class TilePlan:
     """How a conv2d is made: its functions' text, the instructions of each call, the proof, the factors of weights.
 
     factors: int64[O, P, P, C]. order: (row, column) products as they are used. parts: vertical and horizontal.
@@ -77,7 +77,7 @@ class Plan:
         return constants_of(self.tiles, self.finish)
 
 
-def plan(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = False) -> Plan | None:
+def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bool = False) -> TilePlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
     found = matrix.once(proved_finish, form, packed)
@@ -88,7 +88,7 @@ def plan(site: Site, p: ConvParams, form: Form, inline: bool, packed: bool = Fal
     fast, parts, counts, order = _functions(tiles)
     text = layer_text(site, p, tiles, fast, order)
     text = text.replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
-    return Plan(tiles, finish, matrix, weight_factors(p.w, form), order, text, parts, *counts)
+    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, text, parts, *counts)
 
 
 def products_text(tiles: Tiles) -> str:
@@ -109,14 +109,14 @@ def _functions(tiles: Tiles) -> tuple[str, tuple[Special, Special], _Counts, lis
     return products, parts, ((around, column), horizontal_count, products_count), order
 
 
-def weight_factors(w: Array, form: Form) -> Int64s:
+def weight_factors(w: Array, form: BilinearForm) -> Int64s:
     """The weights' side of every product, int64[O, P, P, C]; w [O, 3, 3, C]."""
     rows, columns = (np.array(one.weights, np.int64) for one in (form, form.across))
     factors: Int64s = np.einsum("ik,okxc,jx->oijc", rows, w.astype(np.int64), columns)
     return factors
 
 
-def proved_finish(matrix: Matrix, form: Form, packed: bool = False) -> tuple[Finish, bool] | None:
+def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> tuple[Finish, bool] | None:
     """The proved way from sums to int8, for sums raised least; and whether sums must be divided by the form's odd
     factor before. The multiplier divides them where that multiple of the accumulators fits. None if there is no way.
     packed: with factors of weights that fit int8, two channels over each other, of forms that divide and raise
@@ -140,7 +140,7 @@ def _cost(way: Way) -> int:
     return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
 
 
-def _proved(matrix: Matrix, form: Form, multiple: int, packed: bool = False) -> Finish | None:
+def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False) -> Finish | None:
     out_c = len(matrix.taps)
     factors = weight_factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
     largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
@@ -180,7 +180,7 @@ def _fits_raised(finish: Finish, top: int) -> bool:
 # ---- constants ----
 
 
-def _stream(work: Plan) -> npt.NDArray[np.int32]:
+def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     """Start values and weights, four output channels after each other."""
     tiles, finish = work.tiles, work.finish
     form, groups, packed = tiles.form, tiles.groups, tiles.way.packed
@@ -225,12 +225,12 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
 # ---- the kernel ----
 
 
-def special(work: Plan, family: str) -> Special:
+def special(work: TilePlan, family: str) -> Special:
     """The functions of the layer."""
     return named(f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}", work.text, work.parts)
 
 
-def call(work: Plan, site: Site, p: ConvParams) -> Call:
+def call(work: TilePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image; output rows follow the input rows that they need."""
     form = work.tiles.form
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
@@ -254,7 +254,7 @@ def scratch(tiles: Tiles, site: Site) -> int:
     return 4 * (tiles.strip_words + tiles.factor_words) + (2 * form.m * form.across.m * out_c if ragged else 0)
 
 
-def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: TilePlan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
     form = work.tiles.form
     _, out_h, out_w, _ = site.y().shape
@@ -270,7 +270,7 @@ def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
     return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)
 
 
-def _fetches(work: Plan, pairs: int, executed: int) -> Fetches:
+def _fetches(work: TilePlan, pairs: int, executed: int) -> Fetches:
     """Each pair of tiles takes all weights, and all code but for the subroutine of a product, a loop of its steps."""
     tiles = work.tiles
     data = pairs * (work.stream.nbytes + work.constants.nbytes)
@@ -281,7 +281,7 @@ def _fetches(work: Plan, pairs: int, executed: int) -> Fetches:
     return Fetches(data, ((4 * (executed - steps * each), 1), looped))
 
 
-def takes(site: Site, form: Form) -> bool:
+def takes(site: Site, form: BilinearForm) -> bool:
     """Whether the form serves a layer of this shape."""
     if not site.is_const(1):
         return False
@@ -320,7 +320,7 @@ NAMES = {
 }
 
 
-def kernel_name(form: Form, inline: bool, packed: bool = False) -> str:
+def kernel_name(form: BilinearForm, inline: bool, packed: bool = False) -> str:
     """Of the kernel."""
     return NAMES[form.name].replace("_asm", "_packed" * packed + "_inline" * inline + "_asm")
 
@@ -339,7 +339,7 @@ ASKS = {
 }
 
 
-def _kernel(form: Form, packed: bool, takes: Condition, inline: bool) -> Kernel:
+def _kernel(form: BilinearForm, packed: bool, takes: Condition, inline: bool) -> Kernel:
     name = kernel_name(form, inline, packed)
     return Kernel(
         name,

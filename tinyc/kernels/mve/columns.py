@@ -70,6 +70,7 @@ class _Writer:
                 asm.op("subs", "lr", "lr", "#1")
                 asm.branch("beq", "last")
         with asm.loop("pixel", "pixel"):
+            asm.note("the taps of a pixel, row after row")
             self._pixel(False)
             asm.branch("le", "pixel", "lr")
         if self.exact:

@@ -17,14 +17,14 @@ import numpy as np
 from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Kernel, Out, RowForm, Rows, Scratch, Special, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
-from tinyc.kernels.block import Block, block_function, block_twin
+from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.mve.columns import Columns, columns_function, columns_twin
 from tinyc.kernels.mve.dot import LANES, Dot
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, lanes
 from tinyc.kernels.mve.pixels import PARAMETERS, alone_function, can_read, pixels_function
 from tinyc.kernels.stream import Matrix, matrix_of
 from tinyc.kernels.weighted.conv import POINT, row_pieces, walk
-from tinyc.kernels.weighted.layer import Piece
+from tinyc.kernels.weighted.layer import RowPiece
 from tinyc.machine.thumb import Work
 
 CONV = "tc_conv2d_s8_mve"
@@ -41,7 +41,7 @@ _MVE = frozenset({"mve"})
 
 
 @dataclass(frozen=True)
-class Plan:
+class MvePlan:
     """How a layer is made: one call per output row, each of `pixels` pixels in `pieces`.
 
     columns: windows are gathered; None: they are read where they lie. pixel_bytes: from window to window in the image.
@@ -52,7 +52,7 @@ class Plan:
     dot: Dot
     columns: Columns | None
     k_h: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RowPiece, ...]
     pixels: int
     pixel_bytes: int
     pad_bytes: int
@@ -62,7 +62,7 @@ class Plan:
     together: int = 1
 
     @property
-    def blocks(self) -> tuple[tuple[int, Block], ...]:
+    def blocks(self) -> tuple[tuple[int, RowBlock], ...]:
         """First pixel and block of the pieces that are copied."""
         return tuple((piece.start, piece.block) for piece in self.pieces if piece.block)
 
@@ -83,7 +83,7 @@ class Plan:
         return self.columns_bytes + block
 
 
-def _most_pixels(pieces: tuple[Piece, ...]) -> int:
+def _most_pixels(pieces: tuple[RowPiece, ...]) -> int:
     return max(piece.stop - piece.start for piece in pieces)
 
 
@@ -94,6 +94,24 @@ class Together:
     rows: int
     pixels: int
     geometry: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """How an output row is cut in pieces: what of a Plan their functions depend on."""
+
+    pieces: tuple[RowPiece, ...]
+    pixel_bytes: int
+    pad_bytes: int
+    k_h: int
+
+    @property
+    def has_blocks(self) -> bool:
+        return any(piece.block for piece in self.pieces)
+
+    def source(self, piece: RowPiece) -> tuple[str, int]:
+        """The rows that a piece is read from, and the byte at which its first window begins."""
+        return ("rows", 0) if piece.block else ("x", piece.start * self.pixel_bytes - self.pad_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +126,20 @@ class Written:
         return 4 * self.text.count("\\n")
 
 
-def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[Plan, Written] | None:
+def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[MvePlan, Written] | None:
     """The function that runs the layer in the least time, with by_rows one output row per call; None where no
     requantization is proved."""
     found = [(one, _written(one)) for one in _plans(site, p, by_rows)]
     return min(found, key=lambda one: _whole(*one).time // 2 + one[1].code_bytes, default=None)
 
 
-def _whole(work: Plan, written: Written) -> Work:
+def _whole(work: MvePlan, written: Written) -> Work:
     """What the whole image executes; the last rows may be fewer."""
     all_calls = work.rows.out_h * written.work
     return Work(all_calls.instructions // work.together, all_calls.cycles // work.together)
 
 
-def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[Plan]:
+def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
     """Read where they lie or gathered; channels in eights or in fours."""
     matrix = matrix_of(p)
     finish = matrix.once(lanes)
@@ -131,7 +149,7 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[Plan]:
     window, in_w, pixels, rows = _geometry(site, p, by_rows)
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
     run, step = window.kernel.w * in_c, window.stride.w * in_c
-    work = Plan(
+    work = MvePlan(
         Dot(window.kernel.h, run, step, out_c, in_c % 4 == 0, pixels == 1, pixels == 1, finish.way),
         *(None, window.kernel.h, pieces, pixels, step, window.pad.left * in_c, rows, finish, matrix),
     )
@@ -157,28 +175,21 @@ def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, in
     return POINT, batch, batch, Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
 
 
-def _written(work: Plan) -> Written:
+def _written(work: MvePlan) -> Written:
     """The functions of the layer: windows, blocks, sums, and the row function that calls them."""
     together = Together(work.together, work.pixels, replace(work.rows, pad=None)) if work.together > 1 else None
-    return _text(work.dot, work.columns, work.pieces, work.pixel_bytes, work.pad_bytes, work.k_h, together)
+    return _text(work.dot, work.columns, Cuts(work.pieces, work.pixel_bytes, work.pad_bytes, work.k_h), together)
 
 
 @lru_cache(maxsize=512)
-def _text(
-    dot: Dot,
-    columns: Columns | None,
-    pieces: tuple[Piece, ...],
-    pixel_bytes: int,
-    pad_bytes: int,
-    k_h: int,
-    together: Together | None,
-) -> Written:
+def _text(dot: Dot, columns: Columns | None, cuts: Cuts, together: Together | None) -> Written:
+    pieces = cuts.pieces
     sums, count = (alone_function if dot.alone else pixels_function)("@_pixels", dot)
     fast, portable = [sums], [dot.twin("@"), _pixels_twin(dot)]
     made = [together.rows * together.pixels] if together else [piece.stop - piece.start for piece in pieces]
     work = sum((count.of(pixels) for pixels in made), _CALL * Work(1, 1) * len(pieces))
     rows = together.rows if together else 1
-    work += _KERNEL_ROW * Work(1, 1) * k_h * rows
+    work += _KERNEL_ROW * Work(1, 1) * cuts.k_h * rows
     if columns:
         text, once, each = columns_function("@_columns", columns)
         fast.append(text)
@@ -190,11 +201,11 @@ def _text(
             fast.append(text)
             portable.append(block_twin(f"@_block_{piece.start}", piece.block))
             work += rows * copied
-    parts = [_contract(dot, columns, k_h), "#if TC_MVE_ASM\n", *fast, "#else\n", *portable, "#endif\n"]
+    parts = [_contract(dot, columns, cuts.k_h), "#if TC_MVE_ASM\n", *fast, "#else\n", *portable, "#endif\n"]
     if together and columns:
-        body = _together_function(dot, columns, pieces, pixel_bytes, pad_bytes, together)
+        body = _together_function(dot, columns, cuts, together)
     else:
-        body = _row_function(dot, columns, pieces, pixel_bytes, pad_bytes, k_h)
+        body = _row_function(dot, columns, cuts)
     return Written("\n".join([*parts, body]), work)
 
 
@@ -214,22 +225,19 @@ def _pixels_twin(dot: Dot) -> str:
 """
 
 
-def _row_function(
-    dot: Dot, columns: Columns | None, pieces: tuple[Piece, ...], pixel_bytes: int, pad_bytes: int, k_h: int
-) -> str:
+def _row_function(dot: Dot, columns: Columns | None, cuts: Cuts) -> str:
     """The function that a step calls."""
-    blocks = any(piece.block for piece in pieces)
-    if columns is None and not blocks:
+    if columns is None and not cuts.has_blocks:
         return """static inline void @(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n)
 {
     @_pixels(stream, x, y, n, 0);
 }"""
-    skip = f" + {columns.buffer_bytes(_most_pixels(pieces))}" if columns else ""
-    lines = [f"    const int8_t *rows[{k_h}];"] if blocks else []
+    skip = f" + {columns.buffer_bytes(_most_pixels(cuts.pieces))}" if columns else ""
+    lines = [f"    const int8_t *rows[{cuts.k_h}];"] if cuts.has_blocks else []
     lines += ["    const int8_t *const windows = (const int8_t *)scratch;"] if columns else []
     lines.append("")
-    for piece in pieces:
-        source, first = ("rows", 0) if piece.block else ("x", piece.start * pixel_bytes - pad_bytes)
+    for piece in cuts.pieces:
+        source, first = cuts.source(piece)
         count = piece.stop - piece.start
         at = f"y + {piece.start * dot.out_c}" if piece.start else "y"
         if piece.block:
@@ -245,22 +253,19 @@ def _row_function(
 }}"""
 
 
-def _together_function(
-    dot: Dot, columns: Columns, pieces: tuple[Piece, ...], pixel_bytes: int, pad_bytes: int, together: Together
-) -> str:
+def _together_function(dot: Dot, columns: Columns, cuts: Cuts, together: Together) -> str:
     """The function that a step calls: the whole image, several rows of windows before their pixels."""
     rows = together.geometry
-    blocks = any(piece.block for piece in pieces)
     size = columns.buffer_bytes(together.rows * together.pixels)
     lines = []
-    for piece in pieces:
-        source, first = ("rows", 0) if piece.block else ("x", piece.start * pixel_bytes - pad_bytes)
+    for piece in cuts.pieces:
+        source, first = cuts.source(piece)
         if piece.block:
             lines.append(f"@_block_{piece.start}(x, rows, (int8_t *)scratch + {size});")
         to = f"to + {piece.start * columns.slot}" if piece.start else "to"
         lines.append(f"@_columns({source}, {first}, {piece.stop - piece.start}, {to});")
     inner = "\n".join(f"            {line}" for line in lines)
-    pointers = f"            const int8_t *rows[{rows.k_h}];\n" if blocks else ""
+    pointers = f"            const int8_t *rows[{rows.k_h}];\n" if cuts.has_blocks else ""
     step = f"{rows.stride} * r - {rows.pad_top}, {rows.dilation}, {rows.k_h}, {rows.in_h}, {rows.in_row_bytes}"
     return f"""static void @(const int32_t *stream, const int8_t *image, int8_t *y, const int8_t *pad, void *scratch)
 {{
@@ -286,7 +291,7 @@ def _together_function(
 # ---- the kernel ----
 
 
-def special(work: Plan, written: Written, family: str) -> Special:
+def special(work: MvePlan, written: Written, family: str) -> Special:
     """The functions of the layer."""
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     taps = work.columns.run if work.columns else work.dot.row_taps
@@ -294,7 +299,7 @@ def special(work: Plan, written: Written, family: str) -> Special:
     return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_stream.h", "tc_rows.h"))
 
 
-def call(work: Plan, p: ConvParams) -> Call:
+def call(work: MvePlan, p: ConvParams) -> Call:
     """A row call with the stream, or with all pixels in one row."""
     words = Const(work.dot.stream(work.matrix, work.finish), "stream of tc_mve.h", "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
@@ -310,7 +315,7 @@ def call(work: Plan, p: ConvParams) -> Call:
     return Call(args, None, work.rows, flow)
 
 
-def cost(work: Plan, written: Written) -> Cost:
+def cost(work: MvePlan, written: Written) -> Cost:
     """Exact but for the loop over rows; cycles are an upper bound for a Cortex-M55."""
     total = _whole(work, written)
     flash = work.dot.group_bytes * work.dot.groups + written.code_bytes

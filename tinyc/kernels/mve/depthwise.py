@@ -25,7 +25,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneWay, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
-from tinyc.kernels.mve.walk import By, Walk, write
+from tinyc.kernels.mve.walk import By, LineWalk, write
 from tinyc.kernels.stream import Matrix, depthwise_matrix_of
 
 NAME = "tc_depthwise_conv2d_s8_mve"
@@ -38,15 +38,15 @@ _BY_ROWS = frozenset({By.ROWS})
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MveDepthwisePlan:
     """How a depthwise_conv2d is made, and the proof behind its constants."""
 
-    walk: Walk
+    walk: LineWalk
     finish: LaneFinish
     matrix: Matrix
 
 
-def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> Plan | None:
+def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | None:
     """The walk of the least time; None where there is none or no requantization is proved."""
     matrix = depthwise_matrix_of(p)
     finish = matrix.once(lanes)
@@ -56,10 +56,10 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> Plan | None:
     if not found:
         return None
     best = min(found, key=lambda walk: write(walk).work.time + write(walk).code_bytes)
-    return Plan(best, finish, matrix)
+    return MveDepthwisePlan(best, finish, matrix)
 
 
-def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[Walk]:
+def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[LineWalk]:
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, in_h, in_w, _ = site.x(0).shape
@@ -75,7 +75,7 @@ def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[Walk]:
             yield walk
 
 
-def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: LaneWay) -> Walk | None:
+def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: LaneWay) -> LineWalk | None:
     """A single column: four windows to a gather, each a value further."""
     places = min(4, _COLUMN_TAPS + 1 - taps, out_h)
     places = {0: 0, 3: 2}.get(max(places, 0), places)
@@ -91,7 +91,7 @@ def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: L
     partial_ = channels % STEP != 0
     lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, partial_, channels, last)
     tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, way)
-    return Walk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
+    return LineWalk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Shape:
             is_turned=True,
         )
 
-    def walk(self, by: By, way: LaneWay) -> Walk | None:
+    def walk(self, by: By, way: LaneWay) -> LineWalk | None:
         """The walk that makes as many windows of a gather as fit; None where kernel or offsets are too large."""
         stride = self.window.stride
         lines = 2 if stride.h + self.k_h <= LINES else 1
@@ -166,7 +166,7 @@ class _Shape:
                 return None
             outside = (frozenset(k for k in range(LINES) if not 0 <= at + k < self.in_h) for at in first)
             kinds = tuple(replace(plain, missing=missing) for missing in outside)
-        return Walk(by, kinds, tiles, channels, in_line, lines * stride.h, top, self.in_h, out_line * lines, groups)
+        return LineWalk(by, kinds, tiles, channels, in_line, lines * stride.h, top, self.in_h, out_line * lines, groups)
 
 
 def takes(site: Site) -> bool:
@@ -176,7 +176,7 @@ def takes(site: Site) -> bool:
     return max(site.x(0).shape) <= _MOST
 
 
-def special(work: Plan, site: Site, p: ConvParams) -> Special:
+def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Special:
     """The functions of the layer."""
     written = write(work.walk)
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
@@ -185,7 +185,7 @@ def special(work: Plan, site: Site, p: ConvParams) -> Special:
     return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
 
 
-def call(work: Plan, site: Site, p: ConvParams) -> Call:
+def call(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image."""
     words = Const(_stream(work, p), "stream of tc_mve.h", "stream")
     if work.walk.by is not By.ROWS:
@@ -197,7 +197,7 @@ def call(work: Plan, site: Site, p: ConvParams) -> Call:
     return Call((words, In(0), Out(), pad, Scratch()), flow=flow)
 
 
-def _stream(work: Plan, p: ConvParams) -> npt.NDArray[np.int32]:
+def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
     """The words of the layer: offsets, then a record for each channel."""
     walk, tiles = work.walk, work.walk.tiles
     tile = tiles[0]
@@ -222,7 +222,7 @@ def _stream(work: Plan, p: ConvParams) -> npt.NDArray[np.int32]:
     return np.concatenate([header, np.concatenate([weights.view(np.int32), words], axis=1).ravel()])
 
 
-def cost(work: Plan, site: Site, p: ConvParams) -> Cost:
+def cost(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the loops around the functions; cycles are an upper bound for a Cortex-M55."""
     written = write(work.walk)
     flash = HEADER + 4 * work.walk.channels * work.walk.tiles[0].record_words + written.code_bytes

@@ -22,7 +22,7 @@ ACCUMULATORS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "r14")  # VMLADAVA t
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DotStep:
     """Up to 16 taps: `size` bytes from byte `at` of a window's row on."""
 
     row: int
@@ -50,9 +50,9 @@ class Dot:
     way: LaneWay
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[DotStep, ...]:
         return tuple(
-            Step(row, at, min(STEP, self.row_taps - at))
+            DotStep(row, at, min(STEP, self.row_taps - at))
             for row in range(self.k_h)
             for at in range(0, self.row_taps, STEP)
         )

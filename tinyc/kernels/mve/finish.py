@@ -21,7 +21,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, Scaling, Steps, best_slope, interval, solve, steps_of
+from tinyc.kernels.requantize import (
+    MAX_SHIFT,
+    Bools,
+    Int64s,
+    ScalingConstants,
+    Shifts,
+    Steps,
+    best_slope,
+    interval,
+    solve,
+    steps_of,
+)
 from tinyc.kernels.stream import Matrix
 
 _NARROW_SHIFT = 16  # that VQRSHRN reaches
@@ -63,7 +74,7 @@ class LaneFinish:
     output depends on the input; the others' weights and biases count as 0."""
 
     way: LaneWay
-    scaling: Scaling
+    scaling: ScalingConstants
     live: Bools
 
     def constants(self, bias: Int64s) -> Int64s:
@@ -102,7 +113,7 @@ def _finish(p: ConvParams, taps: Int64s) -> LaneFinish | None:
         if scaling is not None:
             return LaneFinish(LaneWay(scale, shift, False, False, clamp), scaling, live)
     for scale, shifts, shared, sign in _added_ways(p, steps):
-        scaling = solve(p, steps, np.full_like(shifts, scale), shifts, sign, np.full_like(shifts, 2))
+        scaling = solve(p, steps, Shifts(np.full_like(shifts, scale), shifts, sign), np.full_like(shifts, 2))
         if scaling is not None:
             return LaneFinish(LaneWay(scale, shared, True, sign, clamp), scaling, live)
     return None
@@ -123,7 +134,7 @@ def _plain_ways(p: ConvParams, steps: Steps) -> Iterator[tuple[int, int]]:
             yield scale, min(most, _NARROW_SHIFT)
 
 
-def _plain(p: ConvParams, steps: Steps, scale: int, shift: int, always: Int64s) -> Scaling | None:
+def _plain(p: ConvParams, steps: Steps, scale: int, shift: int, always: Int64s) -> ScalingConstants | None:
     """Constants without add, proved; None where there are none. Starts are even, for doubling products."""
     live = steps.is_live
     exponent = (1 + p.shift + shift - scale).astype(np.float64)
@@ -132,7 +143,7 @@ def _plain(p: ConvParams, steps: Steps, scale: int, shift: int, always: Int64s) 
         return None
     same = np.ones_like(p.shift, np.int64)
     zero = np.zeros_like(same)
-    found = Scaling(same * scale, same * shift, mult.astype(np.int64), same * half(shift), zero, False)
+    found = ScalingConstants(same * scale, same * shift, mult.astype(np.int64), same * half(shift), zero, False)
     found = _started(found, steps, always)
     failed = np.flatnonzero(~found.equals(steps))
     if len(failed):
@@ -140,7 +151,7 @@ def _plain(p: ConvParams, steps: Steps, scale: int, shift: int, always: Int64s) 
     return found if found.equals(steps).all() else None
 
 
-def _started(s: Scaling, steps: Steps, always: Int64s) -> Scaling:
+def _started(s: ScalingConstants, steps: Steps, always: Int64s) -> ScalingConstants:
     """`s` with the nudge in the middle of where it may be; wrong where there is no such place."""
     least, greatest = interval(s, steps)
     first, last = -(((s.add << 32) - least) // s.mult), (greatest - (s.add << 32)) // s.mult

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from tinyc.kernels.mve.finish import LaneWay
 from tinyc.machine.thumb import Asm
@@ -11,22 +12,31 @@ from tinyc.machine.thumb import Asm
 STREAM = "r11"
 
 
+class ScalePower(NamedTuple):
+    """A general register that has 2^scale, or unless `ready` gets it."""
+
+    register: str
+    ready: bool
+
+
+Constants = Literal["each", "shared", "stay"]
+"""Each quad has its own, and the stream goes on behind them; all share those that it goes on behind; or the stream
+stays where it is, for the next quad that has the same."""
+
+
 def scale_sums(
     asm: Asm,
     way: LaneWay,
     quads: Sequence[Sequence[str]],
     free: Sequence[str],
-    power: str,
-    shared: bool = False,
-    stays: bool = False,
-    ready: bool = False,
+    power: ScalePower,
+    constants: Constants = "each",
 ) -> list[str]:
     """Vectors of scaled sums, before the last shift, one for each four registers of `quads`.
 
-    The stream goes on behind the constants: those of each quad, or with `shared` the same for all; with `stays` it
-    does not. free: vectors that may be overwritten, `needed` of them or more. power: a general register that has
-    2^scale, or unless `ready` gets it once the first quad is in a vector.
+    free: vectors that may be overwritten, `needed` of them or more. power: made once the first quad is in a vector.
     """
+    shared, stays = constants == "shared", constants == "stay"
     together = shared and len(free) >= (2 * len(quads) + 1 if way.sign else 0)
     spare = list(free)
     vectors: list[tuple[str, str]] = []
@@ -34,11 +44,11 @@ def scale_sums(
         data, start = spare.pop(0), spare.pop(0)
         asm.op("vmov", f"{data}[2]", f"{data}[0]", quad[0], quad[2])
         asm.op("vmov", f"{data}[3]", f"{data}[1]", quad[1], quad[3])
-        if not vectors and not ready:
-            set_power(asm, way, power)
+        if not vectors and not power.ready:
+            set_power(asm, way, power.register)
         moves = not stays and (number == len(quads) - 1 or not shared)
         _load(asm, start, 0, moves)
-        asm.op("vmla.s32", start, data, power)
+        asm.op("vmla.s32", start, data, power.register)
         if not together:
             _scale(asm, way, [(start, data)], spare[0] if way.sign else data, moves)
         if not (together and way.sign):

@@ -67,6 +67,7 @@ def _function(shift: int) -> Asm:
     asm.op("lsrs", "lr", "r5", "#4")
     asm.branch("beq", "rest")
     with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"{_TURN} elements: loads, products, saturation, store")
         for _ in range(0, _TURN, 4):
             _four(asm, shift, False)
         asm.branch("le", "turn", "lr")
@@ -74,6 +75,7 @@ def _function(shift: int) -> Asm:
     asm.op("ands", "r5", "r5", f"#{_TURN - 1}")
     asm.branch("beq", "done")
     with asm.loop("four", "four", of_call=True):
+        asm.note("up to four of the rest")
         asm.op("vctp.32", "r5")
         _four(asm, shift, True)
         asm.op("subs", "r5", "r5", "#4")

@@ -7,12 +7,12 @@ steps (unrolled; long ones of a single row in a loop), then its sums are scaled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tinyc.kernels.mve.dot import ACCUMULATORS, BYTE_REACH, LANES, STEP, VECTORS, Dot, Step
-from tinyc.kernels.mve.lanes import STREAM, narrow, needed, scale_sums, set_power, to_bytes
+from tinyc.kernels.mve.dot import ACCUMULATORS, BYTE_REACH, LANES, STEP, VECTORS, Dot, DotStep
+from tinyc.kernels.mve.lanes import STREAM, ScalePower, narrow, needed, scale_sums, set_power, to_bytes
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -26,7 +26,7 @@ _HIGH = ACCUMULATORS[LANES:]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class PairWork:
     """What a call executes: once, and for each pair of pixels."""
 
     once: Work
@@ -43,10 +43,10 @@ def can_read(dot: Dot) -> bool:
     return dot.k_h <= 3 and dot.reaches(dot.pixel_bytes) and len(dot.steps) <= _UNROLLED
 
 
-def pixels_function(name: str, dot: Dot) -> tuple[str, Count]:
+def pixels_function(name: str, dot: Dot) -> tuple[str, PairWork]:
     """The naked function `name(stream, x, y, n, first)`; with more than one row, n is 2 or more."""
     asm = _Pixels(dot).write()
-    return naked_function(name, PARAMETERS, asm), Count(asm.work(), asm.work("pair"))
+    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), asm.work("pair"))
 
 
 class _Dots:
@@ -59,11 +59,13 @@ class _Dots:
         self.ragged = dot.out_c % together != 0
 
     def enter(self) -> None:
+        self.asm.note("registers and arguments")
         self.asm.op("vpush", "{d8-d15}")
         self.asm.op("push", _SAVED)
         self.asm.op("mov", "r7", "r2")
 
     def leave(self) -> None:
+        self.asm.note("return")
         self.asm.op("add", "sp", "sp", "#12")
         self.asm.op("pop", "{r4-r11, lr}")
         self.asm.op("vpop", "{d8-d15}")
@@ -75,6 +77,10 @@ class _Dots:
         if self.dot.tail and self.ragged != begins:
             self.asm.constant("r0", (1 << self.dot.tail) - 1)
             self.asm.op("vmsr", "p0", "r0")
+
+    def load_input(self, target: str, place: Sequence[str], short: bool) -> None:
+        """16 bytes of the input, or with `short` those that the predicate has."""
+        self.asm.op("vldrbt.u8" if short else "vldrw.u32" if self.dot.aligned else "vldrb.u8", target, *place)
 
     @contextmanager
     def groups(self, counter: str, passes: int = 1) -> Iterator[None]:
@@ -91,7 +97,7 @@ class _Dots:
         before: tuple[int, int],
         counter: str,
         label: str,
-        write: Callable[[Step, int, bool], None],
+        write: Callable[[DotStep, int, bool], None],
         keep: str = "",
     ) -> None:
         """All steps, written with their number and whether they are the first. before: steps of a turn of the loop, 0
@@ -165,6 +171,7 @@ class _Pixels(_Dots):
 
     def _begin_pair(self) -> None:
         asm, dot = self.asm, self.dot
+        asm.note("a pair of pixels")
         asm.op("ldr", STREAM, "[sp]")
         if self.walks:
             asm.add("r3", "r1", dot.pixel_bytes, "r3")
@@ -176,6 +183,7 @@ class _Pixels(_Dots):
     def _end_pair(self) -> None:
         """Goes on with the next pair; for one pixel that is left its left neighbour comes again."""
         asm, dot = self.asm, self.dot
+        asm.note("the next pair, or for a last odd pixel the one before it again")
         rows = self.x[: dot.k_h]
         for row in rows:
             asm.add(row, row, 2 * dot.pixel_bytes, "r2")
@@ -194,7 +202,7 @@ class _Pixels(_Dots):
         asm.add("r7", "r7", -dot.out_c, "r2")
         asm.branch("b.w", "pair")
 
-    def _load_inputs(self, step: Step, targets: list[str]) -> None:
+    def _load_inputs(self, step: DotStep, targets: list[str]) -> None:
         short = step.size < STEP
         if short:
             self.asm.op("vpstt")
@@ -203,11 +211,12 @@ class _Pixels(_Dots):
                 base, at = self.x[pixel], 0
             else:
                 base, at = self.x[step.row], step.at + pixel * self.dot.pixel_bytes
-            load_input(self.asm, self.dot.aligned and not short, target, base, at, short, self.walks)
+            self.load_input(target, input_at(base, at, self.walks and not short), short)
 
     def _group(self, number: int) -> None:
         """Four channels of two pixels."""
         asm, dot = self.asm, self.dot
+        asm.note("products: two pixels by four channels")
         if not dot.held:
             self.tail_lanes(begins=False)
         steps = len(dot.steps)
@@ -219,7 +228,7 @@ class _Pixels(_Dots):
             for pointer in self.x:
                 asm.add(pointer, pointer, -whole, "r0")
 
-    def _step(self, step: Step, index: int, begins: bool) -> None:
+    def _step(self, step: DotStep, index: int, begins: bool) -> None:
         asm = self.asm
         inputs = self.inputs[2 * index : 2 * index + 2] if self.dot.held else self.inputs
         if not self.dot.held:
@@ -233,17 +242,18 @@ class _Pixels(_Dots):
     def _finish(self, number: int) -> None:
         """Sums -> outputs."""
         asm, dot, way = self.asm, self.dot, self.dot.way
+        asm.note("requantize")
         free = self.free if self.dot.held else self.inputs + self.free
         quads, powers = (_LOW, _HIGH), (self.power or "r0", self.power or "r8")
         ready = self.power != ""
         if len(free) >= needed(way, 2):
-            scaled = scale_sums(asm, way, quads, free, powers[0], shared=True, ready=ready)
+            scaled = scale_sums(asm, way, quads, free, ScalePower(powers[0], ready), "shared")
             results = list(zip(scaled, self.held or (scaled[0],) * 2, (0, 1), strict=True))
             self._narrow(results, number)
         else:
             for pixel in (0, 1):
-                quad, stays = quads[pixel : pixel + 1], pixel == 0
-                (one,) = scale_sums(asm, way, quad, free, powers[pixel], stays=stays, ready=ready)
+                power = ScalePower(powers[pixel], ready)
+                (one,) = scale_sums(asm, way, quads[pixel : pixel + 1], free, power, "each" if pixel else "stay")
                 self._narrow([(one, self.held[pixel], pixel)], number)
         if not dot.paired:
             self._store_quads(scaled[0], next(q for q in free if q != scaled[0]))
@@ -258,6 +268,7 @@ class _Pixels(_Dots):
     def _store_quads(self, vector: str, temp: str) -> None:
         """Bottom halves are the first pixel, top halves the second."""
         asm = self.asm
+        asm.note("store")
         to_bytes(asm, self.dot.way, [vector], temp)
         if self.ragged:
             asm.op("vshr.u32", temp, vector, "#16")
@@ -273,6 +284,7 @@ class _Pixels(_Dots):
 
     def _store_eights(self) -> None:
         asm = self.asm
+        asm.note("store")
         asm.op("vstrb.16", self.held[0], "[r7]", f"#{2 * LANES}")
         asm.op("vstrb.16", self.held[1], self._second_pixel(2 * LANES))
 
@@ -285,22 +297,18 @@ class _Pixels(_Dots):
         return "[r0]"
 
 
-def load_input(asm: Asm, words: bool, target: str, base: str, at: int, short: bool, walks: bool) -> None:
-    """16 bytes of the input, or with `short` those that the predicate has. walks: the pointer moves on."""
-    mnemonic = "vldrbt.u8" if short else "vldrw.u32" if words else "vldrb.u8"
-    if walks and not short:
-        asm.op(mnemonic, target, f"[{base}]", f"#{STEP}")
-    else:
-        asm.op(mnemonic, target, f"[{base}, #{at}]" if at else f"[{base}]")
+def input_at(base: str, at: int, walks: bool) -> tuple[str, ...]:
+    """The operands of a vector of the input; walks: the pointer moves on."""
+    return (f"[{base}]", f"#{STEP}") if walks else (f"[{base}, #{at}]" if at else f"[{base}]",)
 
 
 # ---- one pixel ----
 
 
-def alone_function(name: str, dot: Dot) -> tuple[str, Count]:
+def alone_function(name: str, dot: Dot) -> tuple[str, PairWork]:
     """The naked function `name(stream, x, y, n, first)` of one pixel with one row; n is not looked at."""
     asm = _Alone(dot).write()
-    return naked_function(name, PARAMETERS, asm), Count(asm.work(), Work())
+    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), Work())
 
 
 class _Alone(_Dots):
@@ -318,6 +326,7 @@ class _Alone(_Dots):
         asm.op("add", "r3", "r3", "r4")
         self.tail_lanes(begins=True)
         with self.groups("r9"):
+            asm.note("products: a pixel by eight channels")
             self.tail_lanes(begins=False)
             asm.op("mov", "r1", "r3")
             self.steps(_turns(len(self.dot.steps)), "r5", "turn", self._step)
@@ -325,11 +334,11 @@ class _Alone(_Dots):
         self.leave()
         return asm
 
-    def _step(self, step: Step, index: int, begins: bool) -> None:
+    def _step(self, step: DotStep, index: int, begins: bool) -> None:
         asm, short = self.asm, step.size < STEP
         if short:
             asm.op("vpst")
-        load_input(asm, self.dot.aligned and not short, "q0", "r1", 0, short, True)
+        self.load_input("q0", input_at("r1", 0, not short), short)
         for channel, accumulator in enumerate(ACCUMULATORS):
             vector = f"q{1 + channel % 2}"
             asm.op("vldrw.u32", vector, f"[{STREAM}]", f"#{STEP}")
@@ -337,9 +346,10 @@ class _Alone(_Dots):
 
     def _finish(self) -> None:
         asm, way = self.asm, self.dot.way
+        asm.note("requantize and store")
         free = [f"q{i}" for i in range(VECTORS)]
         quads = (ACCUMULATORS[0::2], ACCUMULATORS[1::2])
-        even, odd = scale_sums(asm, way, quads, free, "r0")
+        even, odd = scale_sums(asm, way, quads, free, ScalePower("r0", ready=False))
         narrow(asm, way, even, even, False)
         narrow(asm, way, even, odd, True)
         to_bytes(asm, way, [even], next(q for q in free if q != even))

@@ -146,6 +146,7 @@ class _Lines:
 
     def write(self) -> Asm:
         asm, lines = self.asm, self.lines
+        asm.note("registers and arguments")
         asm.op("push", "{r4-r7, lr}")
         asm.op("vpush", "{d8-d9}")
         pointers = [self.there[0]] if self.shared else self.there
@@ -164,6 +165,7 @@ class _Lines:
         short = lines.count * lines.width % STEP if lines.flat else 0
         whole = vectors - (short > 0 or lines.last < LINES)
         if whole:
+            asm.note("16 bytes of each line, interleaved")
             asm.constant("lr", whole)
             with asm.loop("place", whole):
                 self._vector(self.there, lines.partial)
@@ -228,6 +230,7 @@ class _Tile:
 
     def write(self) -> Asm:
         asm, tile = self.asm, self.tile
+        asm.note("registers and arguments")
         asm.op("vpush", "{d8-d15}")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{STEP}")
@@ -248,12 +251,14 @@ class _Tile:
             asm.constant("r0", tile.valid(whole * tile.gathers, rest))
             asm.op("vmsr", "p0", "r0")
         with asm.loop("channel", "channel"):
+            asm.note("weights and constants of a channel")
             for window, (line, place) in enumerate(tile.windows):
                 asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{LEAD - tile.shift(line, place)}]")
             asm.op("ldrd", "r7", "r9", f"[r5, #{LEAD + STEP}]")
             self._blocks(whole)
             if rest:
                 self._block(rest, True)
+            asm.note("the next channel")
             asm.constant("r0", tile.count * tile.gather_bytes - 4)
             asm.op("vsub.i32", "q3", "q3", "r0")
             asm.add("r3", "r3", 1 - self._moved(whole + (rest > 0)), "r0")
@@ -285,11 +290,13 @@ class _Tile:
     def _block(self, gathers: int, partial: bool) -> None:
         asm, tile = self.asm, self.tile
         windows = len(tile.windows)
+        asm.note("products")
         for gather in range(gathers):
             vector = f"q{gather % 2}"
             asm.op("vldrw.u32", vector, f"[q3, #{tile.gather_bytes}]!")
             for window in range(windows):
                 asm.op("vmladav.s8", ACCUMULATORS[gather * windows + window], vector, f"q{4 + window}")
+        asm.note("requantize and store")
         vectors = ("q0", "q1")[: -(-gathers * windows // LANES)]
         for number, vector in enumerate(vectors):
             quad = ACCUMULATORS[4 * number : 4 * number + 4]

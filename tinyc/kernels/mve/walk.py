@@ -33,7 +33,7 @@ class By(Enum):
 
 
 @dataclass(frozen=True)
-class Walk:
+class LineWalk:
     """The lines of an image in `groups`, each a call of a function for its lines and one for its outputs.
 
     lines: of each group, or one for all. tiles: of all groups, or of all and of the last. line_bytes: from line to
@@ -75,7 +75,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LineFunctions:
     """C text with the name `@`, and what a call executes."""
 
     text: str
@@ -87,7 +87,7 @@ class Written:
 
 
 @lru_cache(maxsize=512)
-def write(walk: Walk) -> Written:
+def write(walk: LineWalk) -> LineFunctions:
     """The functions of a layer."""
     fast, portable = [], []
     kinds = list(dict.fromkeys(walk.lines))
@@ -112,20 +112,20 @@ def write(walk: Walk) -> Written:
  * x, y: at words. stream, scratch: tc_mve.h.{" pad: a row of x_zero." if walk.by is By.ROWS else ""}
  */"""
     parts = [contract, "#if TC_MVE_ASM\n", "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n", body]
-    return Written("\n".join(parts), work)
+    return LineFunctions("\n".join(parts), work)
 
 
-def _chunk_call(walk: Walk, kind: int, source: str, target: str) -> str:
+def _chunk_call(walk: LineWalk, kind: int, source: str, target: str) -> str:
     return f"@_lines_{kind}({source}, c, {target}, {walk.channels} - c);"
 
 
-def _tile_call(walk: Walk, tile: int, source: str, y: str) -> str:
+def _tile_call(walk: LineWalk, tile: int, source: str, y: str) -> str:
     words = walk.tiles[0].record_words
     count = f"tc_mve_least({walk.chunk}, {walk.channels} - c)" if walk.channels % walk.chunk else str(walk.chunk)
     return f"@_outputs_{tile}(stream, stream + {HEADER // 4} + {words} * c, {source}, {y}, {count});"
 
 
-def _by_rows(walk: Walk) -> str:
+def _by_rows(walk: LineWalk) -> str:
     lines = f"            {_chunk_call(walk, 0, 'rows', '(int8_t *)scratch')}"
     tiles = [_tile_call(walk, number, "(const int8_t *)scratch", "y + c") for number in range(len(walk.tiles))]
     if len(tiles) == 1:
@@ -150,7 +150,7 @@ def _by_rows(walk: Walk) -> str:
 }}"""
 
 
-def _by_columns(walk: Walk, kinds: list[Lines]) -> str:
+def _by_columns(walk: LineWalk, kinds: list[Lines]) -> str:
     """All groups of 16 channels; the lines of the next group first."""
     calls = []
     buffers = [f"(int8_t *)scratch + {i * walk.buffer_bytes}" if i else "(int8_t *)scratch" for i in (0, 1)]

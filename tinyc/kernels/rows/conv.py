@@ -43,7 +43,7 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
     return tuple(found)
 
 
-def _pairs_form(work: layer.Plan, family: str, in_place: tuple[int, ...]) -> RowForm:
+def _pairs_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]) -> RowForm:
     """Pixel pairs; small copies of columns at the border lie on the stack."""
     call, cost, special = layer.call(work), layer.cost(work), layer.special(work, family)
     args, scratch = call.args, work.scratch_bytes
@@ -69,7 +69,7 @@ static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", i
     )
 
 
-def _solo_form(work: layer.Plan, solo: SoloLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
+def _solo_form(work: layer.WeightedPlan, solo: SoloLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
     """The last pixel (of one: the only) by a function of its own."""
     text, executed = _solo_text(work, solo)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
@@ -87,7 +87,7 @@ def _solo_form(work: layer.Plan, solo: SoloLayer, family: str, in_place: tuple[i
     )
 
 
-def _solo_text(work: layer.Plan, solo: SoloLayer) -> tuple[str, Work]:
+def _solo_text(work: layer.WeightedPlan, solo: SoloLayer) -> tuple[str, Work]:
     """C text of the functions of a row of an odd number of pixels, called `@`, and what a call executes."""
     last = work.pixels - 1
     fast, executed = solo_function("@_last", solo)

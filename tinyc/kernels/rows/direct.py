@@ -27,7 +27,7 @@ _MOST_HELD = 256  # bytes of two pixels' outputs, on the stack
 
 
 @dataclass(frozen=True)
-class Row:
+class DirectRow:
     """The geometry of a row. held: outputs are written a pixel late, so that they may lie over the row's input."""
 
     in_w: int
@@ -58,7 +58,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     direct = Direct(k_h, k_w, in_c, out_c, finish.way)
     window = Window.of(a, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    plain = Row(in_w, out_w, window.stride.w, window.pad.left, held=False)
+    plain = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held=False)
     if not direct.fits or any(left + right >= k_w for left, right in plain.kinds(direct)):
         return ()
     rows = row_geometry(site, window, p.x_zero)
@@ -67,7 +67,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     for held in (False, True):
         if held and not (same and window.pad.left <= 1 and 2 * out_c <= _MOST_HELD):
             continue
-        row = Row(in_w, out_w, window.stride.w, window.pad.left, held)
+        row = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held)
         text, executed = _text(direct, row)
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
         name = f"{NAME}_k{k_h}x{k_w}_i{in_c}_o{out_c}_{digest}"
@@ -98,7 +98,7 @@ def _slots(direct: Direct) -> tuple[int, ...]:
     return tuple(at + i for at in range(0, taps, 4) for i in (0, 2, 1, 3))
 
 
-def _starts(direct: Direct, row: Row, p: ConvParams, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
+def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
     """[kinds][out_c]: bias with the zero points of the columns outside."""
     w = p.w.astype(np.int64)
     found = []
@@ -110,7 +110,7 @@ def _starts(direct: Direct, row: Row, p: ConvParams, matrix: Matrix, finish: Fin
 
 
 @lru_cache(maxsize=64)
-def _text(direct: Direct, row: Row) -> tuple[str, Work]:
+def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
     """C text of the functions of a layer, called `@`, and what a row executes."""
     fast, call, per_row, turn = pixel_function("@_pixel", direct)
     kinds = len(row.kinds(direct))
@@ -159,7 +159,7 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *const *
     return text, executed
 
 
-def _loop(direct: Direct, row: Row) -> str:
+def _loop(direct: Direct, row: DirectRow) -> str:
     """The pixels, one after the other."""
     kinds = row.kinds(direct)
     lines = []

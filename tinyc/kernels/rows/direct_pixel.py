@@ -74,6 +74,7 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
     asm = Asm()
     _enter(asm, direct)
     with asm.loop("group", direct.groups):
+        asm.note("start values of four channels")
         asm.op("ldr", "r5", _FRAME.at("start"))
         asm.load_multiple("r5", _ACC)
         asm.op("str", "r5", _FRAME.at("start"))
@@ -91,6 +92,7 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
 
 def _enter(asm: Asm, direct: Direct) -> None:
     """Saves registers and arguments."""
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", f"#{_FRAME.size}")
     asm.add("r4", "r1", 4 * direct.k_h)
@@ -108,6 +110,7 @@ def _enter(asm: Asm, direct: Direct) -> None:
 def _rows(asm: Asm, direct: Direct) -> None:
     """The sums of four output channels over all kernel rows; r5: the first row's pointer."""
     with asm.loop("row", "row", of_call=True):
+        asm.note("a kernel row: its taps, and weights that they pass over")
         asm.op("ldr", "r7", "[r5], #4")
         asm.op("str", "r5", _FRAME.at("row"))
         asm.op("ldrd", "r5", "r6", _FRAME.at("first"))
@@ -117,6 +120,7 @@ def _rows(asm: Asm, direct: Direct) -> None:
         asm.op("ldr", "r5", _FRAME.at("before"))
         asm.op("add", "r0", "r0", "r5")
         with asm.loop("taps", "turn", of_call=True):
+            asm.note("products")
             _taps(asm, direct.turn)
         asm.op("ldr", "r5", _FRAME.at("after"))
         asm.op("add", "r0", "r0", "r5")
@@ -140,6 +144,7 @@ def _taps(asm: Asm, count: int) -> None:
 
 def _finish(asm: Asm, way: Way) -> None:
     """Scales and stores four outputs; r14: the next."""
+    asm.note("requantize and store")
     asm.op("ldr", "r14", _FRAME.at("y"))
     constants: list[tuple[str, ...]] = []
     for position, acc in enumerate(_ACC):

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, Form
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.finish import GROUP, Finish
-from tinyc.kernels.rows.fast_text import Row, functions
+from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.twice import twice
@@ -51,7 +51,7 @@ def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
             yield form
 
 
-def _forms(site: Site, p: ConvParams, vertical: Form, form: Form, together: int) -> list[RowForm]:
+def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm, together: int) -> list[RowForm]:
     matrix = matrix_of(p)
     proved = matrix.once(proof, vertical, form)
     if proved is None or site.y().shape[1] < vertical.m:
@@ -73,7 +73,7 @@ def _forms(site: Site, p: ConvParams, vertical: Form, form: Form, together: int)
         ragged = out_w % tiles.outputs != 0
         if (ragged and not held) or (held and not (same or ragged)):
             continue
-        special, executed = functions(tiles, Row(in_w, out_w, window.pad.left, p.x_zero, held))
+        special, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
         scratch = tiles.scratch_bytes(held)
         whole = -(-rows.out_h // tiles.rows) * executed
         flash = words.data.nbytes + 4 * sum(part.text.count("\\n") for part in special.parts)

@@ -12,7 +12,7 @@ from tinyc.kernel.kernel import Special
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
-from tinyc.kernels.rows.walks import Step
+from tinyc.kernels.rows.walks import WalkStep
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_3x3_s8_row_asm"
@@ -33,7 +33,7 @@ _Outside = tuple[bool, ...]  # which columns of a tile are outside the image
 
 
 @dataclass(frozen=True)
-class Row:
+class FastRow:
     """The geometry of a row. held: outputs of a call wait in scratch until the input of the next has been read."""
 
     in_w: int
@@ -44,11 +44,11 @@ class Row:
 
 
 @lru_cache(maxsize=64)
-def functions(tiles: RowTiles, row: Row) -> tuple[Special, Work]:
+def functions(tiles: RowTiles, row: FastRow) -> tuple[Special, Work]:
     """The function of a call and its parts, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
-    variants = list(dict.fromkeys(kinds))
+    variants = tuple(dict.fromkeys(kinds))
     factors, works = _factors(tiles, variants, row.x_zero)
     products, work = _products(tiles)
     executed = _CALL + (_TILE if tiles.rows == 1 else _TILE_OF_PAIR) * len(kinds) + calls * work
@@ -86,7 +86,8 @@ def _named(stem: str, comment: str, fast: str, twin: str) -> Special:
 # ---- parts ----
 
 
-def _factors(tiles: RowTiles, variants: Sequence[_Outside], x_zero: int) -> tuple[list[Special], list[Work]]:
+@lru_cache(maxsize=64)  # whether outputs are held or not
+def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[Special], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
     comment = (
@@ -100,6 +101,7 @@ def _factors(tiles: RowTiles, variants: Sequence[_Outside], x_zero: int) -> tupl
     return parts, [work for _, _, work in found]
 
 
+@lru_cache(maxsize=64)
 def _products(tiles: RowTiles) -> tuple[Special, Work]:
     text, work = products_function("@", tiles)
     stem = f"{_PART}_{tiles.name}_products_i{tiles.in_c}_o{tiles.out_c}"
@@ -181,7 +183,7 @@ def _form_text(fields: Mapping[str, int], tables: Mapping[str, tuple[str, list[i
     return f"{''.join(arrays)}static const tc_row_tiles_t @_form = {{\n{body}}};\n"
 
 
-def _codes(tiles: RowTiles, step: Step) -> list[int]:
+def _codes(tiles: RowTiles, step: WalkStep) -> list[int]:
     """What the twin reads of the stream after the start values."""
     if step.kind == "output":
         return [128 + step.a * tiles.form.m + step.b]
@@ -195,11 +197,11 @@ def _outputs(tiles: RowTiles) -> str:
     return f"{tiles.form.m} outputs of a row" if tiles.rows == 1 else f"{tiles.rows} x {tiles.form.m} outputs"
 
 
-def _made(tiles: RowTiles, row: Row) -> str:
+def _made(tiles: RowTiles, row: FastRow) -> str:
     return f"{'a row' if tiles.rows == 1 else f'{tiles.rows} rows'} of {row.out_w} pixels"
 
 
-def _contract(tiles: RowTiles, row: Row) -> str:
+def _contract(tiles: RowTiles, row: FastRow) -> str:
     """What pointers must be."""
     rows = f"x: {tiles.vertical.n} row pointers, at words."
     if tiles.rows == 1:
@@ -208,7 +210,7 @@ def _contract(tiles: RowTiles, row: Row) -> str:
     return f"{rows} y: {tiles.rows} row pointers; where they are the same, the last row stays.{held}"
 
 
-def _outside(tiles: RowTiles, row: Row, tile: int) -> tuple[bool, ...]:
+def _outside(tiles: RowTiles, row: FastRow, tile: int) -> tuple[bool, ...]:
     first = tile * tiles.form.m * tiles.form.stride - row.pad_left
     return tuple(not 0 <= first + i < row.in_w for i in range(tiles.form.n))
 
@@ -218,7 +220,7 @@ def _together(tiles: RowTiles) -> str:
 
 
 def _loop(
-    tiles: RowTiles, row: Row, kinds: Sequence[_Outside], factors: Sequence[str], products: str, move: str
+    tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], factors: Sequence[str], products: str, move: str
 ) -> str:
     """The calls, one after the other. factors, products, move: the functions."""
     count = len(kinds) // tiles.together
@@ -252,7 +254,7 @@ def _loop(
 """
 
 
-def _choice(tiles: RowTiles, row: Row, kinds: Sequence[_Outside], factors: Sequence[str]) -> str:
+def _choice(tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], factors: Sequence[str]) -> str:
     """The factors of the tiles of call i, of one row each by the function for its columns outside the image."""
     form, two = tiles.form, tiles.together == 2
     tile, indent = ("tile", " " * 12) if two else ("i", " " * 8)

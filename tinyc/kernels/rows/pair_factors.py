@@ -60,6 +60,7 @@ class _Factors:
         pitch = 4 * tiles.together  # of a step
         size = self._outside_at + 4
         size += (4 - size) % 8  # with nine saved registers, a multiple of 8
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{size}")
         asm.op("str", "r3", f"[sp, #{self._outside_at}]")
@@ -117,6 +118,7 @@ class _Factors:
     def _vertical(self) -> None:
         """Four channels of every column inside; the row pointers move on."""
         asm = self.asm
+        asm.note("loads: four channels, rows combined, to the stack")
         asm.op("add", "r0", "sp", f"#{self._rows_at}")
         asm.op("ldm", "r0", "{" + ", ".join(self._rows) + "}")
         for row in self._rows:
@@ -156,6 +158,7 @@ class _Factors:
 
     def _horizontal(self, pitch: int) -> None:
         asm, tiles = self.asm, self.tiles
+        asm.note("columns combined, to the factors")
         asm.op("mov", "r0", "sp")
         words = [f"r{4 + column}" for column in range(self._columns)]
         for half in range(2):

@@ -46,12 +46,14 @@ class _Writer:
             self._channels()
             self._next_group()
         asm.label("done")
+        asm.note("return")
         asm.op("add", "sp", "sp", f"#{self.frame.size}")
         asm.op("pop", "{r4-r11, pc}")
         return asm
 
     def _enter(self) -> None:
         layer, asm = self.layer, self.asm
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{self.frame.size}")
         asm.op("ldr", "r4", "[r0], #4")
@@ -80,6 +82,7 @@ class _Writer:
         ]
         if not places:
             return
+        asm.note("words of the planes that are padding")
         asm.op("sxtb16", "r4", "r4")
         if layer.plane_bytes <= WORD_REACH:
             for channel in range(GROUP):
@@ -97,6 +100,7 @@ class _Writer:
     def _unpack(self) -> None:
         """Four channels of the rows to the planes; the rows move to the next four."""
         layer, asm = self.layer, self.asm
+        asm.note("loads: four channels of the rows to planes of int16")
         asm.op("ldm", "sp", "{r0, r1, r2, r3}" if layer.has_single else "{r0, r1}")
         if not layer.has_single:
             asm.op("ldr", "r3", self.at("planes"))
@@ -197,6 +201,7 @@ class _Writer:
     def _channel(self, planes: int, out: int) -> None:
         """All outputs of one channel: `planes` bytes behind r0, `out` bytes behind r1."""
         layer, asm = self.layer, self.asm
+        asm.note("a channel: its start value and weights")
         asm.op("ldm", "r14!", f"{{r6-r{6 + layer.weight_words}}}")
         for first in range(0, layer.out_w, 2):
             self._step(planes, out + first * layer.channels, first)
@@ -206,6 +211,7 @@ class _Writer:
         layer, asm = self.layer, self.asm
         outputs = min(2, layer.out_w - first)
         acc, begun = ("r4", "r5"), set[int]()
+        asm.note("products")
         for place, macs in loads(layer, first, outputs):
             words = sorted({mac.x for mac in macs})
             at = f"[r0, #{planes + 4 * (place + words[0])}]"
@@ -221,6 +227,7 @@ class _Writer:
         """Scales and stores; after the last outputs of a channel the stream moves to the next."""
         layer, asm, way = self.layer, self.asm, self.layer.way
         constants = ("r2", "r3", "r12")[: way.constants]
+        asm.note("requantize and store")
         if way.constants == 3:
             asm.op("ldm", "r14!" if last else "r14", "{r2, r3, r12}")
         else:
@@ -238,6 +245,7 @@ class _Writer:
         layer, asm = self.layer, self.asm
         if layer.groups == 1:
             return
+        asm.note("the next four channels")
         asm.op("ldr", "r2", self.at("groups"))
         asm.op("subs", "r2", "r2", "#1")
         asm.leave("beq.w", "done")

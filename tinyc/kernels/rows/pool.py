@@ -105,6 +105,7 @@ def _add_function(columns: int, channels: int) -> tuple[str, Work]:
     asm.op("push", "{r4-r6, lr}")
     asm.add("r6", "r0", channels // 4 * 4)
     with asm.loop("group", channels // 4):
+        asm.note("four channels of all columns, added to the sums")
         asm.op("ldrd", "r2", "r3", "[r1]")
         for column in range(columns):
             x = ("r4", "r5", "r12")[column % 3]

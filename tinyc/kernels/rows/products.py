@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from tinyc.kernels.fast.bilinear import F2
 from tinyc.kernels.rows.tiles import RowTiles
-from tinyc.kernels.rows.walks import SLOTS, SPLIT, Step
+from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
 from tinyc.kernels.weighted.groups import Weights
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
@@ -57,6 +57,7 @@ class _Products:
 
     def write(self) -> Asm:
         asm, tiles, frame = self.asm, self.tiles, self.frame
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{frame.size}")
         if tiles.rows == 2:
@@ -69,6 +70,7 @@ class _Products:
             asm.op("str", "r3", frame.at("third"))
         with asm.loop("group", tiles.groups):
             self._group()
+        asm.note("return")
         asm.op("add", "sp", "sp", f"#{frame.size}")
         asm.op("pop", "{r4-r11, pc}")
         if self._entered and self._in_columns:
@@ -80,6 +82,7 @@ class _Products:
     def _group(self) -> None:
         """The output channels that accumulate together."""
         asm, tiles, frame = self.asm, self.tiles, self.frame
+        asm.note("output channels that accumulate together: products and their sums")
         asm.op("ldr", "r14", frame.at("factors"))
         asm.load_multiple("r0", _ACC[: tiles.channels])
         if tiles.together == 2:
@@ -175,7 +178,7 @@ class _Products:
 
     # ---- products as subroutines ----
 
-    def _enter(self, walk: tuple[Step, ...], fresh: bool) -> int:
+    def _enter(self, walk: tuple[WalkStep, ...], fresh: bool) -> int:
         """Goes into a subroutine for the first steps of the walk; how many steps those are, 0 for none."""
         kinds = tuple(step.kind for step in walk)
         before = "fresh" if fresh else "onto"
@@ -212,11 +215,12 @@ class _Products:
 
     def _column(self) -> None:
         asm = self.asm
+        asm.note("subroutines: the products that a column begins and ends with")
         self._entry("fresh_column", fresh=True)
         asm.branch("b.w", "column_after")
         asm.label("rest", aligned=True)
         asm.op("str", "r5", self.frame.at("back"))
-        self._combine(Step("turn", SPLIT))
+        self._combine(WalkStep("turn", SPLIT))
         asm.branch("b.w", "last")
         left = self._entry("onto_column", fresh=False)
         asm.label("column_after")
@@ -231,6 +235,7 @@ class _Products:
     def _runs(self) -> None:
         """The longest run, and ways to enter it where as many products are left as are wanted."""
         asm = self.asm
+        asm.note("subroutines: so many of the longest run of products")
         entries = sorted(set(self._entered))
         for label in entries:
             self._entry(label, label.startswith("fresh"))
@@ -249,7 +254,7 @@ class _Products:
             self.asm.add(pointer, "sp", 16 * slot)
         self.asm.op(op, pointer if slot else "sp", "{" + ", ".join(registers) + "}")
 
-    def _combine(self, step: Step) -> None:
+    def _combine(self, step: WalkStep) -> None:
         """What comes between products and outputs."""
         asm = self.asm
         if step.kind == "take":
@@ -297,6 +302,7 @@ class _Products:
         raised, way = tiles.form.raised[number], tiles.way
         if not tiles.lowers and way.shifts is not None:
             way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
+        asm.note("requantize and store")
         asm.op("ldr", "r7", self.frame.at(f"y{row}"))
         if tiles.third:
             asm.op("ldr", "r6", self.frame.at("third"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.ir.graph import Array
-from tinyc.kernels.fast.bilinear import Form
+from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import Finish, Way, finish_drops, finish_wide
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import Matrix
@@ -14,25 +14,25 @@ from tinyc.kernels.stream import Matrix
 _LARGEST_SCALE = 10
 
 
-def has_third(vertical: Form, form: Form) -> bool:
+def has_third(vertical: BilinearForm, form: BilinearForm) -> bool:
     """Whether sums are multiples of 3."""
     return vertical.unit * form.unit % 3 == 0
 
 
-def unit_of(vertical: Form, form: Form) -> int:
+def unit_of(vertical: BilinearForm, form: BilinearForm) -> int:
     """log2 of the multiple of the least raised output, once a factor of 3 is divided out."""
     unit = vertical.unit * form.unit
     return (unit // 3 if unit % 3 == 0 else unit).bit_length() - 1
 
 
-def factors_of(w: Array, vertical: Form, form: Form) -> Int64s:
+def factors_of(w: Array, vertical: BilinearForm, form: BilinearForm) -> Int64s:
     """The weights' side of every product, int64[O, rows, columns, C]; w [O, 3, 3, C]."""
     g, h = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
     found: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), h)
     return found
 
 
-def proof(matrix: Matrix, vertical: Form, form: Form) -> tuple[Finish, bool] | None:
+def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[Finish, bool] | None:
     """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 3 before. The
     multiplier divides them where three times the accumulators fit. None if there is no way."""
     thirds = has_third(vertical, form)
@@ -50,7 +50,7 @@ def _cost(way: Way) -> int:
     return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
 
 
-def _proved(matrix: Matrix, vertical: Form, form: Form, multiple: int) -> Finish | None:
+def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple: int) -> Finish | None:
     out_c = len(matrix.taps)
     factors = factors_of(matrix.taps.reshape(out_c, 3, 3, -1), vertical, form)
     largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)

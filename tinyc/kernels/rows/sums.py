@@ -25,7 +25,7 @@ def avg_pool_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
 
 
 def mean_rows(site: Site, fields: dict[str, int | float | str | Const]) -> tuple[RowForm, ...]:
-    """tc_mean_rows_s8 or tc_mean_rows_s16, where the mean is over all pixels. fields: those of the factor."""
+    """tc_mean_rows_s8, _s16 or _f32, where the mean is over all pixels. fields: those of the factor."""
     if not _collapses_image(site):
         return ()
     name = f"tc_mean_rows_{site.x().dtype}"

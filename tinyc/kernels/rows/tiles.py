@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, Form
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.fast.transforms import toom
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.kernels.rows.walks import Step, walk_of
+from tinyc.kernels.rows.walks import WalkStep, walk_of
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 ROWS = 3  # of the kernel
@@ -33,8 +33,8 @@ class RowTiles:
     """What the code depends on. vertical, form: of rows and of columns. way: from sums to int8, for outputs that are
     raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
 
-    vertical: Form
-    form: Form
+    vertical: BilinearForm
+    form: BilinearForm
     in_c: int
     out_c: int
     way: Way
@@ -93,7 +93,7 @@ class RowTiles:
         return (self.way.sign and not self.way.drops) or self.way.shifts is None
 
     @property
-    def walk(self) -> tuple[Step, ...]:
+    def walk(self) -> tuple[WalkStep, ...]:
         return walk_of(self.vertical, self.form)
 
     @property
@@ -127,6 +127,7 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     asm, form = Asm(), tiles.form
     assert tiles.vertical is ROW
     pitch = 4 * tiles.together  # of a step
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#20")
     asm.op("strd", "r0", "r1", "[sp]")
@@ -144,10 +145,12 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
         asm.op("add", "r0", "r0", "r10")
         asm.add("r2", "r1", pitch * tiles.in_c // 2)
         with asm.loop("quad", tiles.in_c // 4):
+            asm.note("loads: four channels of the columns of a row")
             for i, register in enumerate(raw):
                 if not outside[i]:
                     asm.op("ldr", register, f"[r0, #{i * tiles.in_c}]" if i else "[r0]")
             asm.op("add", "r0", "r0", "#4")
+            asm.note("columns combined, to the factors")
             for half in range(2):
                 _half(asm, tiles, raw, half)
             asm.op("add", "r1", "r1", f"#{2 * pitch}")

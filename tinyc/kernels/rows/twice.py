@@ -14,7 +14,7 @@ import numpy as np
 from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Scratch, Special
 from tinyc.machine.thumb import Work
 
-_CALL = Work(24, 40)  # beside the calls of the form
+_CALL = Work(12, 20)  # beside the calls of the form; as counted, less the step's own calls that are saved: -3 to 19
 _LEAST_ROWS = 3  # of an image, for rows in place: else one call may make both rows over what the other one reads
 
 

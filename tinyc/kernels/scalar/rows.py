@@ -20,7 +20,7 @@ from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Rows, Scratch, Special
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, Form
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
 from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
 
@@ -35,15 +35,15 @@ _CODE_BYTES = {(1, 4): 2600, (1, 2): 2000, (2, 4): 3200, (2, 2): 2600, (4, 4): 4
 
 
 @dataclass(frozen=True)
-class Tiles:
+class ScalarTiles:
     """What the function of a layer depends on, beside its sizes.
 
     vertical, form: of rows and of columns. narrow: factors are int16. lanes: output channels that a call of the
     products makes at most, 8 on RV32IM only. rv32: of RV32IM. in_place: output rows may be input rows.
     """
 
-    vertical: Form
-    form: Form
+    vertical: BilinearForm
+    form: BilinearForm
     narrow: bool
     lanes: int
     rv32: bool
@@ -100,13 +100,13 @@ def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 def _forms(site: Site, p: ConvParams, narrow: bool, lanes: int, rv32: bool) -> Iterator[RowForm]:
     for vertical, form in _NESTED:
-        found = Tiles(vertical, form, narrow, lanes, rv32)
+        found = ScalarTiles(vertical, form, narrow, lanes, rv32)
         fits = greatest_sum(p, p.w.reshape(len(p.bias), -1)) << found.raised < _SUM_LIMIT
         if fits and site.y().shape[1] >= vertical.m:
             yield _form(site, p, found)
 
 
-def _form(site: Site, p: ConvParams, found: Tiles) -> RowForm:
+def _form(site: Site, p: ConvParams, found: ScalarTiles) -> RowForm:
     rows = _geometry(site, p, found.vertical.m)
     same = rows.in_row_bytes == rows.out_row_bytes and site.x(0).shape[3] == len(p.bias) and p.attrs.pad.left == 1
     found = replace(found, in_place=same)
@@ -143,14 +143,14 @@ def _outside(rows: Rows, p: ConvParams) -> Const:
     return Const(np.full(rows.in_row_bytes, p.x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
 
 
-def factors(w: npt.NDArray[np.int8], vertical: Form, form: Form) -> npt.NDArray[np.int64]:
+def factors(w: npt.NDArray[np.int8], vertical: BilinearForm, form: BilinearForm) -> npt.NDArray[np.int64]:
     """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
     down, across = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
     found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
     return found.reshape(len(w), -1, w.shape[3])
 
 
-def _weights(p: ConvParams, found: Tiles) -> Const:
+def _weights(p: ConvParams, found: ScalarTiles) -> Const:
     """[O / 4][product][C][4] int16, as in tiles.py."""
     sides = found.base * factors(p.w, found.vertical, found.form)
     out_c, count, in_c = sides.shape
@@ -159,14 +159,14 @@ def _weights(p: ConvParams, found: Tiles) -> Const:
     return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
 
 
-def _scratch(p: ConvParams, found: Tiles) -> int:
+def _scratch(p: ConvParams, found: ScalarTiles) -> int:
     """Factors of two tiles, sums of their products, and in place the columns that are kept."""
     channels, in_c = -(-p.w.shape[3] // 4) * 4, p.w.shape[3]
     kept = -(-found.vertical.m * in_c // 4) * 4 if found.in_place else 0
     return int(found.products * ((4 if found.narrow else 8) * channels + 8 * found.lanes) + kept)
 
 
-def _cost(site: Site, p: ConvParams, found: Tiles, scratch: int) -> Cost:
+def _cost(site: Site, p: ConvParams, found: ScalarTiles, scratch: int) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
     out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
     _, out_h, out_w, _ = site.y().shape
@@ -177,7 +177,7 @@ def _cost(site: Site, p: ConvParams, found: Tiles, scratch: int) -> Cost:
     return Cost(int(pairs * (products + sides)), flash, scratch)
 
 
-def _special(site: Site, p: ConvParams, found: Tiles, fields: Fields) -> Special:
+def _special(site: Site, p: ConvParams, found: ScalarTiles, fields: Fields) -> Special:
     """The function of the layer: its sizes, and its way to int8."""
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]

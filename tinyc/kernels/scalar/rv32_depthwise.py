@@ -22,7 +22,7 @@ _CODE_BYTES = 110  # of a pixel
 
 
 @dataclass(frozen=True)
-class Layer:
+class _Layer:
     """What the code of a row depends on. scale, sign, low, high: of the requantization (tc_rv32.h)."""
 
     in_w: int
@@ -73,13 +73,13 @@ def _is_proved(site: Site, p: ConvParams) -> bool:
     return depthwise_matrix_of(p).once(scaled_finish) is not None
 
 
-def _layer(site: Site, p: ConvParams) -> Layer:
+def _layer(site: Site, p: ConvParams) -> _Layer:
     found = depthwise_matrix_of(p).once(scaled_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, scale = found
     low, high = finish.way.clamp or (-128, 127)
-    return Layer(
+    return _Layer(
         in_w=site.x(0).shape[2],
         out_w=site.y().shape[2],
         channels=len(p.bias),
@@ -104,7 +104,7 @@ def specialize(site: Site, p: ConvParams) -> Special:
     return Special(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_depthwise.h"))
 
 
-def _text(layer: Layer) -> str:
+def _text(layer: _Layer) -> str:
     """C text of the function `@`."""
     weights = "5 bytes, two int4 weights each, the first in the low half" if layer.int4 else "9 bytes"
     body = "\n".join(f"        {line}" for line in _channel(layer))
@@ -127,7 +127,7 @@ static void @(const int8_t *w, const int32_t *channels, const int8_t *const *x, 
 }}"""
 
 
-def _channel(layer: Layer) -> Iterator[str]:
+def _channel(layer: _Layer) -> Iterator[str]:
     """The lines that make the row of a channel."""
     start, looped = layer.columns(0)[0], layer.looped
     yield _take(layer, start - 3 + layer.stride)
@@ -149,7 +149,7 @@ def _channel(layer: Layer) -> Iterator[str]:
             yield "}"
 
 
-def _pixel(layer: Layer, pixel: int, to: str, base: int | None = None) -> Iterator[str]:
+def _pixel(layer: _Layer, pixel: int, to: str, base: int | None = None) -> Iterator[str]:
     """The columns that end at a pixel, its output, and the begin of the sums behind it.
 
     base: in a loop, the column that its pointers are at.
@@ -172,12 +172,12 @@ def _pixel(layer: Layer, pixel: int, to: str, base: int | None = None) -> Iterat
             yield "second = tc_rv32_taps(now, taps, 0);"
 
 
-def _keeps_second(layer: Layer, pixel: int) -> bool:
+def _keeps_second(layer: _Layer, pixel: int) -> bool:
     """Whether there is a pixel two behind this one, whose sum begins before that of the one between ends."""
     return layer.stride == 1 and pixel + 2 < layer.out_w
 
 
-def _take(layer: Layer, column: int, base: int | None = None) -> str:
+def _take(layer: _Layer, column: int, base: int | None = None) -> str:
     """Reads a column, or takes the zero points outside."""
     if not 0 <= column < layer.in_w:
         taps = ", ".join([str(layer.x_zero)] * 3)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, Form
+from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
 from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
 
 _LANES = 8  # output channels that a call of the products makes at most
@@ -30,7 +30,7 @@ _CODE_BYTES = {"f2": 2600, "f4": 4400}  # of a layer, with what layers share
 _INPUT, _OUTPUT = {"f2": 150, "f4": 640}, {"f2": 110, "f4": 420}
 
 
-def _takes(site: Site, form: Form) -> bool:
+def _takes(site: Site, form: BilinearForm) -> bool:
     if not site.is_const(1):
         return False
     a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
@@ -51,14 +51,14 @@ def takes_f4(site: Site) -> bool:
     return _takes(site, F4)
 
 
-def factors(w: npt.NDArray[np.int8], form: Form) -> npt.NDArray[np.int64]:
+def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
     """The weights' side of every product, int64[O, P * P, C]; w [O, 3, 3, C]."""
     g = np.array(form.weights, np.int64)
     found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
     return found.reshape(len(w), -1, w.shape[3])
 
 
-def _weights(p: ConvParams, form: Form) -> Const:
+def _weights(p: ConvParams, form: BilinearForm) -> Const:
     """[O / 4][P * P][C][4] int16, O rounded up to a multiple of 8 and C of 4. Factors of int8 weights fit int16."""
     sides = factors(p.w, form)
     out_c, count, in_c = sides.shape
@@ -67,7 +67,7 @@ def _weights(p: ConvParams, form: Form) -> Const:
     return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
 
 
-def lower(site: Site, p: ConvParams, form: Form) -> Call:
+def lower(site: Site, p: ConvParams, form: BilinearForm) -> Call:
     """One call for the whole image; the rows of a tile are written when its input rows have been read."""
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
@@ -80,7 +80,7 @@ def lower(site: Site, p: ConvParams, form: Form) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_scalar_tiles_t", fields), flow=flow)
 
 
-def specialize(site: Site, p: ConvParams, form: Form) -> Special:
+def specialize(site: Site, p: ConvParams, form: BilinearForm) -> Special:
     """The function of the layer: its sizes."""
     _, in_h, in_w, in_c = site.x(0).shape
     _, out_h, out_w, out_c = site.y().shape
@@ -99,19 +99,19 @@ static void {name}(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void 
     return Special(name, text, ("tc_scalar_tiles.h",))
 
 
-def _across(site: Site, form: Form) -> int:
+def _across(site: Site, form: BilinearForm) -> int:
     """Pairs of tiles in a row."""
     return -(-site.y().shape[2] // (2 * form.m))
 
 
-def scratch(site: Site, p: ConvParams, form: Form) -> int:
+def scratch(site: Site, p: ConvParams, form: BilinearForm) -> int:
     """Factors of two tiles and sums of their products, and a strip as wide as the image."""
     channels, count = -(-p.w.shape[3] // 4) * 4, form.products**2
     columns = 2 * form.m * _across(site, form) + 2
     return 8 * count * (channels + _LANES) + 2 * channels * form.products * columns
 
 
-def cost(site: Site, p: ConvParams, form: Form) -> Cost:
+def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
     out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
     pairs = _across(site, form) * -(-site.y().shape[1] // form.m)
@@ -121,7 +121,7 @@ def cost(site: Site, p: ConvParams, form: Form) -> Cost:
     return Cost(executed, flash, scratch(site, p, form))
 
 
-def _kernel(form: Form, takes: Callable[[Site], bool]) -> Kernel:
+def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:
     return Kernel(
         f"tc_conv2d_3x3_s8_tiles{form.m}_scalar",
         offered(

@@ -13,10 +13,10 @@ from functools import partial
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.block import Block
+from tinyc.kernels.block import RowBlock
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
-from tinyc.kernels.weighted.taps import Layer, Run
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.taps import Run, WeightedLayer
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
@@ -27,7 +27,7 @@ POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 def plan(
     site: Site, p: ConvParams, fit: Fit, by_rows: bool = False, fpu: bool = False, rolled: bool = False
-) -> Plan | None:
+) -> WeightedPlan | None:
     """The function that runs the layer, with by_rows one output row of the image per call; None where no requantization
     is proved."""
     matrix = matrix_of(p)
@@ -36,7 +36,7 @@ def plan(
         return None
     out_c, k_h, k_w, in_c = p.w.shape
     window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
-    layer = Layer(
+    layer = WeightedLayer(
         k_h=window.kernel.h,
         runs=_runs(window, in_c),
         pixel_bytes=window.stride.w * in_c,
@@ -48,7 +48,7 @@ def plan(
         rolled=rolled,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
-    return Plan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
+    return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
 
 
 def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
@@ -77,28 +77,28 @@ def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
     return tuple(Run(k * window.dilation.w * in_c, in_c) for k in range(window.kernel.w))
 
 
-def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tuple[Piece, ...]:
+def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tuple[RowPiece, ...]:
     """A row of out_w pixels: blocks at the borders where windows leave the image, the image itself between.
 
     Every piece has two pixels or more (unless the row has one): an odd pixel reads its left neighbour too.
     """
 
-    def block(start: int, stop: int) -> Piece:
+    def block(start: int, stop: int) -> RowPiece:
         first = start * window.stride.w - window.pad.left
         last = (stop - 1) * window.stride.w - window.pad.left + window.span.w
-        return Piece(start, stop, Block(first, last, in_w, in_c, x_zero, window.kernel.h))
+        return RowPiece(start, stop, RowBlock(first, last, in_w, in_c, x_zero, window.kernel.h))
 
     left = min(-(-window.pad.left // window.stride.w), out_w)
     right = min(max((in_w - window.span.w + window.pad.left) // window.stride.w + 1, 0), out_w)
     if left == 0 and right == out_w:
-        return (Piece(0, out_w, None),)
+        return (RowPiece(0, out_w, None),)
     whole = block(0, out_w)
     first = left + left % 2
     last = out_w if right == out_w else min(right, out_w - 2)
     last -= (last - first) % 2 if last < out_w else 0
     if last - first < 2 or last > right:
         return (whole,)
-    split = [Piece(first, last, None)]
+    split = [RowPiece(first, last, None)]
     split += [block(0, first)] if first else []
     split += [block(last, out_w)] if last < out_w else []
     pieces = tuple(sorted(split, key=lambda piece: piece.start))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tinyc.kernels import fours
 from tinyc.kernels.finish import GROUP
-from tinyc.kernels.weighted.groups import FIRST, STREAM, Count, GroupWriter
-from tinyc.kernels.weighted.taps import Layer, Run
+from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
+from tinyc.kernels.weighted.taps import Run, WeightedLayer
 from tinyc.machine.thumb import Work, naked_function
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
@@ -25,14 +25,20 @@ _ROLLED_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay
 
 
 @lru_cache(maxsize=256)
-def dense_function(name: str, layer: Layer) -> tuple[str, Count]:
-    """The naked function `name` for one pixel, and what it executes."""
+def dense_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
+    """The function for one pixel, and what it executes."""
     writer = DenseWriter(layer)
-    count = writer.write()
+    return writer, writer.write()
+
+
+@lru_cache(maxsize=256)
+def dense_function(name: str, layer: WeightedLayer) -> tuple[str, PixelWork]:
+    """The naked function `name` for one pixel, and what it executes."""
+    writer, count = dense_code(layer)
     return naked_function(name, writer.parameters, writer.asm), count
 
 
-class Load(NamedTuple):
+class MultipleLoad(NamedTuple):
     """LDM of the next words of taps, or of weights."""
 
     taps: bool
@@ -40,7 +46,7 @@ class Load(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def loads(steps: int, per_step: int) -> tuple[Load, ...]:
+def loads(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """What to fetch so that registers have what each step takes, a word of taps and `per_step` of weights. The
     shortest list of those that differ in how many weights come first, and how many words at most at once."""
     sizes = range(1, len(_WORDS))
@@ -48,31 +54,31 @@ def loads(steps: int, per_step: int) -> tuple[Load, ...]:
     return min(_by_chunks(steps, per_step), *found, key=len)
 
 
-def _by_chunks(steps: int, per_step: int) -> tuple[Load, ...]:
+def _by_chunks(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """Taps of four steps, then their weights in fours."""
     found = []
     for step in range(0, steps, _CHUNK):
         taps = min(_CHUNK, steps - step)
-        found.append(Load(True, taps))
-        found += [Load(False, min(_CHUNK, taps * per_step - at)) for at in range(0, taps * per_step, _CHUNK)]
+        found.append(MultipleLoad(True, taps))
+        found += [MultipleLoad(False, min(_CHUNK, taps * per_step - at)) for at in range(0, taps * per_step, _CHUNK)]
     return tuple(found)
 
 
-def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tuple[Load, ...]:
+def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tuple[MultipleLoad, ...]:
     """The list that begins with `first` words of weights; each load takes what registers are free, at most so many
     words of taps or weights, but for registers without which no step could follow."""
     weights, taps, done = min(first, steps * per_step), 0, 0  # words fetched, steps that they are enough for
-    found = [Load(False, weights)]
+    found = [MultipleLoad(False, weights)]
     while done < steps:
         waiting = (taps - done) + (weights - done * per_step)
         if weights >= (done + 1) * per_step:
             ahead = weights // per_step + len(_WORDS) - 2 * per_step + 1  # and weights of a step beside those taps
             words = min(len(_WORDS) - waiting, max(ahead, done + 1) - taps, steps - taps, most[0])
-            found.append(Load(True, words))
+            found.append(MultipleLoad(True, words))
             taps += words
         else:
             words = min(len(_WORDS) - waiting - (taps == done), steps * per_step - weights, most[1])
-            found.append(Load(False, words))
+            found.append(MultipleLoad(False, words))
             weights += words
         done = min(taps, weights // per_step)
     return tuple(found)
@@ -81,7 +87,7 @@ def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tup
 class DenseWriter(GroupWriter):
     """Writes one function; `asm` has the text."""
 
-    def write(self) -> Count:
+    def write(self) -> PixelWork:
         asm = self.asm
         self.enter()
         self._gather()
@@ -89,11 +95,12 @@ class DenseWriter(GroupWriter):
         self.load_stream()
         self.groups("dense", self._sums, paired=False)
         self.leave()
-        return Count(asm.work(), Work(), Work(), self.group_bytes)
+        return PixelWork(asm.work(), Work(), Work(), self.group_bytes)
 
     def _gather(self) -> None:
         """Unpacks all taps: r9 input, r11 buffer."""
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("loads: all taps to the buffer, as int16")
         asm.op("ldr", "r11", frame.at("buffer"))
         if layer.k_h == 1:
             asm.op("ldr", "r9", frame.at("x"))

@@ -14,11 +14,11 @@ from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, Piece, Plan, call, cost, special
-from tinyc.kernels.weighted.taps import Layer, Run
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.taps import Run, WeightedLayer
 
 
-def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan | None:
+def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedPlan | None:
     """The function that runs the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
     finish = matrix.once(fit)
@@ -26,7 +26,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan | No
         return None
     out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
-    layer = Layer(
+    layer = WeightedLayer(
         k_h=1,
         runs=(Run(0, in_c),),
         pixel_bytes=in_c,
@@ -37,7 +37,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> Plan | No
         rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
-    return Plan(layer, (Piece(0, batch, None),), batch, 0, rows, finish, matrix)
+    return WeightedPlan(layer, (RowPiece(0, batch, None),), batch, 0, rows, finish, matrix)
 
 
 def takes(site: Site) -> bool:

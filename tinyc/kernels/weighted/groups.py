@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tinyc.kernels import fours
 from tinyc.kernels.finish import GROUP
-from tinyc.kernels.weighted.taps import Layer
+from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work
 
@@ -34,7 +34,7 @@ _LDRD_REACH = 1020
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class PixelWork:
     """What is executed: per call, per pair of pixels, for a last odd pixel. group_bytes: code for four channels."""
 
     call: Work
@@ -54,7 +54,7 @@ def fpu_registers(first: int, end: int) -> tuple[str, ...]:
 class WeightedFrame(Frame):
     """The stack: the buffer of the taps (if it is there), above it words by name, then what the call pushed."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: WeightedLayer) -> None:
         base = 0 if layer.in_scratch else layer.buffer_bytes
         names = ["first_sum", "second_sum"] if layer.way.offsets else []
         names += ["y", "end", "stream"]
@@ -83,7 +83,7 @@ class Weights:
         self._ready: list[str] = []
         self._now = ""
 
-    def of(self, channel: int, layer: Layer) -> str:
+    def of(self, channel: int, layer: WeightedLayer) -> str:
         """The register with the weights of a channel of four: the next word, or the last one unpacked further."""
         if channel % (GROUP // layer.words_per_step) == 0:
             self._now = self.next()
@@ -107,7 +107,7 @@ class GroupWriter:
     x: k_h row pointers; taps of the first pixel start `first` bytes into the rows. y: [n][out_c].
     """
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: WeightedLayer) -> None:
         self.layer = layer
         self.frame = WeightedFrame(layer)
         self.asm = Asm()
@@ -120,6 +120,7 @@ class GroupWriter:
     def enter(self) -> None:
         """Saves registers and arguments."""
         layer, asm, frame = self.layer, self.asm, self.frame
+        asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         if frame.saved:
             asm.op("vpush", "{" + ", ".join(frame.saved) + "}")
@@ -151,6 +152,7 @@ class GroupWriter:
     def leave(self) -> None:
         """Returns to the caller."""
         size = self.frame.size
+        self.asm.note("return")
         self.asm.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
         if self.frame.saved:
             self.asm.op("vpop", "{" + ", ".join(self.frame.saved) + "}")
@@ -169,6 +171,7 @@ class GroupWriter:
         again, shorter = f"{name}_group", f"{name}_rest"
         with asm.loop(again, layer.groups):
             first = asm.lines
+            asm.note(f"products: {'two pixels' if paired else 'a pixel'} by four channels")
             sums()
             if rest and full:
                 asm.op("ldr", "r9", self.frame.at("end"))
@@ -192,6 +195,7 @@ class GroupWriter:
         layer, asm, frame = self.layer, self.asm, self.frame
         if not layer.way.offsets:
             return
+        asm.note("sums of the taps, which int4 weights ask for")
         asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
         if layer.windows_overlap:
             asm.op("str", "lr", frame.at("first_sum"))
@@ -223,6 +227,7 @@ class GroupWriter:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
         layer, asm = self.layer, self.asm
         for position in range(channels):
+            asm.note(f"channel {position} of four: requantize and store")
             constants, temp = self._constants(position)
             for acc in (FIRST, SECOND)[: 1 + paired]:
                 last_use = acc is SECOND or not paired

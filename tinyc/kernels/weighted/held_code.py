@@ -9,6 +9,7 @@ first 64 in FPU registers (if there are any), the others on the stack; a fetch i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tinyc.kernels.finish import GROUP, Way
@@ -30,7 +31,7 @@ Hold = Literal["words", "pairs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ResidentLayer:
     """What the code depends on. in_c: a multiple of 4. fpu: there are FPU registers; `words` needs them."""
 
     in_c: int
@@ -75,10 +76,12 @@ def _registers(count: int, first: int = 0) -> str:
     return "{" + ", ".join(f"s{first + i}" for i in range(count)) + "}"
 
 
-def function(name: str, layer: Layer) -> tuple[str, Work]:
+@lru_cache(maxsize=64)
+def function(name: str, layer: ResidentLayer) -> tuple[str, Work]:
     """The naked function, and what a call executes."""
     asm = Asm()
     saved = _registers(layer.held - _UNSAVED, _UNSAVED) if layer.held > _UNSAVED else ""
+    asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     if saved:
         asm.op("vpush", saved)
@@ -86,8 +89,10 @@ def function(name: str, layer: Layer) -> tuple[str, Work]:
     asm.op("str", "r2", _at("y"))
     asm.constant("r9", layer.groups)
     asm.op("str", "r9", _at("groups"))
+    asm.note("loads: the inputs to where they stay")
     _hold(asm, layer)
     with asm.loop("group", layer.groups):
+        asm.note(f"products: {OUTPUTS} outputs")
         asm.op("ldm", "r0!", "{r1-r8}")
         _sums(asm, layer)
         if layer.rest:
@@ -100,6 +105,7 @@ def function(name: str, layer: Layer) -> tuple[str, Work]:
     if layer.rest:
         asm.label("rest")
         _finish(asm, layer, layer.rest)
+    asm.note("return")
     asm.op("add", "sp", "sp", f"#{layer.frame}")
     if saved:
         asm.op("vpop", saved)
@@ -107,7 +113,7 @@ def function(name: str, layer: Layer) -> tuple[str, Work]:
     return naked_function(name, PARAMETERS, asm), asm.work()
 
 
-def _hold(asm: Asm, layer: Layer) -> None:
+def _hold(asm: Asm, layer: ResidentLayer) -> None:
     """The inputs to where they stay, or, where they are fetched for every group, the ends of them."""
     if layer.hold == "pairs":
         _unpack(asm, layer)
@@ -119,7 +125,7 @@ def _hold(asm: Asm, layer: Layer) -> None:
         asm.op("str", "r1", _at("end"))
 
 
-def _unpack(asm: Asm, layer: Layer) -> None:
+def _unpack(asm: Asm, layer: ResidentLayer) -> None:
     """Every word of inputs as two pairs: inputs 0 and 2 of it, then 1 and 3."""
     for first in range(0, layer.words, len(_LOADED)):
         loaded = _LOADED[: layer.words - first]
@@ -133,11 +139,11 @@ def _unpack(asm: Asm, layer: Layer) -> None:
                 asm.op("strd", "r9", raw, _pair_at(layer, 2 * word))
 
 
-def _pair_at(layer: Layer, pair: int) -> str:
+def _pair_at(layer: ResidentLayer, pair: int) -> str:
     return f"[sp, #{_PAIRS + 4 * (pair - layer.held)}]"
 
 
-def _sums(asm: Asm, layer: Layer) -> None:
+def _sums(asm: Asm, layer: ResidentLayer) -> None:
     """Eight accumulators over all inputs."""
     if layer.hold == "pairs":
         _pair_steps(asm, layer)
@@ -147,7 +153,7 @@ def _sums(asm: Asm, layer: Layer) -> None:
         _word_turns(asm, layer)
 
 
-def _word_turns(asm: Asm, layer: Layer) -> None:
+def _word_turns(asm: Asm, layer: ResidentLayer) -> None:
     asm.op("ldr", "r9", _at("x"))
     turns, rest = divmod(layer.words, _FPU_REGISTERS)
     if rest:
@@ -184,7 +190,7 @@ def _word_steps(asm: Asm, words: int) -> None:
         raw, pair = pair, raw
 
 
-def _pair_steps(asm: Asm, layer: Layer) -> None:
+def _pair_steps(asm: Asm, layer: ResidentLayer) -> None:
     """All pairs times weights. They are fetched by twos; the first one leaves its register to a weight."""
     left = 4 * (layer.in_c // 2)
     ready: list[str] = []
@@ -221,9 +227,10 @@ def _products(
     return left
 
 
-def _finish(asm: Asm, layer: Layer, outputs: int) -> None:
+def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
     """Scales and stores; constants come for two outputs at a time where they are two words each."""
     count = layer.way.constants
+    asm.note("requantize and store")
     asm.op("ldr", "r14", _at("y"))
     ready: list[str] = []
     for output in range(outputs):

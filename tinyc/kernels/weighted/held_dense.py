@@ -20,7 +20,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.stream import PROVED, Matrix, matrix_of, packed
-from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, Layer, function
+from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.kernels.weighted.layer import NEEDS_FPU
 from tinyc.machine.thumb import Work
 
@@ -30,7 +30,7 @@ _CALL = Work(10, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ResidentForm:
     """A kernel: how it holds inputs, and whether it has FPU registers for them."""
 
     name: str
@@ -39,35 +39,35 @@ class Form:
 
 
 FORMS = (
-    Form("tc_fully_connected_s8_fpu_asm", "words", True),
-    Form("tc_fully_connected_s8_fpu_pairs_asm", "pairs", True),
-    Form("tc_fully_connected_s8_pairs_asm", "pairs", False),
+    ResidentForm("tc_fully_connected_s8_fpu_asm", "words", True),
+    ResidentForm("tc_fully_connected_s8_fpu_pairs_asm", "pairs", True),
+    ResidentForm("tc_fully_connected_s8_pairs_asm", "pairs", False),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResidentPlan:
     """The function of a layer and the proof behind its constants."""
 
-    layer: Layer
+    layer: ResidentLayer
     finish: Finish
     matrix: Matrix
     text: str
     executed: Work
 
 
-def plan(site: Site, p: ConvParams, form: Form) -> Plan | None:
+def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     """The function that runs the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
     finish = matrix.once(packed)
     if finish is None:
         return None
-    layer = Layer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
+    layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
     fast, executed = function("@", layer)
-    return Plan(layer, finish, matrix, _text(layer, fast), executed)
+    return ResidentPlan(layer, finish, matrix, _text(layer, fast), executed)
 
 
-def _text(layer: Layer, fast: str) -> str:
+def _text(layer: ResidentLayer, fast: str) -> str:
     way = layer.way
     low, high = way.clamp or (-128, 127)
     shifts = way.shifts[:2] if way.shifts else (0, 0)
@@ -98,19 +98,19 @@ static void @({", ".join(PARAMETERS)})
 #endif"""
 
 
-def special(work: Plan, form: Form) -> Special:
+def special(work: ResidentPlan, form: ResidentForm) -> Special:
     """The function of the layer."""
     digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
     name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
     return Special(name, work.text.replace("@", name), ("tc_dense_held.h",))
 
 
-def call(work: Plan) -> Call:
+def call(work: ResidentPlan) -> Call:
     """The whole tensor."""
     return Call((Const(_stream(work), "stream of tc_dense_held.h", "stream"), In(0), Out()))
 
 
-def _stream(work: Plan) -> npt.NDArray[np.int32]:
+def _stream(work: ResidentPlan) -> npt.NDArray[np.int32]:
     """The words of the layer."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
     spare = layer.groups * OUTPUTS - len(matrix.taps)
@@ -125,7 +125,7 @@ def _stream(work: Plan) -> npt.NDArray[np.int32]:
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def cost(work: Plan) -> Cost:
+def cost(work: ResidentPlan) -> Cost:
     """Exact but for the step around the call; code counted as all 32-bit instructions."""
     whole = work.executed + _CALL
     flash = 4 * (work.layer.groups * work.layer.group_words + work.text.count("\\n"))
@@ -145,7 +145,7 @@ def few_inputs(site: Site) -> bool:
     return site.x(1).shape[1] <= _MOST_PAIRS
 
 
-def _kernel(form: Form) -> Kernel:
+def _kernel(form: ResidentForm) -> Kernel:
     return Kernel(
         form.name,
         planned(

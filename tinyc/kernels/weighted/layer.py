@@ -9,17 +9,18 @@ padding filled in.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from tinyc.kernel.kernel import Arg, Call, Const, Cost, Fetches, In, Out, Rows, Scratch, Special, buffered_flow
-from tinyc.kernels.block import Block, block_function, block_twin
+from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.stream import Matrix, stream, twin_text
-from tinyc.kernels.weighted.dense import dense_function
-from tinyc.kernels.weighted.groups import PARAMETERS, Count
-from tinyc.kernels.weighted.pixels import pixels_function
-from tinyc.kernels.weighted.taps import Layer
+from tinyc.kernels.weighted.dense import dense_code, dense_function
+from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
+from tinyc.kernels.weighted.pixels import pixels_code, pixels_function
+from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.thumb import Work
 
 NEEDS_FPU = """#ifndef __ARM_FP
@@ -33,23 +34,23 @@ _KERNEL_ROW = Work(10, 14)  # instructions that find one input row
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowPiece:
     """Pixels [start, stop) of a row. block: they read a copy of their columns; None: the image."""
 
     start: int
     stop: int
-    block: Block | None
+    block: RowBlock | None
 
 
 @dataclass(frozen=True)
-class Plan:
+class WeightedPlan:
     """How a layer is made by its function: one call per output row, each of `pixels` pixels in `pieces`.
 
     pad_bytes: the left padding, as bytes of a row.
     """
 
-    layer: Layer
-    pieces: tuple[Piece, ...]
+    layer: WeightedLayer
+    pieces: tuple[RowPiece, ...]
     pixels: int
     pad_bytes: int
     rows: Rows
@@ -57,9 +58,19 @@ class Plan:
     matrix: Matrix
 
     @cached_property
-    def written(self) -> tuple[str, Count, Work]:
-        """(C text of the functions, called `@`; count of the pixels function; instructions of the copies of a row)."""
-        return _text("@", self)
+    def code(self) -> tuple[GroupWriter, PixelWork]:
+        """The function of the pixels. Only of the kernel that is chosen it is printed."""
+        return (dense_code if self.layer.alone else pixels_code)(self.layer)
+
+    @cached_property
+    def blocks(self) -> Mapping[RowPiece, tuple[str, Work]]:
+        """The copies of a row: C text, and what each executes."""
+        return {piece: block_function(f"@_block_{piece.start}", piece.block) for piece in self.pieces if piece.block}
+
+    @property
+    def lines(self) -> int:
+        """Of all functions in assembly."""
+        return 1 + self.code[0].asm.lines + sum(text.count("\\n") for text, _ in self.blocks.values())
 
     @property
     def is_direct(self) -> bool:
@@ -78,33 +89,31 @@ class Plan:
         return self.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
 
 
-def special(work: Plan, family: str) -> Special:
+def special(work: WeightedPlan, family: str) -> Special:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
-    text, _, _ = work.written
+    text = _text("@", work)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
     return Special(name, text.replace("@", name), ("tc_stream.h",))
 
 
-def _text(name: str, work: Plan) -> tuple[str, Count, Work]:
-    """(C text, count of the pixels function, instructions of the copies of a row)."""
+def _text(name: str, work: WeightedPlan) -> str:
+    """C text of the functions of a row."""
     layer, finish = work.layer, work.finish
-    pixels, count = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
-    fast, portable, copies = [pixels], [], Work()
+    pixels, _ = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
+    fast, portable = [pixels], []
     portable.append(twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place))
     portable.append(_pixels_twin(name, layer))
-    for piece in work.pieces:
+    for piece, (text, _) in work.blocks.items():
         if piece.block:
-            text, executed = block_function(f"{name}_block_{piece.start}", piece.block)
             fast.append(text)
             portable.append(block_twin(f"{name}_block_{piece.start}", piece.block))
-            copies += executed
     asm = "#if TC_DSP_ASM\n" + (NEEDS_FPU if layer.held_steps else "")
     parts = [_contract(work), asm, "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n"]
-    return "\n".join([*parts, _row_function(name, work)]), count, copies
+    return "\n".join([*parts, _row_function(name, work)])
 
 
-def _contract(work: Plan) -> str:
+def _contract(work: WeightedPlan) -> str:
     layer = work.layer
     weights = "int8 weights, two channels over each other" if layer.way.packed else "int16 weights"
     weights = "int4 weights, four channels in half a word" if layer.way.offsets else weights
@@ -116,7 +125,7 @@ def _contract(work: Plan) -> str:
  */"""
 
 
-def _pixels_twin(name: str, layer: Layer) -> str:
+def _pixels_twin(name: str, layer: WeightedLayer) -> str:
     parameters = ", ".join(PARAMETERS if layer.in_scratch else PARAMETERS[:-1])
     unused = "    (void)buffer;\n" if layer.in_scratch else ""
     return f"""static void {name}_pixels({parameters})
@@ -126,7 +135,7 @@ def _pixels_twin(name: str, layer: Layer) -> str:
 """
 
 
-def _row_function(name: str, work: Plan) -> str:
+def _row_function(name: str, work: WeightedPlan) -> str:
     """The function that a step calls."""
     layer = work.layer
     scratch = ", void *scratch" if work.scratch_bytes else ""
@@ -157,7 +166,7 @@ def _row_function(name: str, work: Plan) -> str:
 }}"""
 
 
-def call(work: Plan) -> Call:
+def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layout = f"stream of tc_stream.h, {work.layer.steps} steps"
     words = Const(stream(work.matrix, work.finish, work.layer.slots), layout, "stream")
@@ -170,22 +179,23 @@ def call(work: Plan) -> Call:
     return Call((*args, Scratch()) if work.scratch_bytes else args, None, work.rows, flow)
 
 
-def cost(work: Plan) -> Cost:
+def cost(work: WeightedPlan) -> Cost:
     """Exact but for the instructions of the row loop, an estimate; code counted as all 32-bit instructions."""
-    text, count, copies = work.written
+    _, count = work.code
+    copies = sum((executed for _, executed in work.blocks.values()), Work())
     pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
-    flash = 4 * (work.layer.group_words * work.layer.groups + text.count("\\n"))
+    flash = 4 * (work.layer.group_words * work.layer.groups + work.lines)
     whole = work.rows.out_h * per_row
-    fetches = _fetches(work, text, count, whole.instructions)
+    fetches = _fetches(work, count, whole.instructions)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches)
 
 
-def _fetches(work: Plan, text: str, count: Count, executed: int) -> Fetches:
+def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     """Each pair of pixels takes the whole stream, and all of the function; its loop is that over the channels."""
     layer = work.layer
     if layer.alone:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
     pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
     data = 4 * layer.group_words * layer.groups * pairs
-    return Fetches(data, ((4 * text.count("\\n"), pairs), (count.group_bytes, pairs * (layer.groups - 1))))
+    return Fetches(data, ((4 * work.lines, pairs), (count.group_bytes, pairs * (layer.groups - 1))))

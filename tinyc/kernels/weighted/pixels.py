@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tinyc.kernels.finish import GROUP
-from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, Count, GroupWriter, Weights, fpu_registers
-from tinyc.kernels.weighted.taps import Layer
+from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights, fpu_registers
+from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.thumb import naked_function
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
@@ -34,17 +34,23 @@ _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
 @lru_cache(maxsize=256)
-def pixels_function(name: str, layer: Layer) -> tuple[str, Count]:
-    """The naked function `name` for n >= 2 pixels, and what it executes."""
+def pixels_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
+    """The function for n >= 2 pixels, and what it executes."""
     writer = PixelsWriter(layer)
-    count = writer.write()
+    return writer, writer.write()
+
+
+@lru_cache(maxsize=256)
+def pixels_function(name: str, layer: WeightedLayer) -> tuple[str, PixelWork]:
+    """The naked function `name` for n >= 2 pixels, and what it executes."""
+    writer, count = pixels_code(layer)
     return naked_function(name, writer.parameters, writer.asm), count
 
 
 class PixelsWriter(GroupWriter):
     """Writes one function; `asm` has the code."""
 
-    def write(self) -> Count:
+    def write(self) -> PixelWork:
         asm = self.asm
         self.enter()
         self._pairs()
@@ -59,7 +65,7 @@ class PixelsWriter(GroupWriter):
         self.leave()
         self.gather()
         self.sum()
-        return Count(asm.work(), asm.work("pair"), asm.work("last"), self.group_bytes)
+        return PixelWork(asm.work(), asm.work("pair"), asm.work("last"), self.group_bytes)
 
     def _pairs(self) -> None:
         """The loop over pairs of pixels. Leaves r9 = pixels left - 2: -1 or -2."""
@@ -70,6 +76,7 @@ class PixelsWriter(GroupWriter):
                 asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
             self.load_stream()
             self.groups("pair", self._sums, paired=True)
+            asm.note("the next pair of pixels")
             asm.op("ldr", "r9", frame.at("n"))
             asm.add("r14", "r14", layer.out_c, "r10")
             asm.op("str", "r14", frame.at("y"))
@@ -80,6 +87,7 @@ class PixelsWriter(GroupWriter):
     def _step_back(self) -> None:
         """The last odd pixel is the second of a pair: start one pixel earlier."""
         place = self.frame.at("x" if self.layer.k_h == 1 else "first")
+        self.asm.note("a last odd pixel: the second of a pair that begins one earlier")
         self.asm.op("ldr", "r9", place)
         self.asm.add("r9", "r9", -self.layer.pixel_bytes, "r10")
         self.asm.op("str", "r9", place)
@@ -102,6 +110,7 @@ class PixelsWriter(GroupWriter):
     def gather(self) -> None:
         """A subroutine: fills the buffer, moves to the next pair."""
         layer, asm = self.layer, self.asm
+        asm.note("subroutine: taps of both pixels to the buffer, as int16")
         asm.label("gather", aligned=True)
         if layer.in_scratch:
             asm.op("ldr", "r11", self.frame.at("buffer"))

@@ -8,17 +8,19 @@ r5-r10 and r14 weights, r11 and r12 taps.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.dense import DenseWriter
 from tinyc.kernels.weighted.groups import FIRST, STREAM, Weights
-from tinyc.kernels.weighted.taps import Layer
+from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.thumb import Work, naked_function
 
 _MOST_STEPS = 64  # of unrolled code
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10", "r14")
 
 
-class SoloLayer(Layer):
+class SoloLayer(WeightedLayer):
     """A layer of one pixel whose taps are unpacked on the stack."""
 
     @property
@@ -26,13 +28,14 @@ class SoloLayer(Layer):
         return False
 
 
-def solo_layer(layer: Layer) -> SoloLayer | None:
+def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
     found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.way)
     fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not layer.way.offsets
     return found if fits else None
 
 
+@lru_cache(maxsize=256)
 def solo_function(name: str, layer: SoloLayer) -> tuple[str, Work]:
     """The naked function `name(stream, x, y, n, first)` for one pixel, and what it executes."""
     writer = _SoloWriter(layer)
@@ -45,6 +48,7 @@ class _SoloWriter(DenseWriter):
 
     def _gather(self) -> None:
         """Unpacks all taps: r9 input, r11 buffer."""
+        self.asm.note("loads: all taps to the buffer, as int16")
         self.asm.op("mov", "r11", "sp")
         self.asm.op("ldr", "r9", self.frame.at("x"))
         self._runs()

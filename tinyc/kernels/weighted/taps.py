@@ -22,7 +22,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Layer:
+class WeightedLayer:
     """What the code of a layer depends on.
 
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,15 +26,16 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def load_onnx(path: Path) -> Graph:
-    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem.
+def load_onnx(path: Path, outputs: Sequence[str] = ()) -> Graph:
+    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem. outputs: as
+    `load_model` has them.
 
     Float models are float32 graphs, quantized ones (QDQ or QOperator) integer graphs; see docs/import.md.
     An open first dimension of an input, the batch, becomes 1. Values keep the tensor names and the axis
     order of the file; see `importing`. TinycError if the file cannot be read or is no intact model, or
     listing every node that tinyc cannot import, with the reason.
     """
-    builder, problems = _import(path)
+    builder, problems = _import(path, outputs)
     if problems:
         raise combined(problems, path.name)
     graph = builder.graph(path.stem)
@@ -52,8 +54,8 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
     return _import(path)[1]
 
 
-def _import(path: Path) -> tuple[OnnxBuilder, list[TinycError]]:
-    file = read_onnx(path, read_bytes(path))
+def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[OnnxBuilder, list[TinycError]]:
+    file = read_onnx(path, read_bytes(path), outputs)
     builder = OnnxBuilder(replace(file, nodes=spelled_out(file.nodes, file.opset)))
     for info in builder.file.inputs:
         builder.add_input(info)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons, what joins them, and Where."""
+"""Comparisons, and Where."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.reshape import Reshape
 
 _KINDS = {
@@ -88,31 +88,11 @@ def _mask(s: OnnxStep, turned: bool) -> Value:
 
 
 def _opposite(s: OnnxStep) -> Value:
-    """The opposite of a computed condition, which must be a comparison."""
+    """The opposite of a computed condition; of a comparison the opposite comparison."""
     condition = s.value(0)
     for node in reversed(s.builder.nodes):
         if condition.name in node.outputs and isinstance(node.attrs, Compare):
             inputs = [s.builder.values[name] for name in node.inputs]
             return s.insert(inputs, Compare(_OPPOSITE[node.attrs.kind]), "not")
-    raise TinycError(
-        f"{s.node.op} asks for the opposite of a computed condition that is no comparison",
-        s.where,
-        "ask for the opposite in the comparisons themselves",
-    )
-
-
-@imports("Not")
-def negate(s: OnnxStep) -> None:
-    """Of a comparison."""
-    opposite = _opposite(s)
-    s.emit([opposite], Reshape(opposite.shape))
-
-
-@imports("And", "Or")
-def join(s: OnnxStep) -> None:
-    """One of two computed conditions, as the first says."""
-    a, b = s.value(0), s.value(1)
-    if s.node.op == "And":
-        s.emit([a, b, a], Choose())
-    else:
-        s.emit([a, a, b], Choose())
+    true = s.builder.add_integers(f"{s.node.outputs[0]}:true", np.array(True), "bool")
+    return s.insert([condition, true], IntegerBinary("xor", "bool"), "not")

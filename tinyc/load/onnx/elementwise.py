@@ -4,24 +4,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from onnx import TensorProto
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Value
+from tinyc.ir.graph import DType, Value
 from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
+from tinyc.load.onnx.grids import SHIFT
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.clip import Clip
+from tinyc.ops.convert import Convert
+from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.hard_swish import HardSwish
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
+from tinyc.ops.quantize import Quantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
@@ -30,6 +36,14 @@ from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 
 _ARITHMETIC = {"Add": Add(), "Sub": Sub(), "Mul": Mul()}
+WHOLE_TYPES: Mapping[int, DType] = {  # what reals may become
+    TensorProto.INT8: "s8",
+    TensorProto.UINT8: "u8",
+    TensorProto.INT16: "s16",
+    TensorProto.INT32: "s32",
+    TensorProto.INT64: "s32",
+    TensorProto.BOOL: "bool",
+}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -102,7 +116,17 @@ def clip(s: OnnxStep) -> None:
         lo, hi = s.node.float_("min", -math.inf), s.node.float_("max", math.inf)
     else:
         lo, hi = s.scalar(1, -math.inf), s.scalar(2, math.inf)
-    _clip(s, s.value(0), lo, hi)
+    x = s.value(0)
+    if x.dtype == "f32" or x.quant is None:
+        _clip(s, x, lo, hi)
+        return
+    scale, zero = x.quant.per_tensor  # integers that have a scale, between QuantizeLinear and DequantizeLinear
+    moved = SHIFT[x.dtype] if x.name in s.builder.unsigned and x.dtype in SHIFT else 0
+    if x.name in s.builder.unsigned:
+        s.builder.unsigned.add(s.node.outputs[0])
+    act = Act(*(scale * (bound - moved - zero) for bound in (lo, hi)))
+    clipped = s.insert([s.insert([x], Dequantize(), "reals")], Clip(act), "clipped")
+    s.emit([clipped], Quantize(x.dtype, half_even=True), x.quant)
 
 
 @imports("Max", "Min")
@@ -215,14 +239,27 @@ def _cast(s: OnnxStep, to: int) -> None:
     if x.dtype == "bool" and to in FLOATS:
         s.emit([x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
         return
+    if x.dtype == "f32" and to in WHOLE_TYPES:
+        _to_integers(s, x, WHOLE_TYPES[to])
+        return
     is_index = x.dtype == "s32" and x.quant is None and to in (TensorProto.INT32, TensorProto.INT64)
     if not is_index and (x.dtype != "f32" or to not in FLOATS):
         raise TinycError(
-            "a cast of computed values to another kind of number is not supported",
+            "a cast of computed values to this kind of number is not supported",
             s.where,
             "leave the index, or the comparison, as the model's output, and convert it in the program",
         )
     s.emit([x], Reshape(x.shape))
+
+
+def _to_integers(s: OnnxStep, x: Value, kind: DType) -> None:
+    """Reals towards zero, saturated at int32; of fewer bits the low ones."""
+    if kind in ("s32", "bool"):
+        s.emit([x], Convert(kind))
+        return
+    wide = s.insert([x], Convert("s32"), "int32")
+    zero = s.builder.add_integers(f"{s.node.outputs[0]}:zero", np.array(0, np.int32), "s32")
+    s.emit([wide, zero], IntegerBinary("or", kind))
 
 
 @imports("Identity")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, numpy_helper
@@ -24,11 +25,13 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
 from tinyc.base.limits import MAX_STORED
 from tinyc.ir.graph import Array
+from tinyc.load.cutting import check_outputs
 from tinyc.load.looked import Looked
 
 T = TypeVar("T")
 
 MIN_OPSET = 7
+ML_DOMAIN = "ai.onnx.ml"  # classical learning
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
 _UNPRINTABLE = ("Cc", "Zl", "Zp")  # Unicode categories: control characters, ends of lines and paragraphs
@@ -51,6 +54,7 @@ _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.UINT16: (2, "int32_data"),
     TensorProto.INT32: (4, "int32_data"),
     TensorProto.INT64: (8, "int64_data"),
+    TensorProto.UINT32: (4, "uint64_data"),
     TensorProto.BOOL: (1, "int32_data"),
 }
 # Two elements per byte, the first in the low nibble; least number and how many.
@@ -71,6 +75,11 @@ class OnnxNode:
     attributes: Looked[AttributeProto]
     proto: onnx.NodeProto
     where: Loc
+
+    @property
+    def full_name(self) -> str:
+        """The operator with its domain, unless that is the standard one."""
+        return f"{self.domain}.{self.op}" if self.domain else self.op
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -127,6 +136,33 @@ class OnnxNode:
             raise TinycError(f"attribute '{name}' lists {len(found.ints)} numbers", self.where, _DAMAGED)
         return tuple(int(i) for i in found.ints)
 
+    def all_ints(self, name: str) -> npt.NDArray[np.int64]:
+        """A list of integers of any length; empty if the attribute is absent."""
+        found = self._attribute(name, AttributeProto.INTS)
+        return np.array([] if found is None else found.ints, np.int64)
+
+    def all_texts(self, name: str) -> tuple[str, ...]:
+        """A list of names of any length; empty if the attribute is absent."""
+        found = self._attribute(name, AttributeProto.STRINGS)
+        return () if found is None else tuple(text.decode("utf-8", "replace") for text in found.strings)
+
+    def all_reals(self, name: str) -> npt.NDArray[np.float64]:
+        """A list of floats of any length, or the tensor `<name>_as_tensor` in its place; empty if both are absent."""
+        tensor = self._attribute(f"{name}_as_tensor", AttributeProto.TENSOR)
+        found = self._attribute(name, AttributeProto.FLOATS)
+        if tensor is not None and found is None:
+            return self.tensor(f"{name}_as_tensor").astype(np.float64).ravel()
+        return np.array([] if found is None else found.floats, np.float64)
+
+    def tensor(self, name: str) -> Array:
+        """A tensor in an attribute, of the element type that the file gives it."""
+        found = self._attribute(name, AttributeProto.TENSOR)
+        if found is None:
+            raise TinycError(f"attribute '{name}' is missing", self.where, _DAMAGED)
+        if found.t.data_type == TensorProto.DOUBLE:
+            return np.array(numpy_helper.to_array(found.t), np.float64)
+        return decode(found.t, Path(), self.where)
+
 
 def _captured(graph: onnx.GraphProto) -> set[str]:
     """Names that a subgraph reads and does not make."""
@@ -155,7 +191,8 @@ class OnnxInput:
 class OnnxFile:
     """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder.
 
-    declared: the shapes that the file says the outputs have, None for a size that it leaves open.
+    declared: the shapes that the file says the outputs have, None for a size that it leaves open. ml_opset: the version
+    of ML_DOMAIN's operators.
     """
 
     file: str
@@ -166,10 +203,16 @@ class OnnxFile:
     outputs: tuple[str, ...]
     initializers: Mapping[str, TensorProto]
     declared: Mapping[str, tuple[int | None, ...]]
+    ml_opset: int
+
+    def opset_of(self, domain: str) -> int:
+        """The operator set of the standard domain, or of ML_DOMAIN."""
+        return self.ml_opset if domain == ML_DOMAIN else self.opset
 
 
-def read_onnx(path: Path, content: bytes) -> OnnxFile:
-    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact ONNX model.
+def read_onnx(path: Path, content: bytes, asked: Sequence[str] = ()) -> OnnxFile:
+    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact ONNX model. asked: outputs in
+    the place of the file's.
 
     Shapes, types and attributes of the nodes may still be nonsense; every tensor has one producer and
     there are no cycles. Initializers stay encoded until `decode`.
@@ -183,7 +226,8 @@ def read_onnx(path: Path, content: bytes) -> OnnxFile:
         raise TinycError("the model has sparse initializers, which tinyc does not read", where)
     inputs = tuple(_input(i, where) for i in graph.input if i.name not in initializers)
     _named("input", [(i.name, i) for i in inputs], where)
-    outputs = tuple(output.name for output in graph.output)
+    outputs = tuple(asked) or tuple(output.name for output in graph.output)
+    check_outputs(asked, {name for n in graph.node for name in n.output if name}, where)
     _named("output", [(name, name) for name in outputs], where)
     if not inputs or not outputs:
         raise TinycError(f"the model has no {'outputs' if inputs else 'inputs'}", where)
@@ -195,7 +239,11 @@ def read_onnx(path: Path, content: bytes) -> OnnxFile:
         if name not in made:
             raise TinycError(f"output '{name}' is not computed by any node", where)
     declared = {output.name: _sizes(output) for output in graph.output if output.type.tensor_type.shape.dim}
-    return OnnxFile(path.name, path.parent, _opset(model, where), ordered, inputs, outputs, initializers, declared)
+    opset, ml_opset = (
+        _opset(model, where),
+        max((o.version for o in model.opset_import if o.domain == ML_DOMAIN), default=1),
+    )
+    return OnnxFile(path.name, path.parent, opset, ordered, inputs, outputs, initializers, declared, ml_opset)
 
 
 def parse(content: bytes, where: Loc) -> onnx.ModelProto:
@@ -257,6 +305,8 @@ def _check_text(text: object, where: Loc) -> None:
 def _opset(model: onnx.ModelProto, where: Loc) -> int:
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     newest = onnx.defs.onnx_opset_version()
+    if not versions and any(o.domain == ML_DOMAIN for o in model.opset_import):
+        return int(newest)  # a model of nothing else uses none of the standard operators
     if not versions:
         domains = ", ".join(sorted({o.domain for o in model.opset_import}))
         raise TinycError(f"the model uses no standard ONNX operators, only those of {domains}", where)

@@ -25,16 +25,16 @@ from tinyc.load.onnx.importing import OnnxBuilder
 # Operators of tensors that give the same result every time; no control flow, nothing random.
 # fmt: off
 FOLDABLE = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "CastLike", "Ceil", "Clip", "Concat",
-    "ConstantOfShape", "Conv", "Cos", "CumSum", "DepthToSpace", "Div", "Dropout", "Einsum", "Elu", "Equal", "Erf",
-    "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater",
-    "GreaterOrEqual", "HardSigmoid", "Identity", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "Less",
-    "LessOrEqual", "Log", "LpNormalization", "MatMul", "Max", "Mean", "Min", "Mod", "Mul", "Neg", "Not", "OneHot",
-    "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
-    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape",
-    "Round", "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Slice", "Softmax",
-    "Softplus", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh", "Tile", "Transpose",
-    "Trilu", "Unsqueeze", "Where", "Xor",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "BlackmanWindow", "Cast", "CastLike", "Ceil", "Clip",
+    "Concat", "ConstantOfShape", "Conv", "Cos", "CumSum", "DepthToSpace", "Div", "Dropout", "Einsum", "Elu", "Equal",
+    "Erf", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater",
+    "GreaterOrEqual", "HammingWindow", "HannWindow", "HardSigmoid", "Identity", "IsInf", "IsNaN", "LayerNormalization",
+    "LeakyRelu", "Less", "LessOrEqual", "Log", "LpNormalization", "MatMul", "Max", "Mean", "MelWeightMatrix", "Min",
+    "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceL1", "ReduceL2",
+    "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+    "ReduceSumSquare", "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Sin",
+    "Size", "Slice", "Softmax", "Softplus", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh",
+    "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
 _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it ran over several axes, which onnx's own evaluator does not know

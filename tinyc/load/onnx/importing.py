@@ -22,17 +22,24 @@ from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
 from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
-from tinyc.load.onnx.ports import quant_of_input
+from tinyc.load.onnx.ports import is_quantized, quant_of_input
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.problems import FollowUpError
 from tinyc.ops import node_of, op_with
+from tinyc.ops.argmax import ArgMax
 from tinyc.ops.choose import Choose
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.gather import Gather
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.op import Trait
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.signals import COUNT
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.transpose import Transpose
+from tinyc.ops.tree_ensemble import TreeEnsemble
 
 TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 FROM_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
@@ -51,7 +58,24 @@ _INTEGERS: Mapping[int, type] = {
     TensorProto.INT16: np.int16,
     TensorProto.UINT16: np.uint16,
 }
-_ASKED: Mapping[type, DType] = {Choose: "bool", Gather: "s32"}  # what these take beside floats
+_PLAIN: Mapping[int, DType] = {  # integers that stand for themselves; 64 bits are 32 here
+    TensorProto.BOOL: "bool",
+    TensorProto.INT8: "s8",
+    TensorProto.UINT8: "u8",
+    TensorProto.INT16: "s16",
+    TensorProto.INT32: "s32",
+    TensorProto.INT64: "s32",
+    TensorProto.UINT32: "u32",
+}
+_ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
+    ArgMax: ("s32",),
+    Choose: ("bool",),
+    Gather: ("s32",),
+    Requantize: ("s32",),
+    Sigmoid: ("s8",),
+    Softmax: ("s16",),
+    TreeEnsemble: ("s32",),
+}
 
 
 class OnnxBuilder:
@@ -89,11 +113,11 @@ class OnnxBuilder:
     def add_input(self, info: OnnxInput) -> None:
         """Declare a model input; an open first dimension, the batch, becomes 1."""
         where = Loc(self.file.file, None, info.name)
-        if info.elem_type not in FLOATS and info.elem_type not in _INTEGERS:
+        if info.elem_type not in FLOATS and info.elem_type not in _INTEGERS and info.elem_type not in _PLAIN:
             known = info.elem_type in TensorProto.DataType.values()
             name = TensorProto.DataType.Name(info.elem_type) if known else "an unknown type"
             raise TinycError(
-                f"input '{info.name}' is {name}; tinyc takes float32, int8, uint8 and int16",
+                f"input '{info.name}' is {name}; tinyc takes floats, bool, and integers of 8 to 64 bits",
                 where,
                 "export the model with float inputs, or quantized ones",
             )
@@ -111,6 +135,11 @@ class OnnxBuilder:
         check_shape(f"input '{info.name}'", shape, where)
         if info.elem_type in FLOATS:
             self.values[info.name] = Value(info.name, shape, "f32", None, where)
+            return
+        if info.elem_type in _PLAIN and not is_quantized(self.file, info.name):
+            kind = _PLAIN[info.elem_type]
+            quant = COUNT if kind in ("s8", "u8", "s16") else None
+            self.values[info.name] = Value(info.name, shape, kind, quant, where)
             return
         scale, zero = quant_of_input(self.file, self.constant, info.name, where)
         held, moved = HELD[_INTEGERS[info.elem_type]]
@@ -143,6 +172,15 @@ class OnnxBuilder:
             what = "is empty" if array.size == 0 else "contains NaN or infinity"
             raise TinycError(f"constant '{name}' {what}", where, "the model is damaged, or its training diverged")
         value = Value(self.unique(f"{name}:const"), array.shape, dtype, None, where)
+        self.values[value.name] = value
+        self.consts[value.name] = read_only(array)
+        return value
+
+    def add_integers(self, name: str, array: Array, dtype: DType) -> Value:
+        """A new constant of integers that stand for themselves, or of truth values."""
+        quant = COUNT if dtype in ("s8", "u8", "s16") else None
+        value = Value(self.unique(f"{name}:const"), array.shape, dtype, quant, Loc(self.file.file, None, name))
+        check_value(value)
         self.values[value.name] = value
         self.consts[value.name] = read_only(array)
         return value
@@ -293,13 +331,14 @@ class OnnxStep:
         attrs: Any,
         suffix: str,
         tensor: str = "",
+        quant: Quant | None = None,
     ) -> Value:
         """Add a node and its new output `<output of the ONNX node>:<suffix>`, shaped as the operator says.
 
-        `tensor`: the model's tensor whose elements it holds, if it does.
+        `tensor`: the model's tensor whose elements it holds, if it does. quant: of an output in integers.
         """
         name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
-        return self._add(inputs, attrs, name, tensor)
+        return self._add(inputs, attrs, name, tensor, quant)
 
     def emit(self, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0) -> None:
         """Add the (last) node: it computes an output of the ONNX node, in integers if `quant` is given."""
@@ -324,6 +363,8 @@ class OnnxStep:
             quant = inputs[0].quant
             if not self.builder.unsigned.isdisjoint(x.name for x in inputs if x):
                 self.builder.unsigned.add(name)
+        if isinstance(attrs, IntegerBinary) and type_.dtype in ("s8", "u8", "s16"):
+            quant = COUNT
         value = Value(name, type_.shape, type_.dtype, quant, loc)
         check_value(value)
         check_shape("its output", value.shape, self.where)
@@ -335,7 +376,9 @@ class OnnxStep:
     def _check_integers(self, attrs: Any, moves: bool, inputs: Sequence[Value | None]) -> None:
         """Float operators take floats: integers pass only through what moves them."""
         computed = [x for x in inputs if x is not None and x.name not in self.builder.consts]
-        integers = [x for x in computed if x.dtype not in ("f32", _ASKED.get(type(attrs)))]
+        taken = ("f32", *_ASKED.get(type(attrs), ()))
+        as_they_are = Trait.ANY_TYPE in op_with(attrs).traits
+        integers = [x for x in computed if x.dtype not in taken and not (as_they_are and is_plain(x))]
         if moves:
             if len({x.quant for x in computed}) > 1:
                 raise TinycError(f"{op_with(attrs).name} of tensors with different scales or zero points", self.where)
@@ -387,19 +430,39 @@ class OnnxStep:
 
 Importer = Callable[[OnnxStep], None]
 IMPORTERS: dict[str, Importer] = {}
-IGNORED: dict[str, frozenset[str | int]] = {}  # by operator
+LEARNING: dict[str, Importer] = {}  # those of ai.onnx.ml, by name without the domain
+WHOLE: dict[str, Importer] = {}  # of operators whose computed inputs are integers without a scale, or truth values
+IGNORED: dict[str, frozenset[str | int]] = {}  # by `OnnxNode.full_name`
 
 
-def imports(*ops: str, ignores: Iterable[str | int] = ()) -> Callable[[Importer], Importer]:
-    """Register a function as the importer of ONNX operators of the standard domain.
+def imports(*ops: str, ignores: Iterable[str | int] = (), domain: str = "") -> Callable[[Importer], Importer]:
+    """Register a function as the importer of ONNX operators of the standard domain, or of ML_DOMAIN.
 
     `ignores`: attributes by name and inputs by index that change nothing in what it emits; see `load.looked`.
     """
 
     def register(importer: Importer) -> Importer:
         for op in ops:
-            IMPORTERS[op] = importer
-            IGNORED[op] = frozenset(ignores)
+            (LEARNING if domain else IMPORTERS)[op] = importer
+            IGNORED[f"{domain}.{op}" if domain else op] = frozenset(ignores)
         return importer
 
     return register
+
+
+def on_integers(*ops: str, ignores: Iterable[str] = ()) -> Callable[[Importer], Importer]:
+    """Register a function as the importer of operators whose inputs are plain integers. `ignores`: as `imports` has it,
+    of operators that `imports` does not know."""
+
+    def register(importer: Importer) -> Importer:
+        for op in ops:
+            WHOLE[op] = importer
+            IGNORED.setdefault(op, frozenset(ignores))
+        return importer
+
+    return register
+
+
+def is_plain(value: Value) -> bool:
+    """Whether a tensor holds integers that stand for themselves, or truth values."""
+    return value.dtype != "f32" and (value.quant is None or value.quant == COUNT)

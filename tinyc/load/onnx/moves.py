@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS, check_shape
 from tinyc.ir.graph import Value
@@ -15,6 +17,7 @@ from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.gather import Gather
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.resize_bilinear import ResizeBilinear
 from tinyc.ops.resize_nearest import ResizeNearest
@@ -113,12 +116,24 @@ def resize(s: OnnxStep) -> None:
         elif mode in ("linear", "bilinear"):
             if s.node.flag("antialias", False):
                 raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
+            _check_aligned(s, rule, x, size, scale)
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
             s.emit_image([x], ResizeBilinear(taps[0], taps[1]), rank=4)
         else:
             raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
     except ValueError as e:
         raise TinycError(f"resizing by the rule '{e}' is not supported", s.where) from e
+
+
+def _check_aligned(s: OnnxStep, rule: str, x: Value, size: Pair, scale: tuple[float, float]) -> None:
+    """Refuse corners aligned to a size that is no whole number: ONNX and ONNX Runtime place them differently."""
+    exact = all(abs(n * by - made) < 1e-3 for n, by, made in zip(x.shape[1:3], scale, size, strict=True))
+    if rule == "align_corners" and not exact:
+        raise TinycError(
+            f"align_corners with scales that make no whole size of {list(x.shape[1:3])}",
+            s.where,
+            "give sizes, not scales",
+        )
 
 
 def _sizes(s: OnnxStep, x: Value) -> tuple[Pair, tuple[float, float]]:
@@ -180,13 +195,17 @@ def move_blocks(s: OnnxStep) -> None:
 
 @imports("ArgMax", "ArgMin")
 def arg_max(s: OnnxStep) -> None:
-    """The index is int32 here, int64 in the model; of equals the first."""
+    """The index is int32 here, int64 in the model. The last of equals is the first from the other end."""
     x = s.value(0)
-    if s.node.flag("select_last_index", False):
-        raise TinycError("the last of equal elements is not supported, only the first", s.where)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
     attrs = ArgMax(axis, s.node.op == "ArgMax", s.node.flag("keepdims", True))
-    s.emit([x], attrs)
+    if not s.node.flag("select_last_index", False):
+        s.emit([x], attrs)
+        return
+    count = x.shape[axis]
+    turned = s.insert([x], whole(x.shape, axis, count - 1, count, -1), "turned")
+    last = s.builder.add_integers(f"{s.node.outputs[0]}:last", np.array(count - 1, np.int32), "s32")
+    s.emit([last, s.insert([turned], attrs, "from_end")], IntegerBinary("sub", "s32"))
 
 
 @imports("Abs")

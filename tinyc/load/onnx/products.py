@@ -8,7 +8,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Node, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
-from tinyc.load.onnx.reductions import over_norm, reduced, standardized
+from tinyc.load.onnx.reductions import moments, over_norm, reduced
 from tinyc.ops.add import Add
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
@@ -105,13 +105,16 @@ def reduce_extremum(s: OnnxStep) -> None:
 
 @imports("LayerNormalization", ignores=("stash_type",))  # float32 inside, whatever it says
 def layer_normalization(s: OnnxStep) -> None:
-    """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes from `axis` on, spelled out."""
-    if any(s.node.outputs[1:]):
-        raise TinycError("LayerNormalization with the mean or deviation as an output is not supported", s.where)
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes from `axis` on, spelled out; mean and inverse
+    deviation where they are outputs."""
     x = s.value(0)
     rank = len(x.shape)
     axes = tuple(range(s.axis(s.node.int_("axis", -1), rank), rank))
-    normal = standardized(s, x, axes, s.node.float_("epsilon", 1e-5))
+    mean, inverse, centred = moments(s, x, axes, s.node.float_("epsilon", 1e-5))
+    normal = s.insert([centred, inverse], Mul(), "normal")
+    for index, statistic in enumerate((mean, inverse), 1):
+        if index < len(s.node.outputs) and s.node.outputs[index] in s.builder.read:
+            s.emit([statistic], Reshape(statistic.shape), output=index)
     if not s.has(2):
         s.emit([normal, s.const(s.weights(1), 1)], Mul())
         return

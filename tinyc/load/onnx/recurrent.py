@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LSTM, GRU and RNN, unrolled: one pair of matrix products per direction and step, and the operators of the cell."""
+"""LSTM, GRU and RNN: one node per direction that loops over the steps, or unrolled where no loop does the same.
+
+Unrolled, there is one pair of matrix products per direction and step, and the operators of the cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
+from tinyc.ops.recurrent import Recurrent
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.slice import Slice
@@ -76,7 +81,11 @@ def lstm(s: OnnxStep) -> None:
     """Gates in the order i, o, f, c."""
     if s.node.flag("input_forget", False) or s.node.float_("clip", 0.0) or s.has(7):
         raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
-    _layer(s, 4, _lstm_step)
+    layer = _read(s, 4)
+    if _plain(s, layer) and not _wanted(s, 2):
+        _loop(s, layer, "lstm")
+    else:
+        _unroll(s, layer, _lstm_step)
 
 
 def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
@@ -94,10 +103,11 @@ def gru(s: OnnxStep) -> None:
     """Gates in the order z, r, h."""
     if s.node.float_("clip", 0.0):
         raise TinycError("GRU with a clip is not supported", s.where)
-    if s.node.flag("linear_before_reset", False):
-        _layer(s, 3, _gru_reset_after)
+    layer, after = _read(s, 3), s.node.flag("linear_before_reset", False)
+    if after and _plain(s, layer):
+        _loop(s, layer, "gru")
     else:
-        _layer(s, 3, _gru_reset_before, fold_bias=True)
+        _unroll(s, layer, _gru_reset_after if after else _gru_reset_before, fold_bias=not after)
 
 
 def _gru_reset_after(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
@@ -141,7 +151,7 @@ def _zeros(cell: _Cell) -> Value:
 def rnn(s: OnnxStep) -> None:
     if s.node.float_("clip", 0.0):
         raise TinycError("RNN with a clip is not supported", s.where)
-    _layer(s, 1, _rnn_step)
+    _unroll(s, _read(s, 1), _rnn_step)
 
 
 def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
@@ -150,8 +160,31 @@ def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Va
     return cell.act(0, x, "hidden"), None
 
 
-def _layer(s: OnnxStep, gates: int, run: Run, fold_bias: bool = False) -> None:
-    """All directions and steps, and the outputs Y [T,D,1,H], Y_h and Y_c [D,1,H]."""
+@dataclass(frozen=True)
+class _Weights:
+    """x [T,1,I]; of each direction w [gates * U,I], r [gates * U,U], and both biases, one behind the other."""
+
+    x: Value
+    w: Array
+    r: Array
+    biases: Array
+    directions: tuple[bool, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def units(self) -> int:
+        return int(self.r.shape[-1])
+
+    @property
+    def gates(self) -> int:
+        return int(self.r.shape[1]) // self.units
+
+
+def _read(s: OnnxStep, gates: int) -> _Weights:
+    """TinycError for what neither a loop nor the unrolled form does."""
     x, w, r = s.value(0), s.weights(1), s.weights(2)
     if s.node.int_("layout", 0) or len(x.shape) != 3 or x.shape[1] != 1 or s.has(4):
         raise TinycError(
@@ -159,7 +192,7 @@ def _layer(s: OnnxStep, gates: int, run: Run, fold_bias: bool = False) -> None:
             s.where,
             "export the model with batch size 1 and layout 0",
         )
-    steps, units = x.shape[0], r.shape[-1]
+    units = r.shape[-1]
     if s.node.int_("hidden_size", units) != units:
         raise TinycError(
             f"hidden_size {s.node.int_('hidden_size', units)} does not fit weights {list(r.shape)}", s.where
@@ -167,19 +200,67 @@ def _layer(s: OnnxStep, gates: int, run: Run, fold_bias: bool = False) -> None:
     directions = _directions(s)
     if w.shape != (len(directions), gates * units, x.shape[2]) or r.shape != (len(directions), gates * units, units):
         raise TinycError(f"weights {list(w.shape)} and {list(r.shape)} do not fit {list(x.shape)}", s.where)
+    biases = s.weights(3) if s.has(3) else np.zeros((len(directions), 2 * gates * units), np.float32)
+    return _Weights(x, w, r, biases, directions)
+
+
+def _wanted(s: OnnxStep, output: int) -> bool:
+    """Whether an output has a name, and somebody who reads it."""
+    outputs = s.node.outputs
+    return output < len(outputs) and outputs[output] != "" and outputs[output] in s.builder.read
+
+
+def _plain(s: OnnxStep, layer: _Weights) -> bool:
+    """Whether all activations are the usual ones."""
+    return all(_activations(s, d) == _DEFAULT[s.node.op] for d in range(len(layer.directions)))
+
+
+_ORDER: Mapping[Literal["lstm", "gru"], tuple[int, ...]] = {"lstm": (0, 2, 3, 1), "gru": (0, 1, 2)}  # in ONNX's gates
+
+
+def _loop(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"]) -> None:
+    """A node for each direction, and the outputs Y [T,D,1,U] and Y_h [D,1,U]."""
+    count, units, steps = len(layer.directions), layer.units, layer.steps
+    flat = s.reshape(layer.x, (steps, layer.x.shape[2]), "steps")
+    order, sequence = list(_ORDER[cell]), _wanted(s, 0)
+    made: list[Value] = []
+    ends: list[Value] = []
+    for d, backward in enumerate(layer.directions):
+        own, state = (part.reshape(-1, units)[order] for part in np.split(layer.biases[d], 2))
+        late = state[2] if cell == "gru" else np.zeros(0, np.float32)
+        bias = own + state if cell == "lstm" else own + [[1], [1], [0]] * state
+        w, r = (part.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for part in (layer.w[d], layer.r[d]))
+        inputs = [
+            flat,
+            s.const(w.reshape(-1, w.shape[2]), 1),
+            _constant(s, bias.T.reshape(-1), 3, "bias"),
+            s.const(r.reshape(-1, units), 2),
+            _constant(s, late, 3, "late") if late.any() else None,
+            _initial(s, 5, d, units),
+            *([_initial(s, 6, d, units)] if cell == "lstm" else []),
+        ]
+        made.append(s.insert(inputs, Recurrent(cell, backward, sequence), f"d{d}:hidden"))
+        at = Slice((0 if backward else steps - 1, 0), (1, units), (1, 1))
+        ends.append(s.insert([made[-1]], at, f"d{d}:end") if sequence and _wanted(s, 1) else made[-1])
+    _emit(s, 0, made, (steps, count, 1, units), axis=1)
+    _emit(s, 1, ends, (count, 1, units))
+
+
+def _unroll(s: OnnxStep, layer: _Weights, run: Run, fold_bias: bool = False) -> None:
+    """All directions and steps, and the outputs Y [T,D,1,H], Y_h and Y_c [D,1,H]."""
+    x, steps, units, directions = layer.x, layer.steps, layer.units, layer.directions
     if steps > MAX_STEPS:
         raise TinycError(f"{s.node.op} of {steps} steps; at most {MAX_STEPS} are unrolled", s.where)
-    biases = s.weights(3) if s.has(3) else np.zeros((len(directions), 2 * gates * units), np.float32)
     flat = s.reshape(x, (steps, x.shape[2]), "steps")
     hidden: list[list[Value]] = []
     ends: list[tuple[Value, Value | None]] = []
     for d, backward in enumerate(directions):
-        own, state = np.split(biases[d], 2)
-        if gates != 3 or fold_bias:
+        own, state = np.split(layer.biases[d], 2)
+        if layer.gates != 3 or fold_bias:
             own, state = own + state, np.zeros_like(state)
-        weights = [s.const(w[d], 1), _constant(s, own, 3, "bias")]
+        weights = [s.const(layer.w[d], 1), _constant(s, own, 3, "bias")]
         rows = s.insert([flat, *weights], FullyConnected(), f"d{d}:inputs")
-        cell = _Cell(s, f"d{d}:", units, _activations(s, d), rows, r[d], state)
+        cell = _Cell(s, f"d{d}:", units, _activations(s, d), rows, layer.r[d], state)
         h, c = _initial(s, 5, d, units), _initial(s, 6, d, units) if s.node.op == "LSTM" else None
         made: list[Value] = []
         for t in reversed(range(steps)) if backward else range(steps):
@@ -233,10 +314,10 @@ def _initial(s: OnnxStep, index: int, direction: int, units: int) -> Value | Non
     return s.reshape(x, (1, units), f"d{direction}:start")
 
 
-def _emit(s: OnnxStep, output: int, parts: Sequence[Value | None], shape: tuple[int, ...]) -> None:
-    """The parts, one after the other, as an output of this shape, if it is wanted."""
-    if output >= len(s.node.outputs) or not s.node.outputs[output]:
+def _emit(s: OnnxStep, output: int, parts: Sequence[Value | None], shape: tuple[int, ...], axis: int = 0) -> None:
+    """The parts, one after the other along the axis, as an output of this shape, if it is wanted."""
+    if not _wanted(s, output):
         return
     found = [part for part in parts if part is not None]
-    together = found[0] if len(found) == 1 else s.insert(found, Concat(0), f"all{output}")
+    together = found[0] if len(found) == 1 else s.insert(found, Concat(axis), f"all{output}")
     s.emit([together], Reshape(shape), output=output)

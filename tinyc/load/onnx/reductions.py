@@ -128,14 +128,20 @@ def normalize(s: OnnxStep) -> None:
         over_norm(s, x, axis)
 
 
-def standardized(s: OnnxStep, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
-    """(x - mean) / sqrt(variance + epsilon) over the axes, as new values."""
+def moments(s: OnnxStep, x: Value, axes: tuple[int, ...], epsilon: float) -> tuple[Value, Value, Value]:
+    """(mean, 1 / sqrt(variance + epsilon), x - mean) over the axes, as new values."""
     least = s.builder.add_const(f"{s.node.outputs[0]}:epsilon", np.array(epsilon, np.float32))
     mean = s.insert([x], Mean(axes, keep_dims=True), "mean")
     centred = s.insert([x, mean], Sub(), "centred")
     squares = s.insert([centred, centred], Mul(), "squares")
     variance = s.insert([squares], Mean(axes, keep_dims=True), "variance")
     inverse = s.insert([s.insert([variance, least], Add(), "spread")], Power(-0.5), "inverse")
+    return mean, inverse, centred
+
+
+def standardized(s: OnnxStep, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) over the axes, as new values."""
+    _, inverse, centred = moments(s, x, axes, epsilon)
     return s.insert([centred, inverse], Mul(), "normal")
 
 

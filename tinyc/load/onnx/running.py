@@ -8,9 +8,19 @@ from onnx import AttributeProto
 
 from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
-from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
+from tinyc.load.onnx.file import ML_DOMAIN, OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.folding import FOLDABLE, fold
-from tinyc.load.onnx.importing import IGNORED, IMPORTERS, Importer, OnnxBuilder, OnnxStep, imports
+from tinyc.load.onnx.importing import (
+    IGNORED,
+    IMPORTERS,
+    LEARNING,
+    WHOLE,
+    Importer,
+    OnnxBuilder,
+    OnnxStep,
+    imports,
+    is_plain,
+)
 from tinyc.load.problems import FollowUpError
 from tinyc.ops.reshape import Reshape
 
@@ -20,15 +30,26 @@ def import_node(builder: OnnxBuilder, node: OnnxNode) -> None:
     FollowUpError where it reads what could not."""
     if not fold(builder, node):
         step = OnnxStep(builder, node)
-        _importer(node)(step)
+        _importer(node, builder)(step)
         _check_inputs(step)
         _check_outputs(builder, node)
-    check_attributes(node, builder.file.opset)
+    check_attributes(node, builder.file.opset_of(node.domain))
 
 
-def _importer(node: OnnxNode) -> Importer:
-    if not node.domain and node.op in IMPORTERS:
-        return IMPORTERS[node.op]
+def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:
+    """Whether the computed inputs of the node are plain integers; a condition beside floats does not count."""
+    found = [builder.values[name] for name in node.inputs if name in builder.values]
+    if node.op == "Where":
+        found = [builder.values[name] for name in node.inputs[1:3] if name in builder.values] or []
+    return bool(found) and all(is_plain(value) for value in found)
+
+
+def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
+    if not node.domain and node.op in WHOLE and _on_integers(node, builder):
+        return WHOLE[node.op]
+    importers = {"": IMPORTERS, ML_DOMAIN: LEARNING}.get(node.domain, {})
+    if node.op in importers:
+        return importers[node.op]
     hint = "docs/operators.md lists the operators that tinyc imports"
     if node.op in ("Loop", "Scan"):
         hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
@@ -41,20 +62,19 @@ def _importer(node: OnnxNode) -> Importer:
             "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "
             "data (static quantization), or give the float .onnx"
         )
-    name = f"{node.domain}.{node.op}" if node.domain else node.op
-    raise TinycError(f"operator {name} is not supported", node.where, hint)
+    raise TinycError(f"operator {node.full_name} is not supported", node.where, hint)
 
 
 def _check_inputs(s: OnnxStep) -> None:
     """What the importer has not looked at must mean nothing to it."""
     for index, name in enumerate(s.node.inputs):
-        if name and index not in s.looked_at and index not in IGNORED[s.node.op]:
+        if name and index not in s.looked_at and index not in IGNORED[s.node.full_name]:
             raise not_understood(f"it has an input {index} ('{name}')", s.node.op, s.where)
 
 
 def check_attributes(node: OnnxNode, opset: int) -> None:
     """Attributes that nobody has looked at must mean nothing, or have the value that the operator has without them."""
-    meaningless = IGNORED.get(node.op, frozenset()) if not node.domain else frozenset()
+    meaningless = IGNORED.get(node.full_name, frozenset())
     for name in node.attributes.unseen():
         if name not in meaningless and not _is_default(node, name, opset):
             raise not_understood(f"it has an attribute '{name}'", node.op, node.where)

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from tinyc.plan.answer import Group, Piece, StreamPlan
-from tinyc.plan.problem import Form, Layer, Problem, Tensor, Turn, Walk
+from tinyc.plan.answer import Allocation, Group, StreamPlan
+from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Turn, Walk
 from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
 from tinyc.plan.rows.unpadded import without_time_padding
 
 __all__ = [
+    "Allocation",
     "Form",
     "Group",
     "Layer",
     "Limits",
-    "Piece",
     "Problem",
     "StreamPlan",
-    "Tensor",
+    "TensorRows",
     "Turn",
     "Walk",
     "plan_incremental",

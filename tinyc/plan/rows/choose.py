@@ -41,10 +41,10 @@ class Limits:
     """What a plan may take, of all layers together: instructions, time (Cost.time), flash bytes; and bytes of arena
     above which any instructions and time are paid. None: no limit."""
 
-    instructions: float
-    time: float
-    flash_bytes: int | None
-    ram_bytes: int | None
+    instructions: float = float("inf")
+    time: float = float("inf")
+    flash_bytes: int | None = None
+    ram_bytes: int | None = None
 
     def allow(self, cut: Partition) -> bool:
         return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
@@ -71,15 +71,10 @@ def plan_streamed(
 
 
 def plan_incremental(
-    graph: Graph,
-    found: Found,
-    optimize: Optimize,
-    price: float,
-    flash_bytes: int | None,
-    ram_bytes: int | None,
-    hop: int,
+    graph: Graph, found: Found, optimize: Optimize, price: float, limits: Limits, hop: int
 ) -> StreamPlan | None:
-    """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest.
+    """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest. Of the
+    limits the bytes count.
 
     None if no plan fits the flash. Raises TinycError naming the layer that cannot run incrementally.
     """
@@ -87,8 +82,8 @@ def plan_incremental(
     fastest = cheapest(weigh_all(measure(problem), lambda form: form.time), _UNLIMITED)
     if fastest is None:
         return None
-    limits = Limits(fastest.instructions * (1 + price), fastest.time * (1 + 2 * price), flash_bytes, ram_bytes)
-    return plan_problem(problem, optimize, limits)
+    instructions, time = fastest.instructions * (1 + price), fastest.time * (1 + 2 * price)
+    return plan_problem(problem, optimize, replace(limits, instructions=instructions, time=time))
 
 
 def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.choose.select import Choice, cost_of
+from tinyc.choose.slow_flash import slowed
 from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.problem import Form, Layer, Problem, Tensor, Walk
+from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
 Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
@@ -47,7 +48,7 @@ def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int =
     )
 
 
-def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, Tensor]:
+def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, TensorRows]:
     """Every tensor of the arena, with the rows of the image that it is under one of the names that layers know."""
     known = {name for node in graph.nodes if not all_ops()[node.op].view for name in (*node.inputs, *node.outputs)}
     heights: dict[str, set[int]] = {}
@@ -59,7 +60,7 @@ def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, Tensor]:
     for name, found in heights.items():
         tall = found - {1}
         rows = tall.pop() if len(tall) == 1 else 1
-        tensors[name] = Tensor(name, rows, graph.values[name].size_bytes // rows)
+        tensors[name] = TensorRows(name, rows, graph.values[name].size_bytes // rows)
     return tensors
 
 
@@ -68,7 +69,7 @@ def height_of(shape: Shape) -> int:
 
 
 def _layer(
-    graph: Graph, node: Node, choices: Sequence[Choice], views: Mapping[str, str], tensors: Mapping[str, Tensor]
+    graph: Graph, node: Node, choices: Sequence[Choice], views: Mapping[str, str], tensors: Mapping[str, TensorRows]
 ) -> Layer:
     names = [views.get(name, name) for name in node.inputs]
     reads = tuple(dict.fromkeys(name for name in names if name and name not in graph.consts))
@@ -103,7 +104,9 @@ def _worthwhile(
             yield walk, forms
 
 
-def _fits(form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, Tensor]) -> bool:
+def _fits(
+    form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, TensorRows]
+) -> bool:
     """Whether the rows of the form are the rows of the tensors."""
     rows = form.call.rows
     if rows is None or not reads or len(node.outputs) != 1:
@@ -163,7 +166,7 @@ def phases(form: RowForm) -> Iterator[RowForm]:
         yield replace(form, call=replace(form.call, rows=moved), cost=cost)
 
 
-def _window_bytes(form: RowForm, x: Tensor) -> int:
+def _window_bytes(form: RowForm, x: TensorRows) -> int:
     """Bytes that the layer holds between two of its turns: accumulators, or the rows of a window."""
     rows = form.call.rows
     assert rows is not None
@@ -252,6 +255,8 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
     offer = kernel.offer(site, choice.params)
     if isinstance(offer, Refused):
         return
+    if choice.flash is not None:  # a row finds the code of the layer before in the cache, and waits for its own
+        offer = slowed(kernel, offer, choice.flash)
     call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(kernel, offer, site)
     if call.rows is not None and (call.rows.in_h, call.rows.out_h, call.rows.k_h) != (1, 1, 1):
         return

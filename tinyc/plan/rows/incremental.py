@@ -12,13 +12,13 @@ another function.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
-from tinyc.plan.problem import Form, Layer, Problem, Tensor, Walk
+from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
 from tinyc.plan.rows.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
 
 
@@ -37,8 +37,22 @@ def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
         name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
         for name, tensor in whole.tensors.items()
     }
-    layers = tuple(_layer(graph, nodes[layer.node], layer, found, whole, tensors, new, kept) for layer in whole.layers)
+    call = _Call(graph, found, whole, tensors, new, kept)
+    layers = tuple(_layer(call, nodes[layer.node], layer) for layer in whole.layers)
     return replace(whole, layers=layers, tensors=tensors, hop=hop, kept={n: k for n, k in kept.items() if k})
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call, in rows: those of each tensor that are new, those that are kept from calls before, and both together in
+    `tensors`. whole: the problem of the whole model."""
+
+    graph: Graph
+    found: Found
+    whole: Problem
+    tensors: Mapping[str, TensorRows]
+    new: Mapping[str, int]
+    kept: Mapping[str, int]
 
 
 def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
@@ -126,17 +140,9 @@ def _ahead(rows: Rows) -> int:
     return rows.in_h - (rows.out_h - 1) * rows.stride + rows.pad_top - _span(rows)
 
 
-def _layer(
-    graph: Graph,
-    node: Node,
-    layer: Layer,
-    found: Found,
-    whole: Problem,
-    tensors: Mapping[str, Tensor],
-    new: Mapping[str, int],
-    kept: Mapping[str, int],
-) -> Layer:
+def _layer(call: _Call, node: Node, layer: Layer) -> Layer:
     """The layer with its turns of one call."""
+    whole, tensors, choices = call.whole, call.tensors, call.found[node.name]
     x_timed, y_timed = _timed(layer, whole)
     if not x_timed:
         return replace(layer, walk=None, row_forms=(), wider=())
@@ -144,45 +150,36 @@ def _layer(
     names = [whole.tensor_of(name) for name in node.inputs]
     forms = []
     walk = None
-    for choice in found[node.name]:
+    for choice in choices:
         for form in row_forms(choice):
             rows = form.call.rows
             if form.accumulator_bytes or rows is None or rows.out_rows > 1 or (not y_timed and rows.out_h != 1):
                 continue
-            turns = new[y] if y_timed else 1
+            turns = call.new[y] if y_timed else 1
             ahead = _ahead(rows) if y_timed else 0
             start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
             reads = tuple(
                 tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
             )
-            walk = Walk(reads, first=kept[y] if y_timed else 0)
-            forms.append(_form(choice, form, rows, tensors[x].rows, turns, start, names, layer.reads))
+            walk = Walk(reads, first=call.kept[y] if y_timed else 0)
+            part = replace(rows, in_h=tensors[x].rows, out_h=turns, pad_top=-start, pad=None)
+            forms.append(_form(choice, form, part, names, layer.reads))
     fits = tensors[x].rows == whole.tensors[x].rows
-    whole_forms = tuple(whole_form(graph, node, choice, names) for choice in found[node.name]) if fits else ()
+    whole_forms = tuple(whole_form(call.graph, node, choice, names) for choice in choices) if fits else ()
     if y_timed or (forms and not fits):
         whole_forms = ()
     return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
 
 
-def _form(
-    choice: Choice,
-    form: RowForm,
-    rows: Rows,
-    in_h: int,
-    turns: int,
-    start: int,
-    names: Sequence[str],
-    reads: Sequence[str],
-) -> Form:
-    """The row form for `turns` rows, the first of whose windows begins at row `start` of in_h."""
-    share = turns / rows.out_h
+def _form(choice: Choice, form: RowForm, part: Rows, names: Sequence[str], reads: Sequence[str]) -> Form:
+    """The row form for the rows of a call."""
+    turns, share = part.out_h, part.out_h / (form.call.rows or part).out_h
     cost = Cost(
         int(form.cost.instructions * share) + TURN_COST * turns,
         form.cost.flash_bytes,
         form.scratch_bytes,
         int(form.cost.cycles * share) + 2 * TURN_COST * turns,
     )
-    geometry = replace(rows, in_h=in_h, out_h=turns, pad_top=-start, pad=None)
-    moved = replace(form, call=replace(form.call, rows=geometry))
+    moved = replace(form, call=replace(form.call, rows=part))
     inplace = tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads))
     return Form(choice, moved, cost, inplace)

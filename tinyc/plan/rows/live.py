@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.plan.problem import WHOLE, Form, Problem, Tensor, Turn
+from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
 from tinyc.plan.rows.schedule import Slots
 from tinyc.plan.rows.uses import Access, Ints, Uses
 
@@ -57,7 +57,7 @@ def round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def reads_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]]:
+def reads_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[int]]]:
     """The rows that a turn reads of each tensor."""
     layer = problem.layers[turn[0]]
     tensors = [problem.tensors[name] for name in layer.reads]
@@ -67,7 +67,7 @@ def reads_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]]
     return [(tensor, layer.walk.needs[turn[1]]) for tensor in tensors]
 
 
-def writes_of(problem: Problem, turn: Turn) -> list[tuple[Tensor, Sequence[int]]]:
+def writes_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[int]]]:
     """The rows that a turn makes of each tensor."""
     layer = problem.layers[turn[0]]
     tensors = [problem.tensors[name] for name in layer.writes]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from tinyc.plan.answer import Group, Move, Piece, StreamPlan
+from tinyc.plan.answer import Allocation, Group, Move, StreamPlan
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
@@ -281,22 +281,22 @@ def _pieces(
     turns: Sequence[Turn],
     lives: Lives,
     at: _At,
-) -> Iterator[Piece]:
+) -> Iterator[Allocation]:
     for name, tensor in problem.tensors.items():
         for row, born, dies in _rows_of(lives, name):
             stays = at.stays((name, row), born, dies)
             ends = [*(since for since, _ in stays[1:]), dies]
             for (since, offset), end in zip(stays, ends, strict=True):
-                yield Piece(name, row, offset, tensor.row_bytes, since, end)
+                yield Allocation(name, row, offset, tensor.row_bytes, since, end)
     spans: dict[Key, tuple[int, int, int]] = {}
     for number, turn in enumerate(turns):
         index, row = turn
         if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            yield Piece(*key, at.of(key), size, number, number + 1)
+            yield Allocation(*key, at.of(key), size, number, number + 1)
         walk = problem.layers[index].walk
         key = _accumulator(problem, turn)
         if row != WHOLE and walk is not None and key in at:
             spans[key] = (spans.get(key, (number,))[0], number + 1, walk.accumulator_bytes)
     for key, (born, dies, size) in spans.items():
-        yield Piece(*key, at.of(key), size, born, dies)
+        yield Allocation(*key, at.of(key), size, born, dies)

@@ -88,17 +88,19 @@ def _demands(uses: Uses, access: Mapping[int, Access], index: int, start: int) -
 def _eager(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:
     """A layer more is the deepest of all so far: each of its turns comes right behind the one that it waits for, and
     the others keep their order."""
-    numbers: dict[int, Ints] = {}
+    numbers = np.empty(sum(own.turns for own in access.values()), np.int64)  # of all layers, one behind the other
+    places: dict[int, slice] = {}
     count = 0
     for index, own in access.items():
         gates = np.full(own.turns, -1)
         for source, turns in demands[index]:
-            gates = np.maximum(gates, np.append(numbers[source], -1)[turns - 1])
+            gates = np.maximum(gates, np.append(numbers[places[source]], -1)[turns - 1])
         gates = np.maximum.accumulate(gates)
-        numbers = {other: known + np.searchsorted(gates, known) for other, known in numbers.items()}
-        numbers[index] = gates + np.arange(1, own.turns + 1)
+        numbers[:count] += np.searchsorted(gates, numbers[:count])
+        places[index] = slice(count, count + own.turns)
+        numbers[places[index]] = gates + np.arange(1, own.turns + 1)
         count += own.turns
-    return Slots(count, numbers)
+    return Slots(count, {index: numbers[place] for index, place in places.items()})
 
 
 def _lazy(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.plan.problem import Layer, Problem, Tensor
+from tinyc.plan.problem import Layer, Problem, TensorRows
 
 Ints = npt.NDArray[np.int64]
-Tensors = Mapping[str, Tensor]
+Tensors = Mapping[str, TensorRows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent layers on a Cortex-M4: constants, time to quantize, instructions, errors beside onnxruntime's floats.
+
+`python bench/recurrent.py [CASE...]` prints a Markdown table. The layers are PyTorch's (Y read, batch 1), with random
+weights as large as trained ones; inputs are smooth random sequences. 96 sequences calibrate, 32 others are measured on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.ir.graph import Array, Graph
+from tinyc.load.onnx import load_onnx
+from tinyc.passes import normalize
+from tinyc.quantize import calibrate, quantize_model
+from tinyc.reference.interpreter import prepare_int
+
+CASES = {  # operator, units, numbers, steps, direction
+    "LSTM 32, 16 steps": ("LSTM", 32, 16, 16, "forward"),
+    "LSTM 32, 64 steps": ("LSTM", 32, 16, 64, "forward"),
+    "LSTM 32, both ways, 16 steps": ("LSTM", 32, 16, 16, "bidirectional"),
+    "LSTM 128, 16 steps": ("LSTM", 128, 64, 16, "forward"),
+    "GRU 32, 16 steps": ("GRU", 32, 16, 16, "forward"),
+    "GRU 32, 64 steps": ("GRU", 32, 16, 64, "forward"),
+}
+_GAIN = 2.0  # of trained weights, beside those that PyTorch begins with
+
+
+def layer(name: str, units: int, numbers: int, steps: int, direction: str) -> onnx.ModelProto:
+    """The model of one layer, as PyTorch exports it."""
+    rng = np.random.default_rng(units + steps)
+    gates, directions = {"LSTM": 4, "GRU": 3}[name], 2 if direction == "bidirectional" else 1
+    shapes = {"w": (gates * units, numbers), "r": (gates * units, units), "b": (2 * gates * units,)}
+    most = _GAIN / np.sqrt(units)
+    weights = [
+        numpy_helper.from_array(rng.uniform(-most, most, (directions, *shape)).astype(np.float32), key)
+        for key, shape in shapes.items()
+    ]
+    after: dict[str, Any] = {"linear_before_reset": 1} if name == "GRU" else {}
+    node = helper.make_node(name, ["x", "w", "r", "b"], ["y"], hidden_size=units, direction=direction, **after)
+    kinds = [
+        helper.make_tensor_value_info(key, onnx.TensorProto.FLOAT, shape)
+        for key, shape in (("x", [steps, 1, numbers]), ("y", [steps, directions, 1, units]))
+    ]
+    graph = helper.make_graph([node], "layer", kinds[:1], kinds[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def sequences(seed: int, count: int, steps: int, numbers: int) -> Array:
+    """[count, steps, 1, numbers] of standard deviation 1, each number near the one before."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((count, steps + 32, 1, numbers))
+    for t in range(1, steps + 32):
+        x[:, t] = 0.8 * x[:, t - 1] + 0.6 * rng.standard_normal(x[:, t].shape)
+    return x[:, 32:].astype(np.float32)
+
+
+def sqnr_db(model: onnx.ModelProto, graph: Graph, inputs: Array) -> float:
+    """Of the integer reference's outputs, beside onnxruntime's."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    run, x, y = prepare_int(graph, Numerics.OURS), graph.values["x"].quant, graph.values["y"].quant
+    assert x is not None
+    assert y is not None
+    signal = noise = 0.0
+    for real in inputs:
+        (wanted,) = session.run(None, {"x": real})
+        found = y.dequantize(run({"x": quantize_array(real, *x.per_tensor, -128, 127).astype(np.int8)})["y"])
+        signal += float(np.square(wanted.astype(float)).sum())
+        noise += float(np.square(wanted.astype(float) - found).sum())
+    return 10 * float(np.log10(signal / noise))
+
+
+def measured(case: str) -> list[str]:
+    """The cells of a row, as `main` names them."""
+    _, _, numbers, steps, _ = CASES[case]
+    model = layer(*CASES[case])
+    weights = [numpy_helper.to_array(each).size for each in model.graph.initializer]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "layer.onnx")
+        path.write_bytes(model.SerializeToString())
+        np.savez(path.with_suffix(".calib.npz"), x=sequences(1, 96, steps, numbers))
+        graph = normalize(load_onnx(path))
+        started = time.process_time()
+        integer = quantize_model(graph, calibrate(path, graph, None))
+        seconds = time.process_time() - started
+        asked = ["build", str(path), "--board", "cortex-m4", "--effort", "fast", "--json", "-o", f"{folder}/out"]
+        command = [sys.executable, "-m", "tinyc.cli.main", *asked]
+        built = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return [
+        case,
+        f"{sum(weights):,}",
+        f"{built['flash']['const_bytes']:,}",
+        f"{seconds:.1f}",
+        f"{built['instructions'] / (steps * sum(weights[:2])):.2f}",
+        f"{sqnr_db(model, integer, sequences(2, 32, steps, numbers)):.1f}",
+    ]
+
+
+def main(cases: list[str]) -> None:
+    names = ["Layer", "Parameters", "Constants, bytes", "CPU s to quantize", "Instructions per MAC", "SQNR, dB"]
+    print(f"| {' | '.join(names)} |\n|---|{'--:|' * (len(names) - 1)}")
+    for case in cases or list(CASES):
+        print(f"| {' | '.join(measured(case))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Sum of two tensors, float32: tc_binary_f32.h. */
+#ifndef TC_ADD_F32_H
+#define TC_ADD_F32_H
+
+#include "tc_binary_f32.h"
+
+TC_BINARY_F32(tc_add_f32, a + b)
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: 0BSD */
+/* x where x >= 0, alpha * (e^(x / alpha) - 1) elsewhere, float32: tc_unary_f32.h. */
+#ifndef TC_CELU_F32_H
+#define TC_CELU_F32_H
+
+#include "tc_float_exp.h"
+#include "tc_unary_f32.h"
+
+TC_UNARY_F32(tc_celu_f32, v >= 0.0f ? v : p->alpha * tc_expm1(v / p->alpha))
+
+#endif

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyc run --wav` and `tinyc verify --wav`: recordings through a front end, and those that do not fit."""
+
+from __future__ import annotations
+
+import json
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.frontend.pushing import expected, window_model
+from tests.frontend.sounds import RATE, Samples, voice
+from tinyc.base.errors import TinycError
+from tinyc.cli.app import app
+from tinyc.frontend import load_frontend
+from tinyc.ir.graph import Quant
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.pipeline.hearing import Listening, hear
+from tinyc.pipeline.options import Options, Progress
+
+FRONT = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "kws.toml"
+LABELS = ("left", "right", "on")
+
+
+def write_wav(path: Path, samples: Samples, rate: int = RATE, channels: int = 1, width: int = 2) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setparams((channels, width, rate, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Three outputs of three frames of MFCC."""
+    return window_model(tmp_path / "unit.tflite", 3, Quant((0.5,), (30,)), 10)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options("host", frontend=str(FRONT), wav=write_wav(tmp_path / "voice.wav", voice(1.0)))
+
+
+def test_a_recording_gives_labels_with_times(model: Path, options: Options, tmp_path: Path) -> None:
+    """The outputs that the library gives of it after as much silence as it keeps samples."""
+    labels = tmp_path / "labels.txt"
+    labels.write_text("\n".join(LABELS) + "\n")
+    found = hear(model, options, Listening(labels), Progress())
+    front = load_frontend(str(FRONT))
+    silence = np.zeros(front.window - front.step, np.int16)
+    outputs = expected(normalize(load_model(model)), front, np.concatenate([silence, voice(1.0)]))
+    answers = [(round((run + 3) * 0.02, 3), LABELS[output.argmax()]) for run, output in enumerate(outputs)]
+    changes = [answers[k] for k in range(len(answers)) if k == 0 or answers[k][1] != answers[k - 1][1]]
+    assert [(heard.at_s, heard.label) for heard in found.heard] == changes
+    assert len(changes) >= 3
+    smooth = hear(model, options, Listening(labels, 4), Progress())
+    reals = np.stack(outputs).reshape(-1, 3).astype(float)
+    means = [LABELS[reals[max(k - 3, 0) : k + 1].mean(axis=0).argmax()] for k in range(len(reals))]
+    assert [heard.label for heard in smooth.heard] == [m for k, m in enumerate(means) if k == 0 or m != means[k - 1]]
+    assert found.passed
+    assert (found.runs, found.output_bytes, found.seconds) == (50, 150, 1.0)
+
+
+@pytest.mark.slow
+def test_commands(model: Path, options: Options) -> None:
+    words = [str(model), "--board", "host", "--frontend", str(FRONT), "--wav", str(options.wav)]
+    ran = CliRunner().invoke(app, ["run", *words, "--json"])
+    assert ran.exit_code == 0
+    assert json.loads(ran.stdout)["heard"][0]["at_s"] == 0.06
+    shown = CliRunner().invoke(app, ["run", *words])
+    assert "1.00 s of" in shown.stdout
+    assert "all equal" in shown.stdout
+    verified = CliRunner().invoke(app, ["verify", *words, "--json"])
+    assert json.loads(verified.stdout)["verify"]["inputs"] == 50
+
+
+BAD = {
+    "rate": ({"rate": 44100}, "44,100 Hz, one channel and 16 bits; the front end takes 16,000 Hz"),
+    "channels": ({"channels": 2}, "16,000 Hz, 2 channels and 16 bits; the front end takes 16,000 Hz, one channel"),
+    "bits": ({"width": 1}, "8 bits; the front end takes 16,000 Hz, one channel and 16 bits"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_recordings_that_do_not_fit_are_errors(name: str, model: Path, options: Options) -> None:
+    settings, says = BAD[name]
+    assert options.wav is not None
+    write_wav(options.wav, voice(0.1), **settings)
+    with pytest.raises(TinycError, match=says) as error:
+        hear(model, options, Listening(), Progress())
+    assert "voice.wav" in str(error.value.where)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"RIFF", "no WAV file"), (b"", "no WAV file"), (b"hello, world" * 9, "no WAV file"), (None, "cannot read")],
+)
+def test_files_that_are_no_recordings_are_errors(
+    content: bytes | None, says: str, model: Path, options: Options
+) -> None:
+    assert options.wav is not None
+    options.wav.unlink()
+    if content is not None:
+        options.wav.write_bytes(content)
+    with pytest.raises(TinycError, match=says):
+        hear(model, options, Listening(), Progress())
+
+
+def test_short_recordings_are_errors(model: Path, options: Options) -> None:
+    assert options.wav is not None
+    write_wav(options.wav, voice(0.019))
+    with pytest.raises(TinycError, match="has 304 samples; a run takes 320"):
+        hear(model, options, Listening(), Progress())
+
+
+def test_labels_that_do_not_fit_are_errors(model: Path, options: Options, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("one\ntwo\n")
+    with pytest.raises(TinycError, match="2 labels; the model's output 'y' has 3 elements"):
+        hear(model, options, Listening(labels), Progress())
+    np.savez(tmp_path / "labels.npz", names=np.array(LABELS))
+    with pytest.raises(TinycError, match="no array 'labels'"):
+        hear(model, options, Listening(tmp_path / "labels.npz"), Progress())
+
+
+def test_a_recording_needs_a_front_end(model: Path, options: Options) -> None:
+    ran = CliRunner().invoke(app, ["verify", str(model), "--board", "host", "--wav", str(options.wav)])
+    assert ran.exit_code == 2
+    ran = CliRunner().invoke(app, ["run", str(model), "--board", "host"])
+    assert ran.exit_code == 2
+
+
+@pytest.mark.slow
+def test_the_example_hears_its_words() -> None:
+    folder = Path(__file__).resolve().parents[2] / "examples" / "kws"
+    options = Options("host", frontend=str(folder / "mfcc.toml"), wav=folder / "words.wav")
+    found = hear(folder / "kws.onnx", options, Listening(folder / "kws.test.npz", smooth=5), Progress())
+    words = [heard.label for heard in found.heard if heard.label not in ("silence", "unknown")]
+    assert words == ["yes", "left", "stop", "up", "go", "no"]
+    assert found.passed

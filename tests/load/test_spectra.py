@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logarithms of bands of spectra in ONNX graphs: one operator, ONNX Runtime's numbers, and integers next to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.frontend.sounds import voice
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
+from tinyc.frontend.mel import Mel
+from tinyc.ir.graph import Array, Graph
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.options import Options, Progress
+from tinyc.reference.interpreter import run_float, run_int
+
+STORED = Path(__file__).resolve().parents[3] / "shared" / "frontend" / "onnx"
+SAMPLES, LENGTH, STEP, BANDS = 2000, 256, 100, 12
+BINS, FRAMES = LENGTH // 2 + 1, (SAMPLES - LENGTH) // STEP + 1
+WEIGHTS = Mel(BANDS, 100, 7000).matrix(LENGTH, 16000).astype(np.float32)
+Nodes = list[onnx.NodeProto]
+
+
+def write(path: Path, nodes: Nodes, made: Sequence[int], **consts: Any) -> Path:
+    """A model of `x` [1, SAMPLES] -> `y`."""
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in consts.items()]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, SAMPLES))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, made)
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), str(path))
+    return path
+
+
+def op(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs.split(), [output], **attributes)
+
+
+def exported(path: Path) -> Path:
+    """As PyTorch's exporter writes torchaudio's, with [bands, frames]; ONNX's own window and matrix."""
+    nodes = [
+        op("HannWindow", "length", "window"),
+        op("MelWeightMatrix", "bands length rate low high", "mel"),
+        op("Unsqueeze", "x last", "line"),
+        op("STFT", "line step window length", "stft", onesided=1),
+        op("Transpose", "stft", "turned", perm=[0, 2, 1, 3]),
+        op("ReduceL2", "turned last", "magnitude", keepdims=0),
+        op("Pow", "magnitude two", "power"),
+        op("Transpose", "power", "rows", perm=[0, 2, 1]),
+        op("MatMul", "rows mel", "sums"),
+        op("Transpose", "sums", "columns", perm=[0, 2, 1]),
+        op("Add", "columns small", "more"),
+        op("Log", "more", "y"),
+    ]
+    numbers = {"length": LENGTH, "bands": BANDS, "rate": 16000, "step": STEP}
+    return write(
+        path,
+        nodes,
+        (1, BANDS, FRAMES),
+        **{name: np.int64(number) for name, number in numbers.items()},
+        **{name: np.float32(number) for name, number in {"low": 100, "high": 7000, "two": 2, "small": 1e-6}.items()},
+        last=np.array([-1], np.int64),
+    )
+
+
+def decibels(path: Path) -> Path:
+    """Magnitudes, as [frames, bands], with a least value, times 20 / ln 10."""
+    nodes = [
+        op("Reshape", "x shape", "line"),
+        op("STFT", "line step window", "stft"),
+        op("ReduceL2", "stft last", "magnitude", keepdims=0),
+        op("MatMul", "magnitude mel", "sums"),
+        op("Clip", "sums small", "limited"),
+        op("Log", "limited", "log"),
+        op("Mul", "log factor", "y"),
+    ]
+    consts = {"shape": np.array([1, SAMPLES, 1]), "step": np.int64(STEP), "last": np.array([-1])}
+    floats = {"window": np.hamming(LENGTH), "mel": WEIGHTS.T, "small": 1e-5, "factor": 20 / np.log(10)}
+    floats32 = {name: np.asarray(value, np.float32) for name, value in floats.items()}
+    return write(path, nodes, (1, FRAMES, BANDS), **consts, **floats32)
+
+
+def convolved(path: Path, kind: str = "") -> Path:
+    """Convolutions with cosines and sines. kind: what is wrong with them."""
+    phases = 2 * np.pi * np.arange(BINS)[:, None] * np.arange(LENGTH) / LENGTH
+    window = np.hanning(LENGTH + 1)[:-1]
+    cosines, sines = np.cos(phases) * window, -np.sin(phases) * window
+    if kind == "noise":
+        sines = sines + np.random.default_rng(1).normal(0, 0.01, sines.shape)
+    nodes = [
+        op("Unsqueeze", "x one", "line"),
+        op("Conv", "line cosines", "re", strides=[STEP], kernel_shape=[LENGTH]),
+        op("Conv", "line sines", "im", strides=[STEP], kernel_shape=[LENGTH]),
+        op("Pow", "re two", "re2"),
+        op("Mul", "im im", "im2"),
+        op("Add", "im2 re2", "power"),
+        op("MatMul", "mel power", "sums"),
+        op("Add", "sums small", "more"),
+        op("Log", "more", "y"),
+    ]
+    floats = {"cosines": cosines[:, None], "sines": sines[:, None], "mel": WEIGHTS, "two": 2.0, "small": 1e-6}
+    floats32 = {name: np.asarray(value, np.float32) for name, value in floats.items()}
+    return write(path, nodes, (1, BANDS, FRAMES), one=np.array([1], np.int64), **floats32)
+
+
+def inputs() -> Array:
+    """Eight pieces of speech, each fainter than the one before, in steps of 16 bits."""
+    pieces = voice(8 * SAMPLES / 16000, 4).reshape(8, SAMPLES)
+    return (np.round(pieces * 10.0 ** (-0.2 * np.arange(8))[:, None]) / 32768).astype(np.float32)
+
+
+def of_onnxruntime(path: Path, x: Array) -> Array:
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return np.concatenate([session.run(None, {"x": sample[None]})[0] for sample in x])
+
+
+def operators(graph: Graph) -> list[str]:
+    return [node.op for node in graph.nodes if node.op not in ("reshape", "transpose")]
+
+
+@pytest.mark.parametrize("make", [exported, decibels, convolved])
+def test_becomes_one_operator_with_onnxruntimes_numbers(make: Any, tmp_path: Path) -> None:
+    path, x = make(tmp_path / "model.onnx"), inputs()
+    wanted = of_onnxruntime(path, x)
+    graph = normalize(load_model(path))
+    assert operators(graph) == ["log_mel"]
+    for sample, reals in zip(x, wanted, strict=True):
+        (found,) = run_float(graph, {"x": sample[None]}).values()
+        np.testing.assert_allclose(found[0], reals, atol=2e-3)
+    np.savez(tmp_path / "data.npz", x=x[:, None])
+    options = Options("host", calibration=tmp_path / "data.npz")
+    made = make_integers(path, load_board("host"), options, Progress()).graph
+    assert made.values["x"].dtype == "s16"
+    scale, zero = made.values["y"].quant.per_tensor
+    for sample, reals in zip(x, wanted, strict=True):
+        counts = np.round(sample * 32768).astype(np.int16)
+        (found,) = run_int(made, {"x": counts[None]}, Numerics.OURS).values()
+        off = np.abs(scale * (found[0].astype(float).reshape(reals.shape) - zero) - reals)
+        assert off.max() < 0.505 * scale
+
+
+def test_what_is_no_transform_stays_a_convolution(tmp_path: Path) -> None:
+    graph = normalize(load_model(convolved(tmp_path / "model.onnx", "noise")))
+    assert "log_mel" not in operators(graph)
+    assert operators(graph).count("conv2d") == 2
+
+
+def test_in_floats_it_stays_a_convolution(tmp_path: Path) -> None:
+    path = convolved(tmp_path / "model.onnx")
+    made = make_integers(path, load_board("host"), Options("host", precision="float32"), Progress())
+    assert operators(made.graph).count("conv2d") == 2
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.onnx")) or [None], ids=lambda p: p and p.stem)
+def test_stored_exports(path: Path | None) -> None:
+    """Exports of torchaudio with recorded outputs, where they are at hand."""
+    if path is None:
+        pytest.skip("no ../shared/frontend")
+    if path.stem.startswith("melspec"):
+        with pytest.raises(TinycError, match="this one is used otherwise"):
+            normalize(load_model(path))
+        return
+    graph, stored = normalize(load_model(path)), np.load(path.with_suffix(".npz"))
+    (found,) = run_float(graph, {"x": stored["x"]}).values()
+    assert operators(graph)[0] == "log_mel"
+    np.testing.assert_allclose(found, stored["onnxruntime"], atol=2e-3)
+
+
+def stft_model(path: Path, window: int = LENGTH, **attributes: Any) -> Path:
+    nodes = [
+        op("Reshape", "x shape", "line"),
+        op("STFT", "line step window", "stft", **attributes),
+        op("ReduceSum", "stft", "y", keepdims=0),
+    ]
+    consts = {"shape": np.array([1, SAMPLES, 1]), "step": np.int64(STEP), "window": np.ones(window, np.float32)}
+    return write(path, nodes, (), **consts)
+
+
+def test_other_uses_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(TinycError, match="this one is used otherwise") as error:
+        normalize(load_model(stft_model(tmp_path / "model.onnx")))
+    assert error.value.where is not None
+    with pytest.raises(TinycError, match="all bins"):
+        load_model(stft_model(tmp_path / "model.onnx", onesided=0))
+
+
+def test_lengths_that_are_no_power_of_two_are_errors(tmp_path: Path) -> None:
+    path = decibels(tmp_path / "model.onnx")
+    model = onnx.load(str(path))
+    short = {"window": np.ones(200, np.float32), "mel": np.ones((101, BANDS), np.float32)}
+    for tensor in model.graph.initializer:
+        if tensor.name in short:
+            tensor.CopyFrom(numpy_helper.from_array(short[tensor.name], tensor.name))
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = (SAMPLES - 200) // STEP + 1
+    onnx.save(model, str(path))
+    with pytest.raises(TinycError, match="power of two"):
+        normalize(load_model(path))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A random forest as a graph of one node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.ops.one_node import one_node, tensor
+from tinyc.ir.graph import Graph
+from tinyc.kernels.trees.keys import keys_of
+from tinyc.ops.tree_ensemble import TreeEnsemble
+
+
+def forest(source: str, leaf: int, columns: int, complement: int | None, cuts: int) -> Graph:
+    """Random trees over 9 codes with `cuts` cuts each, with leaves below one child, the other, both and none; leaves up
+    to `leaf`, 0: votes."""
+    rng = np.random.default_rng(leaf)
+    own = keys_of(rng.normal(size=(9, cuts)).astype(np.float32))
+    leaves = rng.integers(-leaf, leaf, (12 if leaf < 10**6 else 200, columns), endpoint=True).astype(np.int32)
+    leaves = leaves if leaf else 7 * np.eye(columns, dtype=np.int32)
+    nodes: list[list[int]] = []
+    roots = []
+    for tree in range(6):
+        roots.append(len(nodes))
+        waiting = [-1]  # where in `nodes` the number of the next node goes
+        while waiting:
+            place = waiting.pop(int(rng.integers(len(waiting))))
+            if place >= 0:
+                nodes[place // 4][place % 4] = len(nodes)
+            children = [-1 - int(leaf_) for leaf_ in rng.integers(len(leaves), size=2)]
+            most = 20 * (tree + 1) if tree or cuts < 99 else 2 * cuts
+            waiting += [
+                4 * len(nodes) + 2 + side
+                for side in (0, 1)
+                if (rng.random() < 0.6 or not (tree or len(nodes) > most // 2)) and len(nodes) < most
+            ]
+            code = int(rng.integers(9)) if tree else 3
+            nodes.append([code, int(rng.choice(own[code])), *children])
+    nan_keys = [2**31 - 1, -(2**31), 5] * 3 if complement is None else [2**31 - 1] * 9
+    consts = {
+        "features": np.array([[4, 0, 2, 3, 1, 9, 8, 5, 6], nan_keys], np.int32).T,
+        "nodes": np.array(nodes, np.int32),
+        "roots": np.array(roots, np.int32),
+        "leaves": leaves,
+        "base": rng.integers(-50, 50, columns).astype(np.int32),
+    }
+    given = [tensor(name, array.shape, dtype="s32") for name, array in consts.items()]
+    return one_node(
+        "tree_ensemble", TreeEnsemble(complement), [tensor("x", (1, 10), dtype=source), *given], 0.5, 0, consts
+    )

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tree_ensemble: every kernel gives the reference's bytes, for every type of codes and of leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ops.forests import forest
+from tests.ops.harness import check_kernels
+from tests.ops.one_node import one_node, tensor
+from tinyc.kernels.trees.keys import keys_of, reals_of
+from tinyc.ops.argmax import ArgMax
+
+SPECIAL = np.array(
+    [0.0, -0.0, 1e-45, -1e-45, 1.5, -1.5, np.inf, -np.inf, 3.4e38, -3.4e38, np.nan, -np.nan, 2.0**-126], np.float32
+)
+
+
+def test_keys_order_floats() -> None:
+    x = np.sort(np.concatenate([SPECIAL[~np.isnan(SPECIAL)], np.random.default_rng(0).normal(size=99).astype("f4")]))
+    keys = keys_of(x)
+    assert (np.diff(keys.astype(np.int64)) >= 0).all()
+    np.testing.assert_array_equal(reals_of(keys).view(np.int32), x.view(np.int32))
+
+
+TABLES = ["tc_tree_ensemble_u8", "tc_tree_ensemble_s16", "tc_tree_ensemble_s32"]
+BRANCHES = ["tc_tree_branches_bits", "tc_tree_branches_u8", "tc_tree_branches_s16", "tc_tree_branches_s32"]
+
+
+@pytest.mark.parametrize(
+    ("source", "leaf", "columns", "complement", "cuts"),
+    [
+        ("f32", 100, 3, None, 20),
+        pytest.param("f32", 0, 3, None, 5, marks=pytest.mark.slow),
+        pytest.param("s32", 10**8, 1, 70000, 400, marks=pytest.mark.slow),
+        ("s32", 3000, 1, -5, 9),
+        pytest.param("f32", 3000, 1, -5, 400, marks=pytest.mark.slow),
+        pytest.param("s32", 100, 3, None, 20, marks=pytest.mark.slow),
+        pytest.param("f32", 10**8, 2, None, 5, marks=pytest.mark.slow),
+        pytest.param("s32", 3000, 2, None, 20, marks=pytest.mark.slow),
+    ],
+)
+def test_kernels(source: str, leaf: int, columns: int, complement: int | None, cuts: int) -> None:
+    """On every cut, beside it, and on numbers of every kind; 400 cuts are too many for a byte."""
+    graph = forest(source, leaf, columns, complement, cuts)
+    rng = np.random.default_rng(0)
+    near = rng.choice(graph.consts["nodes"][:, 1], (40, 10)) + rng.integers(-1, 2, (40, 10))
+    reals = np.where(rng.random((40, 10)) < 0.8, reals_of(near), rng.choice(SPECIAL, (40, 10))).astype(np.float32)
+    samples = [{"x": (row if source == "f32" else row.view(np.int32))[None]} for row in reals]
+    used = check_kernels(graph, samples)
+    counts = [len({cut for code, cut, _, _ in graph.consts["nodes"] if code == k}) for k in range(9)]
+    first = 0 if max(counts) <= 255 else 1
+    assert used == [BRANCHES[0], *BRANCHES[1 + first :], *TABLES[first:]]
+    assert first == (cuts > 255)
+
+
+def test_argmax_of_sums() -> None:
+    graph = one_node("argmax", ArgMax(1), [tensor("x", (1, 5), 0.1, 0, "s32")])
+    rows = np.random.default_rng(0).integers(-3, 3, (30, 1, 5)).astype(np.int32) * 2**29
+    assert check_kernels(graph, [{"x": row} for row in rows]) == ["tc_argmax_s32"]

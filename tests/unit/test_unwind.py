@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the assembler is told of a function's caller; tests/target/test_interpreted.py: whether it is found there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinyc.machine.thumb import Asm, naked_function
+
+
+def test_pushes_and_pops_are_followed():
+    asm = Asm()
+    asm.op("push", "{r1, r4, r5, lr}")
+    asm.op("sub", "sp", "sp", "#8")
+    asm.op("add", "sp", "sp", "#12")
+    asm.op("pop", "{r4, r5, pc}")
+    assert asm.unwinding() == {
+        1: [".cfi_def_cfa_offset 16; .cfi_offset r4, -12; .cfi_offset r5, -8; .cfi_offset lr, -4"],
+        2: [".cfi_def_cfa_offset 24"],
+        3: [".cfi_def_cfa_offset 12"],
+    }
+
+
+def test_registers_of_the_fpu_are_told_in_pairs_and_given_back():
+    asm = Asm()
+    asm.op("vpush", "{s16, s17, s18, s19}")
+    asm.op("vpop", "{d8-d9}")
+    asm.op("bx", "lr")
+    assert asm.unwinding() == {
+        1: [".cfi_def_cfa_offset 16; .cfi_offset d8, -16; .cfi_offset d9, -8"],
+        2: [".cfi_def_cfa_offset 0; .cfi_restore d8; .cfi_restore d9"],
+    }
+
+
+def test_code_behind_the_return_has_the_frame_of_its_callers():
+    asm = Asm()
+    asm.op("push", "{r4, lr}")
+    asm.op("sub", "sp", "sp", "#8")
+    asm.branch("bl", "subroutine")
+    asm.op("add", "sp", "sp", "#8")
+    asm.op("pop", "{r4, pc}")
+    asm.label("subroutine")
+    asm.op("bx", "lr")
+    assert asm.unwinding() == {
+        1: [".cfi_def_cfa_offset 8; .cfi_offset r4, -8; .cfi_offset lr, -4"],
+        2: [".cfi_def_cfa_offset 16"],
+        4: [".cfi_remember_state", ".cfi_def_cfa_offset 8"],
+        5: [".cfi_restore_state"],
+    }
+
+
+def test_a_subroutine_that_is_called_from_several_depths_has_no_known_caller():
+    asm = Asm()
+    asm.op("push", "{r4, lr}")
+    asm.branch("bl", "subroutine")
+    asm.op("sub", "sp", "sp", "#64")
+    asm.branch("bl", "subroutine")
+    asm.op("add", "sp", "sp", "#64")
+    asm.op("pop", "{r4, pc}")
+    asm.label("subroutine")
+    asm.op("bx", "lr")
+    assert asm.unwinding()[6] == [".cfi_undefined lr"]
+
+
+def test_a_stack_pointer_that_nobody_can_follow_is_refused():
+    asm = Asm()
+    asm.op("mov", "sp", "r4")
+    with pytest.raises(ValueError, match="mov sp, r4: a debugger could not follow"):
+        asm.unwinding()
+
+
+def test_a_function_has_notes_and_unwinding_between_its_strings():
+    asm = Asm()
+    asm.note("registers to the stack")
+    asm.op("push", "{r4, lr}")
+    asm.op("pop", "{r4, pc}")
+    lines = [line.strip() for line in naked_function("f", [], asm).splitlines()]
+    at = lines.index("/* registers to the stack */")
+    assert lines[at + 1].startswith('"push ')
+    assert lines[at + 2] == 'TC_CFI(".cfi_def_cfa_offset 8; .cfi_offset r4, -8; .cfi_offset lr, -4")'
+    assert asm.lines == 2

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tinyc found, in the formats of other tools: traces, test results, findings, colours for a model viewer.
+
+Each function gives a value for JSON, or XML as text. The same facts give the same document, and none holds a date.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from tinyc import __version__
+from tinyc.base.errors import TinycError
+from tinyc.base.escape import visible
+from tinyc.explain.cycles import InferenceCost, Profile
+from tinyc.explain.inspection import ImportProblem, Inspection
+from tinyc.run import OVERHEAD
+from tinyc.verify.report import LayerReport, Report, UnprovedReport, Verify
+
+Json = dict[str, Any]
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_RULE = "not-imported"
+
+
+def chrome_trace(profile: Profile) -> Json:
+    """One inference in the Trace Event Format, which Perfetto and chrome://tracing open: layers one after the other,
+    and in each its functions, dearest first. A microsecond is one at the board's clock; where that or the cycles are
+    not known, one stands for a cycle, or else for an instruction."""
+    clock = profile.clock_hz if profile.cost.cycles is not None else 0
+    unit = "microseconds" if clock else "cycles" if profile.cost.cycles is not None else "instructions"
+    scale = 1e6 / clock if clock else 1.0
+    events: list[Json] = [
+        _named("process_name", 0, f"{profile.model} on {profile.board}: one inference, in {unit}"),
+        _named("thread_name", 1, "layers, and their functions"),
+    ]
+    at = 0
+    for layer in sorted(profile.layers, key=lambda each: each.step == OVERHEAD):
+        facts = {"step": layer.step, "kernel": layer.kernel, "macs": layer.macs, **_facts(layer.cost)}
+        events.append(_span(f"{layer.op} {layer.name}".strip(), "layer", at, layer.cost.weight, scale, facts))
+        inside = at
+        for function in layer.functions:
+            events.append(_span(function.name, "function", inside, function.cost.weight, scale, _facts(function.cost)))
+            inside += function.cost.weight
+        at += layer.cost.weight
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"tool": f"tinyc {__version__}", "unit": unit}}
+
+
+def _named(what: str, thread: int, name: str) -> Json:
+    return {"ph": "M", "name": what, "pid": 1, "tid": thread, "args": {"name": name}}
+
+
+def _span(name: str, kind: str, at: int, lasts: int, scale: float, args: Json) -> Json:
+    where = {"ts": round(at * scale, 3), "dur": round(lasts * scale, 3)}
+    return {"ph": "X", "name": name, "cat": kind, "pid": 1, "tid": 1, **where, "args": args}
+
+
+def _facts(cost: InferenceCost) -> Json:
+    return {"instructions": cost.instructions} | ({} if cost.cycles is None else {"cycles": cost.cycles})
+
+
+def junit(model: str, board: str, verify: Verify | None, error: TinycError | None = None) -> str:
+    """A verdict as JUnit XML, for dashboards of tests: one suite with one case, which passed, failed, or (with `error`)
+    could not run."""
+    counts = {"tests": "1", "failures": str(int(verify is not None and verify.mismatches > 0))}
+    counts |= {"errors": str(int(error is not None)), "skipped": "0"}
+    root = ElementTree.Element("testsuites", {"name": "tinyc verify", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"{visible(model)} on {visible(board)}", **counts})
+    case = ElementTree.SubElement(
+        suite, "testcase", {"classname": f"tinyc.{visible(board)}", "name": f"{visible(model)}: output bytes"}
+    )
+    if error is not None:
+        _told(case, "error", "could not run" if error.exit_code == 2 else "no", error.message, str(error))
+    elif verify is not None and verify.mismatches:
+        message = f"{verify.mismatches:,} of {verify.output_bytes:,} output bytes differ from {verify.against}"
+        _told(case, "failure", "different bytes", message, verify.first_difference or "")
+    elif verify is not None:
+        text = f"{verify.output_bytes} output bytes of {verify.inputs} inputs equal {verify.against}"
+        ElementTree.SubElement(case, "system-out").text = visible(text)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def _told(case: ElementTree.Element, tag: str, kind: str, message: str, text: str) -> None:
+    lines = "\n".join(visible(line) for line in text.splitlines())
+    ElementTree.SubElement(case, tag, {"type": kind, "message": visible(message)}).text = lines
+
+
+def sarif(found: Inspection) -> Json:
+    """What keeps a model from being imported, in SARIF 2.1.0: a result for each problem, none if there are none."""
+    driver = {
+        "name": "tinyc",
+        "version": __version__,
+        "rules": [
+            {
+                "id": _RULE,
+                "shortDescription": {"text": "tinyc cannot import this part of the model"},
+                "defaultConfiguration": {"level": "error"},
+            }
+        ],
+    }
+    artifact = {"location": {"uri": _uri(found.model)}, "hashes": {"sha-256": found.model_sha256}}
+    run = {"tool": {"driver": driver}, "artifacts": [artifact], "results": [_result(found, p) for p in found.problems]}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(found: Inspection, problem: ImportProblem) -> Json:
+    place: Json = {"physicalLocation": {"artifactLocation": {"uri": _uri(found.model), "index": 0}}}
+    if problem.where:
+        place["logicalLocations"] = [{"fullyQualifiedName": problem.where, "kind": "member"}]
+    text = f"{problem.message}. {problem.hint}" if problem.hint else problem.message
+    return {"ruleId": _RULE, "ruleIndex": 0, "level": "error", "message": {"text": text}, "locations": [place]}
+
+
+def _uri(name: str) -> str:
+    """A file's name as a relative reference (RFC 3986)."""
+    return quote(name, safe="", errors="replace")
+
+
+def node_data(report: Report | UnprovedReport) -> Json:
+    """Colours of the nodes of the model file for Model Explorer ("node data"): what each layer takes, by the tensor
+    that it makes; cycles, else instructions, else bytes of constants."""
+    unit = next((name for name in ("cycles", "instructions") if _has(report.layers, name)), "const_bytes")
+    results = {layer.tensor: {"value": getattr(layer, unit) or 0} for layer in report.layers if layer.tensor}
+    gradient = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e8743b"}]
+    words = "bytes of constants" if unit == "const_bytes" else unit
+    return {"results": results, "name": f"tinyc, {report.board}: {words}", "gradient": gradient}
+
+
+def _has(layers: tuple[LayerReport, ...], field: str) -> bool:
+    return any(getattr(layer, field) for layer in layers)

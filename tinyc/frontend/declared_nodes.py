@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A declared front end as operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.frontend.declared import Declared
+from tinyc.frontend.draft import Draft
+from tinyc.ir.graph import Value
+from tinyc.ops.signal_square_root import SignalSquareRoot
+from tinyc.ops.spectrum import Spectrum
+from tinyc.ops.spectrum_bands import SpectrumBands
+from tinyc.ops.spectrum_log import SpectrumLog
+from tinyc.ops.spectrum_power import SpectrumPower
+
+
+class DeclaredNodes:
+    """Frame by frame; nothing but samples lasts."""
+
+    def __init__(self, made: Draft, front: Declared) -> None:
+        self._made, self._front = made, front
+        self._projection = front.projection(made.quant)
+
+    def frame(self, x: Value, before: Value | None, number: int) -> Value:
+        """The int8 features of frame `number` of the new samples x and those before."""
+        made, f = self._made, self._front
+        held = (before,) if before is not None else ()
+        attrs = Spectrum(f.length, number * f.step + f.before, f.emphasis_steps)
+        bins, shift = made.node_with(attrs, (x, made.table("window", f.window_table()), *held), name="spectrum")
+        power = made.node(SpectrumPower(*f.bins), (bins,), name="power")
+        if f.power == 1:
+            power = made.node(SignalSquareRoot(), (power, made.table("unscaled", np.zeros((), np.int32))), name="root")
+        bands = made.node(SpectrumBands(), (power, made.table("bands", f.weights())), name="band")
+        added = f.added()
+        tables = [made.table("least", f.least_logs()), *([made.table("added", added)] if added is not None else [])]
+        log = made.node(SpectrumLog(f.power), (bands, shift, *tables), name="log")
+        project, factor, offset = self._projection
+        return made.node(project, (log, made.table("factor", factor), made.table("offset", offset)), name="feature")
+
+    def finish(self) -> None:
+        """After the last frame: nothing more."""
+
+    def silence(self) -> bytes:
+        """The features of silence."""
+        scale, zero = self._made.quant.per_tensor
+        return self._front.quantized(np.zeros(self._front.window, np.int16), scale, zero).tobytes()

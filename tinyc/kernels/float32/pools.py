@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling, reductions and softmax in float32: sums from the first element to the last, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinyc.base import float32
+from tinyc.base.float32 import Floats, clip
+from tinyc.ir.graph import Array
+from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import Window, row_geometry, window_fields
+
+_ZERO = np.float32(0)
+
+
+def running_sum(x: Array, axis: int) -> Floats:
+    """0 + the first element + the second ..., along the axis, which stays with size 1."""
+    parts = np.moveaxis(np.asarray(x, np.float32), axis, 0)
+    total = np.zeros(parts.shape[1:], np.float32)
+    for part in parts:
+        total = total + part
+    return np.expand_dims(total, axis)
+
+
+def running_max(x: Array, axis: int, sign: int = 1) -> Floats:
+    """The first element along the axis that no other exceeds (sign -1: falls below); the axis stays with size 1."""
+    parts = np.moveaxis(np.asarray(x, np.float32), axis, 0)
+    best = parts[0]
+    for part in parts[1:]:
+        best = np.where(part > best if sign > 0 else part < best, part, best)
+    return np.expand_dims(best, axis)
+
+
+def avg_pool_ref(a: Any, x: Array) -> tuple[Array, ...]:
+    """avg_pool2d: sums over ky, then kx."""
+    window = Window.of(a, *a.kernel)
+    taps = window.view(x, 0.0)
+    total = running_sum(taps.reshape(*taps.shape[:3], -1, taps.shape[-1]), 3)[:, :, :, 0]
+    inside = np.outer(*window.taps_inside(x.shape))[..., None]
+    count = np.full_like(inside, a.kernel.h * a.kernel.w) if a.count_pad else inside
+    divided = np.asarray(total / count.astype(np.float32), np.float32)
+    return (clip(divided, a.act.lo, a.act.hi),)
+
+
+def max_pool_ref(a: Any, x: Array) -> tuple[Array, ...]:
+    """max_pool2d: over ky, then kx."""
+    taps = Window.of(a, *a.kernel).view(x, -np.inf)
+    best = running_max(taps.reshape(*taps.shape[:3], -1, taps.shape[-1]), 3)[:, :, :, 0]
+    return (clip(best, a.act.lo, a.act.hi),)
+
+
+def lower_pool(site: Site, p: Any) -> Call:
+    """tc_avg_pool2d_f32 and tc_max_pool2d_f32: one output row from the input rows of its windows."""
+    window = Window.of(site.attrs, *site.attrs.kernel)
+    fields = {
+        **window_fields(site, window),
+        **act_fields(site.attrs.act),
+        "count_pad": int(getattr(site.attrs, "count_pad", False)),
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_pool2d_f32_t", fields), row_geometry(site, window, None))
+
+
+def cost_pool(site: Site, p: Any) -> Cost:
+    """An estimate: per tap and per output."""
+    return Cost(site.y().elements * (6 * site.attrs.kernel.h * site.attrs.kernel.w + 12), 350, 0)
+
+
+AVG_POOL = Kernel("tc_avg_pool2d_f32", offered(lower_pool, cost=cost_pool), when=(in_float32,))
+MAX_POOL = Kernel("tc_max_pool2d_f32", offered(lower_pool, cost=cost_pool), when=(in_float32,))
+
+
+def softmax_ref(a: Any, x: Array) -> tuple[Array, ...]:
+    """softmax over the last axis."""
+    e = float32.exp(np.float32(a.beta) * (x - running_max(x, -1)))
+    return (e / running_sum(e, -1),)
+
+
+def log_softmax_ref(a: Any, x: Array) -> tuple[Array, ...]:
+    """log_softmax over the last axis."""
+    below = x - running_max(x, -1)
+    return (below - float32.log(running_sum(float32.exp(below), -1)),)
+
+
+def lower_softmax(site: Site, p: Any) -> Call:
+    """tc_softmax_f32 and tc_log_softmax_f32."""
+    depth = site.x(0).shape[-1]
+    fields: dict[str, int | float | str] = {"outer": site.x(0).elements // depth, "depth": depth}
+    if site.node.op == "softmax":
+        fields["beta"] = float(site.attrs.beta)
+    return Call((Params(), In(0), Out()), Struct(f"tc_{site.node.op}_f32_t", fields))
+
+
+def cost_softmax(site: Site, p: Any) -> Cost:
+    """An estimate: per element."""
+    return Cost(60 * site.x(0).elements, 500, 0)
+
+
+SOFTMAX = Kernel("tc_softmax_f32", offered(lower_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,))
+LOG_SOFTMAX = Kernel("tc_log_softmax_f32", offered(lower_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of the elements of one or two tensors as they lie there, without scales: written in C for their layer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from tinyc.ir.graph import DType
+from tinyc.kernel.kernel import Cost, Special
+
+CTYPES: dict[DType, str] = {
+    "f32": "float",
+    "s8": "int8_t",
+    "u8": "uint8_t",
+    "s16": "int16_t",
+    "s32": "int32_t",
+    "u32": "uint32_t",
+    "bool": "uint8_t",
+}
+LOOPS = 6  # one within the other
+_PER_ELEMENT, _FLASH = 9, 60
+
+
+def pairwise(
+    family: str, says: str, types: Sequence[DType], loops: Sequence[tuple[int, int, int]], expression: str
+) -> Special:
+    """The function `family_<digest>(a, b, y)`. types: of a, b and y. loops: over y, outermost first, with the steps in
+    a and b. expression: of the elements p and q in C."""
+    first, second, made = (CTYPES[kind] for kind in types)
+    lines = [f"for (int32_t i{k} = 0; i{k} < {size}; i{k}++) {{" for k, (size, _, _) in enumerate(loops)]
+    at = [" + ".join(f"{loop[side]} * i{k}" for k, loop in enumerate(loops) if loop[side]) for side in (1, 2)]
+    inner = "    " * (len(loops) + 1)
+    body = [f"{'    ' * (k + 1)}{line}" for k, line in enumerate(lines)]
+    body += [f"{inner}const {first} p = a[{at[0] or 0}];", f"{inner}const {second} q = b[{at[1] or 0}];"]
+    body += [f"{inner}*y++ = ({made})({expression});"]
+    body += [f"{'    ' * (k + 1)}}}" for k in reversed(range(len(loops)))]
+    text = "\n".join(
+        [f"/* {says} */", f"static void @(const {first} *a, const {second} *b, {made} *y)", "{", *body, "}"]
+    )
+    name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return Special(name, text.replace("@", name), ("tc_math.h",))
+
+
+def each(family: str, says: str, types: Sequence[DType], count: int, expression: str) -> Special:
+    """The function `family_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
+    given, made = (CTYPES[kind] for kind in types)
+    text = f"""/* {says} */
+static void @(const {given} *x, {made} *y)
+{{
+    for (int32_t i = 0; i < {count}; i++) {{
+        const {given} p = x[i];
+        y[i] = ({made})({expression});
+    }}
+}}"""
+    name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return Special(name, text.replace("@", name), ("tc_math.h",))
+
+
+def pairwise_cost(elements: int) -> Cost:
+    """An estimate."""
+    return Cost(_PER_ELEMENT * elements + 20, _FLASH, 0)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products and running sums along axes, triangles and places in a table, spelled out in simpler operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.load.onnx.importing import OnnxStep, imports, on_integers
+from tinyc.load.onnx.integers import number
+from tinyc.load.onnx.reductions import reduced
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
+from tinyc.ops.concat import Concat
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.integer_binary import IntegerBinary
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import whole
+from tinyc.ops.transpose import Transpose
+
+_MOST = 64  # terms that are spelled out
+_KINDS = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul"}
+
+
+def _first(s: OnnxStep, x: Value, axes: tuple[int, ...]) -> Value:
+    """x as [n, rest]: the axes, of n elements together, come first."""
+    others = tuple(k for k in range(len(x.shape)) if k not in axes)
+    count = math.prod(x.shape[k] for k in axes)
+    if count > _MOST:
+        raise TinycError(f"{s.node.op} of {count} terms is not supported, only of {_MOST}", s.where)
+    return s.reshape(s.transpose(x, (*axes, *others), "first"), (count, x.elements // count), "terms")
+
+
+def _term(s: OnnxStep, terms: Value, k: int) -> Value:
+    return s.insert([terms], whole(terms.shape, 0, k, 1), f"term{k}")
+
+
+def _chain(s: OnnxStep, x: Value, attrs: Any) -> None:
+    """The terms along the node's axes, joined one after the other."""
+    axes = reduced(s, x)
+    if axes is None:
+        s.emit([x], Reshape(x.shape))
+        return
+    terms = _first(s, x, axes)
+    total = _term(s, terms, 0)
+    for k in range(1, terms.shape[0]):
+        total = s.insert([total, _term(s, terms, k)], attrs, f"of{k + 1}")
+    kept = s.node.flag("keepdims", True)
+    left = [1 if k in axes else n for k, n in enumerate(x.shape) if kept or k not in axes]
+    s.emit([total], Reshape(tuple(left)))
+
+
+@imports("ReduceProd")
+def product(s: OnnxStep) -> None:
+    """The product over axes of at most 64 elements together, one factor after the other."""
+    _chain(s, s.value(0), Mul())
+
+
+@on_integers(*_KINDS)
+def integer_reduction(s: OnnxStep) -> None:
+    """Over axes of at most 64 elements together, one after the other."""
+    x = s.value(0)
+    _chain(s, x, IntegerBinary(_KINDS[s.node.op], x.dtype))
+
+
+@imports("CumSum")
+def running_sums(s: OnnxStep) -> None:
+    """Sums of all before an element, along one axis: a product with a triangle of ones."""
+    x, exclusive, backwards = s.value(0), s.node.flag("exclusive", False), s.node.flag("reverse", False)
+    (axis,) = s.numbers(1)
+    axis, rank = s.axis(axis, len(x.shape)), len(x.shape)
+    ones = np.tril(np.ones((x.shape[axis],) * 2, np.float32), -1 if exclusive else 0)
+    w = s.const(ones.T if backwards else ones, 1)
+    last = (*(k for k in range(rank) if k != axis), axis)
+    rows = s.transpose(x, last, "axis_last")
+    flat = s.reshape(rows, (rows.elements // rows.channels, rows.channels), "rows")
+    sums = s.reshape(s.insert([flat, w], FullyConnected(), "sums"), rows.shape, "apart")
+    s.emit([sums], Transpose(tuple(last.index(k) for k in range(rank))))
+
+
+@on_integers("CumSum")
+def integer_running_sums(s: OnnxStep) -> None:
+    """Sums of all before an element, along an axis of at most 64 elements."""
+    x, exclusive, backwards = s.value(0), s.node.flag("exclusive", False), s.node.flag("reverse", False)
+    (axis,) = s.numbers(1)
+    axis, rank = s.axis(axis, len(x.shape)), len(x.shape)
+    terms = _first(s, x, (axis,))
+    count = terms.shape[0]
+    order = range(count - 1, -1, -1) if backwards else range(count)
+    zero, attrs = number(s, "zero", x, 0), IntegerBinary("add", x.dtype)
+    total = s.insert([_term(s, terms, order[0]), zero], IntegerBinary("and", x.dtype), "none")
+    sums = {}
+    for k in order:
+        before, total = total, s.insert([total, _term(s, terms, k)], attrs, f"sum{k}")
+        sums[k] = before if exclusive else total
+    joined = s.insert([sums[k] for k in range(count)], Concat(0), "joined") if count > 1 else sums[0]
+    first = (axis, *(k for k in range(rank) if k != axis))
+    apart = s.reshape(joined, tuple(x.shape[k] for k in first), "apart")
+    s.emit([apart], Transpose(tuple(first.index(k) for k in range(rank))))
+
+
+@imports("Trilu")
+def triangle(s: OnnxStep) -> None:
+    """What lies above (or below) a diagonal stays; the rest is 0."""
+    _triangle(s, s.value(0), s.builder.add_const(f"{s.node.outputs[0]}:zero", np.array(0, np.float32)))
+
+
+@on_integers("Trilu")
+def integer_triangle(s: OnnxStep) -> None:
+    """What lies above (or below) a diagonal stays; the rest is 0."""
+    x = s.value(0)
+    _triangle(s, x, number(s, "zero", x, 0))
+
+
+def _triangle(s: OnnxStep, x: Value, zero: Value) -> None:
+    k = s.numbers(1)[0] if s.has(1) else 0
+    ones = np.ones(x.shape[-2:], np.bool_)
+    kept = np.triu(ones, k) if s.node.flag("upper", True) else np.tril(ones, k)
+    mask = s.builder.add_integers(f"{s.node.outputs[0]}:kept", kept, "bool")
+    s.emit([mask, x, zero], Choose(), x.quant)
+
+
+@on_integers("OneHot")
+def one_hot(s: OnnxStep) -> None:
+    """Of computed indices: one of two constants, as an index is the place of an element or not."""
+    indices, (depth,), values = s.value(0), s.numbers(1), s.constant(2)
+    if indices.dtype != "s32" or values is None or values.size != 2 or not 0 < depth <= 1 << 16:
+        raise TinycError(f"OneHot of {indices.dtype} to depth {depth}", s.where)
+    rank = len(indices.shape) + 1
+    axis = s.axis(s.node.int_("axis", -1), rank)
+    wide = s.reshape(indices, (*indices.shape[:axis], 1, *indices.shape[axis:]), "wide")
+    places = np.arange(depth, dtype=np.int32).reshape(-1, *(1,) * (rank - 1 - axis))
+    name = s.node.outputs[0]
+    tables = [s.builder.add_integers(f"{name}:places{k}", places - k * depth, "s32") for k in (0, 1)]
+    here = [s.insert([wide, table], Compare("equal"), f"here{k}") for k, table in enumerate(tables)]
+    hot = s.insert(here, IntegerBinary("or", "bool"), "hot")
+    kind = "s32" if values.dtype.kind in "iu" else "f32"
+    on, off = (
+        s.builder.add_integers(f"{name}:values", np.array(values[k], np.int32), "s32")
+        if kind == "s32"
+        else s.builder.add_const(f"{name}:values", np.array(values[k], np.float32))
+        for k in (1, 0)
+    )
+    s.emit([hot, on, off], Choose())

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scikit-learn's pipelines become in ai.onnx.ml, beside trees: scalers, selections, linear models, labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.load.onnx.file import ML_DOMAIN
+from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.labels import class_labels, emit_label
+from tinyc.load.onnx.reductions import over_norm
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
+from tinyc.ops.concat import Concat
+from tinyc.ops.div import Div
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.gather import Gather
+from tinyc.ops.impute import Impute
+from tinyc.ops.mul import Mul
+from tinyc.ops.pick import Pick
+from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.sum import Sum
+
+_MOST_ENTRIES = 1 << 16  # of a table of labels
+
+
+def _per_feature(s: OnnxStep, numbers: npt.NDArray[np.float64], x: Value, what: str) -> Value:
+    """One number for all features, or one for each, as a constant."""
+    if len(numbers) not in (1, x.channels):
+        raise TinycError(f"{len(numbers)} numbers {what} for {x.channels} features", s.where)
+    return s.builder.add_const(f"{s.node.outputs[0]}:{what}", numbers.astype(np.float32))
+
+
+@imports("Scaler", domain=ML_DOMAIN)
+def scaler(s: OnnxStep) -> None:
+    """(x - offset) * scale. Before trees it costs nothing: the thresholds are taken back through it."""
+    x = s.value(0)
+    offset = _per_feature(s, s.node.all_reals("offset"), x, "offset")
+    centred = s.insert([x, offset], Sub(), "centred")
+    s.emit([centred, _per_feature(s, s.node.all_reals("scale"), x, "scale")], Mul())
+
+
+@imports("Imputer", ignores=("imputed_value_int64s", "replaced_value_int64"), domain=ML_DOMAIN)
+def imputer(s: OnnxStep) -> None:
+    """Numbers in the place of NaN, before trees, where it costs nothing."""
+    found = s.node.attributes.get("replaced_value_float")
+    if found is None or not np.isnan(found.f):
+        raise TinycError("an Imputer of anything but NaN is not supported", s.where, "let missing values be NaN")
+    s.emit([s.value(0)], Impute(tuple(s.node.all_reals("imputed_value_floats").tolist())))
+
+
+@imports("Normalizer", domain=ML_DOMAIN)
+def normalizer(s: OnnxStep) -> None:
+    """Each row over its Euclidean norm, the sum of its sizes, or its largest number."""
+    x, norm = s.value(0), s.node.text("norm", "MAX")
+    if norm == "L2":
+        over_norm(s, x, len(x.shape) - 1)
+        return
+    axes = (len(x.shape) - 1,)
+    if norm == "L1":
+        divisor = s.insert([s.insert([x], Absolute(), "size")], Sum(axes, keep_dims=True), "sum")
+    elif norm == "MAX":
+        divisor = s.insert([x], ReduceExtremum(axes, keep_dims=True), "most")
+    else:
+        raise TinycError(f"a Normalizer with norm '{norm}'", s.where)
+    s.emit([x, divisor], Div())
+
+
+@imports("ArrayFeatureExtractor", domain=ML_DOMAIN)
+def array_feature_extractor(s: OnnxStep) -> None:
+    """The columns that constant indices say."""
+    x = s.value(0)
+    indices = s.constant(1)
+    if indices is None or indices.dtype.kind not in "iu":
+        raise TinycError("the columns are computed from the data", s.where)
+    picked = tuple(int(k) for k in indices.ravel())
+    s.emit([x], Pick(len(x.shape) - 1, picked))
+
+
+@imports("ZipMap", ignores=("classlabels_int64s", "classlabels_strings"), domain=ML_DOMAIN)
+def zip_map(s: OnnxStep) -> None:
+    """The numbers themselves, in the order of the classes."""
+    x = s.value(0)
+    s.emit([x], Reshape(x.shape))
+
+
+@imports("LabelEncoder", domain=ML_DOMAIN)
+def label_encoder(s: OnnxStep) -> None:
+    """Of a class that the model computes: a table of integers."""
+    x = s.value(0)
+    keys, values = s.node.all_ints("keys_int64s"), s.node.all_ints("values_int64s")
+    if x.dtype != "s32" or len(keys) != len(values) or not len(keys):
+        raise TinycError("a LabelEncoder of anything but integers to integers is not supported", s.where)
+    if keys.min() < 0 or keys.max() >= _MOST_ENTRIES or max(np.abs(values)) >= 2**31:
+        raise TinycError(f"a LabelEncoder of keys from {keys.min()} to {keys.max()}", s.where)
+    table = np.full(int(keys.max()) + 1, s.node.int_("default_int64", -1), np.int32)
+    table[keys] = values
+    s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), x], Gather(0))
+
+
+def _rows(s: OnnxStep, count: int, x: Value) -> Array:
+    """The coefficients [count, F] of a linear model."""
+    numbers = s.node.all_reals("coefficients").astype(np.float32)
+    if count < 1 or len(numbers) != count * x.channels or x.elements != x.channels:
+        raise TinycError(f"{len(numbers)} coefficients for {count} sums of {x.channels} features", s.where)
+    return numbers.reshape(count, x.channels)
+
+
+def _linear(s: OnnxStep, rows: Array, x: Value, suffix: str) -> Value:
+    intercepts = s.node.all_reals("intercepts").astype(np.float32)
+    if len(intercepts) not in (0, len(rows)):
+        raise TinycError(f"{len(intercepts)} intercepts for {len(rows)} sums", s.where)
+    bias = intercepts if len(intercepts) else np.zeros(len(rows), np.float32)
+    name = s.node.outputs[0]
+    consts = [s.builder.add_const(f"{name}:{what}", a) for what, a in (("coefficients", rows), ("intercepts", bias))]
+    return s.insert([s.reshape(x, (1, x.channels), "row"), *consts], FullyConnected(), suffix)
+
+
+@imports("LinearRegressor", domain=ML_DOMAIN)
+def linear_regressor(s: OnnxStep) -> None:
+    """A sum of products for each target, quantized like any layer."""
+    post, x = s.node.text("post_transform", "NONE"), s.value(0)
+    sums = _linear(s, _rows(s, s.node.int_("targets", 1), x), x, "sums")
+    _transformed(s, sums, post, 0)
+
+
+@imports("LinearClassifier", ignores=("multi_class",), domain=ML_DOMAIN)
+def linear_classifier(s: OnnxStep) -> None:
+    """A sum of products for each class, quantized like any layer; the class is that of the largest."""
+    x, labels = s.value(0), class_labels(s, "classlabels_ints")
+    count = max(len(s.node.all_reals("intercepts")), 1)
+    scores = _linear(s, _rows(s, count, x), x, "scores")
+    if count == 1 and len(labels) == 2:
+        minus = s.builder.add_const(f"{s.node.outputs[0]}:minus", np.array(-1, np.float32))
+        scores = s.insert([s.insert([scores, minus], Mul(), "negative"), scores], Concat(1), "both")
+    emit_label(s, scores, labels)
+    if len(s.node.outputs) > 1 and s.node.outputs[1] in s.builder.read:
+        _transformed(s, scores, s.node.text("post_transform", "NONE"), 1)
+
+
+def _transformed(s: OnnxStep, sums: Value, post: str, output: int) -> None:
+    if post == "NONE":
+        s.emit([sums], Reshape(sums.shape), output=output)
+    elif post == "LOGISTIC":
+        s.emit([sums], Sigmoid(), output=output)
+    elif post == "SOFTMAX":
+        s.emit([sums], Softmax(), output=output)
+    else:
+        raise TinycError(f"{post} of sums is not supported", s.where)
+
+
+@imports("Binarizer", domain=ML_DOMAIN)
+def binarizer(s: OnnxStep) -> None:
+    """1 where x is greater than the threshold, else 0."""
+    name = s.node.outputs[0]
+    consts = {"threshold": s.node.float_("threshold", 0.0), "one": 1.0, "zero": 0.0}
+    threshold, one, zero = (s.builder.add_const(f"{name}:{n}", np.array(v, np.float32)) for n, v in consts.items())
+    exceeds = s.insert([s.value(0), threshold], Compare("greater"), "exceeds")
+    s.emit([exceeds, one, zero], Choose())

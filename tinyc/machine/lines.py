@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function in assembly is written of (`thumb.py`): instructions as they are printed, labels and comments."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short
+from tinyc.machine.instruction import Instruction
+from tinyc.machine.op import Decoded, parse
+from tinyc.machine.widths import LONG, SHORT
+
+MNEMONIC = 7  # column of the operands
+_SHORT_BRANCH = re.compile(r"b(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)?")
+_REACH = 250  # bytes that a short branch with a condition goes; one without, eight times as far
+_CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
+
+
+class Line(NamedTuple):
+    """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
+    taken: a branch that is counted as taken. moves: the stack pointer, or goes elsewhere."""
+
+    op: Decoded
+    text: str
+    label: str = ""
+    behind: str = ""
+    taken: bool = False
+    moves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target. aligned: on a word."""
+
+    name: str
+    aligned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A comment, which no assembler sees: the phase of the function that begins here."""
+
+    text: str
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
+    """The instruction, made once."""
+    written = ", ".join(operands)
+    op = emitted(mnemonic, written)
+    moves = op.leaves or "sp" in op.writes
+    return Line(op, f"{mnemonic + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def emitted(mnemonic: str, operands: str) -> Decoded:
+    """An instruction as it is written, with width and condition in its mnemonic."""
+    name, condition = mnemonic.removesuffix(".w"), ""
+    if found := _CONDITION.fullmatch(name):
+        name, condition = found[1], found[2]
+    return parse(Instruction(0, bytes(4), name, operands, condition))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def widths_of(line: Line, in_it: bool) -> tuple[int, ...]:
+    """What an instruction may take, as it is written."""
+    if line.text.split()[0].endswith(".w") or not is_short(line.op, in_it):
+        return (LONG,)
+    return (SHORT, LONG) if can_be_wide(line.op) else (SHORT,)
+
+
+def wide(line: Line) -> Line:
+    """The same, in 32 bits."""
+    mnemonic, _, operands = line.text.partition(" ")
+    return line._replace(text=f"{mnemonic + '.w ':<{MNEMONIC}}{operands.lstrip()}")
+
+
+def branch_widths(line: Line, items: int) -> tuple[int, ...]:
+    """What a branch over so many items may take: short only where all between is near enough at its widest."""
+    if not _SHORT_BRANCH.fullmatch(line.text.split()[0]):
+        return (SHORT,) if line.op.instruction.mnemonic in SHORT_ONLY else (LONG,)
+    reach = _REACH if line.op.conditional else 8 * _REACH
+    return (SHORT, LONG) if LONG * (items + 2) < reach else (LONG,)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def inner_loop_bytes(text: str) -> int:
+    """Code bytes of the largest loop that holds no other, in the C text of naked functions; of all where none loops."""
+    lines = re.findall(r'^\s*"(\S.*?)\s*\\n"', text, re.MULTILINE)
+    starts: dict[str, int] = {}
+    loops: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        if line.endswith(":"):
+            starts[line[:-1]] = number
+        elif (found := re.fullmatch(r"b\w*(?:\.w)?\s+(\d+)b", line)) and not re.match(r"bl\s", line):
+            loops.append((starts[found[1]], number))
+
+    def holds(outer: tuple[int, int]) -> bool:
+        return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)
+
+    return 4 * max((loop[1] - loop[0] for loop in loops if not holds(loop)), default=len(lines))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of instructions in a straight piece of code: one is moved where that saves cycles and changes nothing.
+
+Kernels are written in an order that can be read. Where a store stands behind a store, a load alone, or a branch behind
+its flags, another place some instructions away may be free (`three_stage.py`). Each is tried by itself, in order; what
+depends on each other keeps its order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tinyc.machine.op import Decoded
+from tinyc.machine.operands import Address
+from tinyc.machine.table import Kind
+
+FAR = 8  # instructions that one is moved over
+PASSES = 2
+_FIXED = frozenset({Kind.IT, Kind.SYSTEM, Kind.UNKNOWN, Kind.VECTOR, Kind.PREDICATE})
+
+Cycles = Callable[[Decoded, Decoded | None], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Code that is run from its first to its last instruction. before, behind: what runs next to it, as far as that is
+    known. back: cycles that a jump at its end takes more, from the two instructions before it. own_stack: nothing but
+    the stack pointer is an address on the function's stack."""
+
+    ops: Sequence[Decoded]
+    cycles: Cycles
+    back: Callable[[Sequence[Decoded]], int]
+    before: Decoded | None = None
+    behind: Decoded | None = None
+    own_stack: bool = False
+
+
+def ordered(piece: Piece) -> list[int]:
+    """A better order, as numbers of the instructions."""
+    order = list(range(len(piece.ops)))
+    last = len(order) - piece.ops[-1].leaves  # a jump stays at the end
+    for number in [*range(last)] * PASSES:
+        op = piece.ops[number]
+        if op.kind in (Kind.STORE, Kind.LOAD) or op.row.flags:
+            _move(piece, order, order.index(number), last)
+    return order
+
+
+def stays(op: Decoded) -> bool:
+    """What nothing is moved over."""
+    return op.kind in _FIXED or "sp" in op.writes or "pc" in op.writes or (bool(op.instruction.condition))
+
+
+def takes_stack(op: Decoded) -> bool:
+    """Whether it makes an address on the stack that is not the stack pointer."""
+    return "sp" in op.reads and "sp" not in op.writes and not op.is_memory
+
+
+def _move(piece: Piece, order: list[int], at: int, last: int) -> None:
+    """Put the instruction at the best of the places that it may go to."""
+    op = piece.ops[order[at]]
+    best, gain = at, 0
+    for to in _places(piece, order, at, last):
+        low, high = min(at, to), max(at, to) + 1
+        moved = [*order[:at], *order[at + 1 :]]
+        moved.insert(to, order[at])
+        saved = _cost(piece, order, low, high) - _cost(piece, moved, low, high)
+        if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
+            best, gain = to, saved
+    if best != at:
+        number = order.pop(at)
+        order.insert(best, number)
+        assert piece.ops[number] is op
+
+
+def _places(piece: Piece, order: Sequence[int], at: int, last: int) -> list[int]:
+    """Places that it reaches without passing one that it depends on: loads only go up, away from their use."""
+    op, found = piece.ops[order[at]], []
+    for to in range(at - 1, max(at - FAR, 0) - 1, -1):
+        if not free(piece.ops[order[to]], op, piece.own_stack):
+            break
+        found.append(to)
+    if op.kind is Kind.STORE:
+        for to in range(at + 1, min(at + FAR, last - 1) + 1):
+            if not free(op, piece.ops[order[to]], piece.own_stack):
+                break
+            found.append(to)
+    return found
+
+
+def _cost(piece: Piece, order: Sequence[int], low: int, high: int) -> int:
+    """Cycles of the instructions from place low on to place high, and of what comes right behind."""
+    ops, end = piece.ops, min(high + 1, len(order))
+    total, previous = 0, piece.before if low == 0 else ops[order[low - 1]]
+    for place in range(low, end):
+        op = ops[order[place]]
+        total += piece.cycles(op, previous)
+        previous = op
+    if high >= len(order) - 2:
+        total += piece.back([ops[number] for number in order[-3:-1]]) if ops[-1].leaves else 0
+        if piece.behind is not None and end == len(order):
+            total += piece.cycles(piece.behind, previous)
+    return total
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def free(first: Decoded, second: Decoded, own_stack: bool = False) -> bool:
+    """Whether two neighbours may change places."""
+    if stays(first) or stays(second) or second.leaves:
+        return False
+    if first.writes & (second.reads | second.writes) or first.reads & second.writes:
+        return False
+    if _flags(first) and _flags(second) and (first.row.flags or second.row.flags):
+        return False
+    if not (first.is_memory and second.is_memory) or (first.row.loads and second.row.loads):
+        return True
+    return _apart(first, second, own_stack)
+
+
+def _flags(op: Decoded) -> bool:
+    """Whether it sets or reads the flags."""
+    return bool(op.row.flags) or op.row.carries
+
+
+def _apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
+    """Whether two accesses are known to touch different bytes: from one base, or one of them on the stack alone."""
+    (a, start_a, end_a), (b, start_b, end_b) = _bytes(first), _bytes(second)
+    if own_stack and ("sp" in first.address) is not ("sp" in second.address):
+        return True
+    return bool(a) and a == b and (end_a <= start_b or end_b <= start_a)
+
+
+def _bytes(op: Decoded) -> tuple[str, int, int]:
+    """The base register and the first and last byte from it; no name where that is not known."""
+    place = next((operand for operand in op.operands if isinstance(operand, Address)), None)
+    if place is None or op.writeback or place.index:
+        return "", 0, 0
+    size = op.row.size if op.kind in (Kind.LOAD, Kind.STORE) else 4 * op.words
+    return place.base, place.offset, place.offset + size

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spectrum_power: re^2 + im^2 of the bins [start, end) of a spectrum.
+
+x int32 [2 m], real and imaginary parts in turn -> uint64 [end - start].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.site import Site, Type
+from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signals import need, no_reals
+
+
+@dataclass(frozen=True, slots=True)
+class SpectrumPower:
+    start: int
+    end: int
+
+
+def infer(a: SpectrumPower, x: Value) -> Sequence[Type]:
+    need(x, "the spectrum", "s32")
+    if len(x.shape) != 1 or not 0 <= a.start < a.end <= x.elements // 2:
+        raise TinycError(f"the power of bins {a.start} to {a.end} of a spectrum {list(x.shape)}")
+    return [Type((a.end - a.start,), "u64")]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerParams:
+    start: int
+    end: int
+
+
+def prepare(site: Site) -> PowerParams:
+    return PowerParams(site.attrs.start, site.attrs.end)
+
+
+def powers(x: Array, start: int, end: int) -> Array:
+    """int32 [.., 2 m] -> uint64 [.., end - start]."""
+    parts = x[..., 2 * start : 2 * end].astype(np.int64)
+    squares = (parts * parts).astype(np.uint64)
+    y: Array = squares[..., 0::2] + squares[..., 1::2]
+    return y
+
+
+def int_ref(p: PowerParams, x: Array) -> tuple[Array, ...]:
+    return (powers(x, p.start, p.end),)
+
+
+def lower(site: Site, p: PowerParams) -> Call:
+    return Call((In(0), p.start, p.end, Out()))
+
+
+def macs(site: Site) -> int:
+    return 2 * (site.attrs.end - site.attrs.start)
+
+
+def cost(site: Site, p: PowerParams) -> Cost:
+    return Cost(6 * site.y().elements + 20, 50, 0)
+
+
+OP = Op(
+    name="spectrum_power",
+    attrs=SpectrumPower,
+    infer=infer,
+    float_ref=no_reals,
+    prepare=prepare,
+    int_ref=int_ref,
+    quant_in=(Kept(),),
+    quant_out=(Kept(),),
+    kernels=(Kernel("tc_spectrum_power", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
+    macs=macs,
+    traits=frozenset({Trait.ANY_TYPE}),
+)

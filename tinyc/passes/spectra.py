@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spectra, their bands and the logarithm become one operator, which computes them in integers wide enough.
+
+Exporters write magnitudes and powers of an STFT in several ways; where there are no complex numbers people convolve
+with cosines and sines, which is the same transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Graph, Node
+from tinyc.kernel.site import Act, Padding
+from tinyc.ops.add import Add
+from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.clip import Clip
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.function import Function
+from tinyc.ops.log_mel import LogMel
+from tinyc.ops.mul import Mul
+from tinyc.ops.power import Power
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.stft import Stft
+from tinyc.ops.sum import Sum
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+
+_NONE = Act()
+_CLOSE = 1e-4  # of the largest sample of a window: how near convolutions have to come to a transform
+
+
+@dataclass(frozen=True, slots=True)
+class _Spectra:
+    """Of `line` of samples: magnitudes (power 1) or their squares, as [frames, bins] or turned."""
+
+    line: str
+    window: Array
+    step: int
+    power: int
+    turned: bool
+
+
+@rule(Function)
+def join_spectra(view: View, node: Node) -> Rewrite | None:
+    """log of bands of spectra -> log_mel."""
+    if node.attrs.name != "log" or not view.is_float(node):
+        return None
+    name, floor, add = _offsets(view, node.inputs[0])
+    name, turns = _through(view, name)
+    bands = _bands(view, name)
+    if bands is None:
+        return None
+    name, weights, makes_bands_first = bands
+    found = _spectra(view, name)
+    if found is None or found.turned != makes_bands_first:
+        return None
+    x = view.value(node.outputs[0])
+    draft = RewriteDraft(view, node)
+    like = view.value(next(n for n in _constants(view, node)))
+    inputs = [found.line, draft.const(found.window, like, "window"), draft.const(weights, like, "weights")]
+    attrs = LogMel(found.step, found.power, floor, add)
+    if makes_bands_first == turns:  # an even number of turns
+        return draft.finish(inputs, attrs)
+    frames, count = x.shape[2], x.shape[1]
+    made = draft.add(inputs, attrs, x, (1, frames, count), "frames")
+    return draft.finish([made], Transpose((0, 2, 1)))
+
+
+def _constants(view: View, node: Node) -> Iterator[str]:
+    """Constants that the node is made of, itself or by what comes before."""
+    for name in node.inputs:
+        if view.is_const(name):
+            yield name
+        elif (before := view.producer(name)) is not None:
+            yield from _constants(view, before)
+
+
+@rule(Mul)
+def join_factor(view: View, node: Node) -> Rewrite | None:
+    """log_mel, mul by a number -> log_mel: decibels."""
+    for name, other in (node.inputs, node.inputs[::-1]):
+        made = view.producer(name, LogMel)
+        if made is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
+            factor = float(view.const(other).reshape(-1)[0])
+            if factor > 0 and node.attrs.act == _NONE:
+                attrs = replace(made.attrs, factor=made.attrs.factor * factor)
+                return RewriteDraft(view, node).finish(made.inputs, attrs)
+        turn = view.producer(name, Transpose)
+        if turn is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
+            before = view.producer(turn.inputs[0], LogMel)
+            if before is not None:
+                draft, x = RewriteDraft(view, node), view.value(turn.inputs[0])
+                scaled = draft.add([turn.inputs[0], other], node.attrs, x, x.shape, "scaled")
+                return draft.finish([scaled], turn.attrs)
+    return None
+
+
+def _number(view: View, node: Node) -> tuple[str, float] | None:
+    """(computed input, constant) of a binary node with a number."""
+    for name, other in (node.inputs, node.inputs[::-1]):
+        if view.is_const(other) and view.const(other).size == 1 and not view.is_const(name):
+            return name, float(view.const(other).reshape(-1)[0])
+    return None
+
+
+def _offsets(view: View, name: str) -> tuple[str, float, float]:
+    """(what the logarithm is taken of, floor, add)."""
+    floor = add = 0.0
+    while True:
+        node = view.producer(name, Clip, Add)
+        if node is None:
+            return name, floor, add
+        if isinstance(node.attrs, Clip):
+            if node.attrs.act.hi != np.inf or node.attrs.act.lo <= 0 or floor or add:
+                return name, floor, add
+            name, floor = node.inputs[0], node.attrs.act.lo
+            continue
+        found = _number(view, node)
+        if found is None or found[1] <= 0 or node.attrs.act != _NONE or add:
+            return name, floor, add
+        name, add = found
+
+
+def _through(view: View, name: str) -> tuple[str, bool]:
+    """What is behind transposes of [1, a, b], and whether they turn it."""
+    turned = False
+    while (node := view.producer(name, Transpose)) is not None and node.attrs.perm in ((0, 2, 1), (0, 1, 2)):
+        name, turned = node.inputs[0], turned != (node.attrs.perm == (0, 2, 1))
+    return name, turned
+
+
+def _bands(view: View, name: str) -> tuple[str, Array, bool] | None:
+    """(the spectra, weights [bands, bins], whether bands come before frames)."""
+    node = view.producer(name, FullyConnected, BatchMatmul)
+    if node is None:
+        return None
+    if isinstance(node.attrs, FullyConnected):
+        plain = node.attrs.act == _NONE and not any(node.inputs[2:]) and view.is_const(node.inputs[1])
+        return (node.inputs[0], view.const(node.inputs[1]), False) if plain else None
+    plain = not node.attrs.adj_x and not node.attrs.adj_y and view.is_const(node.inputs[0])
+    weights = view.const(node.inputs[0]) if plain else None
+    if weights is None or weights.size != weights.shape[-1] * weights.shape[-2]:
+        return None
+    return node.inputs[1], weights.reshape(weights.shape[-2:]), True
+
+
+def _squared(view: View, name: str) -> str | None:
+    """v where the value is v * v."""
+    node = view.producer(name, Mul)
+    return node.inputs[0] if node is not None and node.inputs[0] == node.inputs[1] else None
+
+
+def _spectra(view: View, name: str) -> _Spectra | None:
+    """What magnitudes or powers the value is."""
+    name, turned = _through(view, name)
+    squared = _squared(view, name)
+    if squared is not None and (found := _spectra(view, squared)) is not None and found.power == 1:
+        return replace(found, power=2, turned=found.turned != turned)
+    root = view.producer(name, Power)
+    if root is not None and root.attrs.exponent == 0.5:
+        found = _spectra(view, root.inputs[0])
+        return replace(found, power=1, turned=found.turned != turned) if found and found.power == 2 else None
+    node = view.producer(name, Sum, Add)
+    if node is None:
+        return None
+    found = _of_stft(view, node) if isinstance(node.attrs, Sum) else _of_convolutions(view, node)
+    return found and replace(found, turned=found.turned != turned)
+
+
+def _of_stft(view: View, node: Node) -> _Spectra | None:
+    """sum of the squares of real and imaginary parts."""
+    parts = _squared(view, node.inputs[0])
+    if parts is None or node.attrs.axes != (3,):
+        return None
+    turn = view.producer(parts, Transpose)
+    turned = turn is not None and turn.attrs.perm == (0, 2, 1, 3)
+    stft = view.producer(turn.inputs[0] if turn is not None and turned else parts, Stft)
+    if stft is None or not view.is_const(stft.inputs[1]):
+        return None
+    return _Spectra(stft.inputs[0], view.const(stft.inputs[1]), stft.attrs.step, 2, turned)
+
+
+def _of_convolutions(view: View, node: Node) -> _Spectra | None:
+    """squares of a convolution with cosines and of one with sines."""
+    squares = [_squared(view, name) for name in node.inputs]
+    found = [_convolution(view, name) if name is not None else None for name in squares]
+    first, second = found
+    if first is None or second is None or first[:2] != second[:2] or first[3] != second[3]:
+        return None
+    for cosines, sines in ((first[2], second[2]), (second[2], first[2])):
+        window = _window_of(cosines, sines)
+        if window is not None:
+            return _Spectra(first[0], window, first[1], 2, first[3])
+    return None
+
+
+def _convolution(view: View, name: str) -> tuple[str, int, Array, bool] | None:
+    """(line of samples, step, rows [bins, n], whether bins come before frames) of a convolution over one line."""
+    name, turned = _through(view, name)
+    while (reshape := view.producer(name, Reshape)) is not None:
+        name = reshape.inputs[0]
+    node = view.producer(name, Conv2D)
+    if node is None or not view.is_const(node.inputs[1]) or any(node.inputs[2:]):
+        return None
+    a, w = node.attrs, view.const(node.inputs[1])
+    if a.pad != Padding(0, 0, 0, 0) or a.act != _NONE or a.groups != 1 or a.dilation.w != 1 or w.shape[1::2] != (1, 1):
+        return None
+    line = node.inputs[0]
+    while (before := view.producer(line, Reshape, Transpose)) is not None and max(view.value(line).shape) == (
+        view.value(line).elements
+    ):
+        line = before.inputs[0]
+    return line, a.stride.w, w.reshape(len(w), -1), turned
+
+
+def _window_of(cosines: Array, sines: Array) -> Array | None:
+    """w where row k is w cos(2 pi k n / N), and w sin in either sense; None where they are anything else."""
+    bins, n = cosines.shape
+    if sines.shape != cosines.shape or bins != n // 2 + 1:
+        return None
+    window = cosines[0].astype(np.float64)
+    phases = 2 * np.pi * np.arange(bins)[:, None] * np.arange(n) / n
+    most = _CLOSE * np.abs(window).max()
+    turned = np.sin(phases) * window
+    off = min(np.abs(sines - turned).max(), np.abs(sines + turned).max())
+    return cosines[0] if max(off, np.abs(cosines - np.cos(phases) * window).max()) <= most else None
+
+
+def join_bands(graph: Graph) -> Graph:
+    """The graph in which logarithms of bands of spectra are one node. TinycError for spectra that are left."""
+    joined = rewrite(graph, (join_spectra, join_factor))
+    left = next((node for node in joined.nodes if isinstance(node.attrs, Stft)), None)
+    if left is not None:
+        raise TinycError(
+            "of an STFT tinyc computes the logarithm of bands of magnitudes or powers; this one is used otherwise",
+            left.where,
+            "ReduceL2, Pow, MatMul with constant weights, Add or Clip, Log may follow: docs/frontend.md",
+        )
+    return joined

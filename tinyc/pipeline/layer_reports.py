@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report says of each layer: its cost, its integers, why it has its kernel, how near the float model it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tinyc.choose.select import OTHER_CORE, Choice, Optimize, weight_of
+from tinyc.emit.program import Step
+from tinyc.explain.cycles import ModelledCycles
+from tinyc.ir.graph import Array, Graph, Value
+from tinyc.pipeline.compiling import Compiled
+from tinyc.reference.interpreter import prepare_float, prepare_int
+from tinyc.reference.samples import SYNTHETIC, Samples
+from tinyc.run import InferenceCount
+from tinyc.verify import accuracy
+from tinyc.verify.report import Alternative, Integers, LayerReport
+
+_LOOKED_AT = 4  # samples that layers are compared with the float model on
+
+
+def layer_reports(
+    compiled: Compiled,
+    optimize: Optimize,
+    counted: InferenceCount | None = None,
+    modelled: ModelledCycles | None = None,
+    sqnr: Mapping[str, float | None] | None = None,
+) -> tuple[LayerReport, ...]:
+    """One of each step. counted, modelled: what a run told. sqnr: of values by name, see `layer_sqnr`."""
+    return tuple(_layer(compiled, step, optimize, counted, modelled, sqnr or {}) for step in compiled.program.steps)
+
+
+def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict[str, float | None]:
+    """Value -> SQNR in dB of the integer model's, of what both models compute; nothing without a float model, or of
+    inputs that tinyc made up.
+
+    originals: reals as the float model takes them; samples: the same as the library's integers.
+    """
+    floats, integers = compiled.quantized_from, compiled.graph
+    if compiled.float_graph is None or floats is None or originals.source == SYNTHETIC:
+        return {}
+    names = [name for name in _made(integers) if name in floats.values and _alike(floats, integers, name)]
+    real, exact = prepare_float(floats), prepare_int(integers, compiled.program.numerics)
+    wanted: dict[str, list[Array]] = {name: [] for name in names}
+    found: dict[str, list[Array]] = {name: [] for name in names}
+    for index in range(min(_LOOKED_AT, len(samples))):
+        reals = real(originals.sample(index, floats), keep=names)
+        ints = exact(samples.sample(index, integers), keep=names)
+        for name in names:
+            wanted[name].append(reals[name].ravel())
+            found[name].append(accuracy.dequantize(ints[name], integers.values[name].quant).ravel())
+    return {name: accuracy.sqnr_db(np.stack(wanted[name]), np.stack(found[name])) for name in names}
+
+
+def _made(graph: Graph) -> list[str]:
+    return [name for node in graph.nodes for name in node.outputs]
+
+
+def _alike(floats: Graph, integers: Graph, name: str) -> bool:
+    """Whether a value is the same tensor in both: channels may have been dropped, and ports may be floats."""
+    return floats.values[name].shape == integers.values[name].shape and integers.values[name].quant is not None
+
+
+def _layer(
+    compiled: Compiled,
+    step: Step,
+    optimize: Optimize,
+    counted: InferenceCount | None,
+    modelled: ModelledCycles | None,
+    sqnr: Mapping[str, float | None],
+) -> LayerReport:
+    output = step.outputs[0]
+    found = compiled.found.get(step.node.name, (step.choice,))
+    return LayerReport(
+        step=step.index,
+        name=step.node.layer,
+        op=step.title,
+        kernel=step.choice.kernel.name,
+        input_shapes=tuple(place.value.shape for place in step.inputs if place and place.offset is not None),
+        output_shape=output.value.shape,
+        macs=step.macs,
+        const_bytes=step.const_bytes,
+        arena=(output.offset or 0, output.end),
+        scratch_bytes=step.scratch_bytes,
+        instructions=counted.steps.get(step.index, 0) if counted else None,
+        cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
+        made_of=tuple(dict.fromkeys(map(str, step.node.origin))),
+        tensor=output.value.loc.name if output.value.loc is not None else "",
+        output=_integers(output.value),
+        weights=_weights(step),
+        sqnr_db=sqnr.get(output.value.name),
+        why=_why(step.choice, found, optimize),
+        alternatives=_alternatives(step.choice, found),
+    )
+
+
+def _weights(step: Step) -> Integers | None:
+    """Of the second input, where that is a constant."""
+    place = step.inputs[1] if len(step.inputs) > 1 else None
+    return _integers(place.value) if place is not None and place.offset is None else None
+
+
+def _integers(value: Value) -> Integers | None:
+    if value.quant is None:
+        return None
+    quant = value.quant
+    single = len(quant.scale) == 1
+    return Integers(
+        value.dtype, len(quant.scale), quant.scale[0] if single else None, quant.zero[0] if single else None
+    )
+
+
+def _why(chosen: Choice, found: Sequence[Choice], optimize: Optimize) -> str:
+    """Why the layer has its kernel, in a sentence."""
+    if len(found) == 1:
+        return "no other kernel takes this layer on this core"
+    best = min(found, key=lambda choice: weight_of(choice, optimize))
+    if best.kernel.name == chosen.kernel.name:
+        return f"the cheapest of {len(found)} for {optimize}"
+    return f"{best.kernel.name} alone costs less; with this one the arena is smaller, or all fits the budget of flash"
+
+
+def _alternatives(chosen: Choice, found: Sequence[Choice]) -> tuple[Alternative, ...]:
+    """The operator's kernels for this core: those that take the layer with what they were estimated at, the others with
+    what they ask for."""
+    costs = ((choice.kernel.name, choice.cost) for choice in found)
+    usable = (Alternative(name, c.instructions, c.cycles, c.flash_bytes, c.scratch_bytes) for name, c in costs)
+    refused = (Alternative(name, asks=asks) for name, asks in chosen.refused if not asks.startswith(OTHER_CORE))
+    return (*usable, *refused)

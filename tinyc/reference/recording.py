@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings from WAV files, as a library with a front end is given them run after run."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.base.errors import Loc, TinycError
+from tinyc.ir.graph import Value
+from tinyc.reference.samples import Samples
+
+_MOST_SECONDS = 3600
+_HINT = "convert it: ffmpeg -i FILE -ar {rate} -ac 1 -sample_fmt s16 NEW.wav"
+
+
+def recorded(path: Path, rate: int, value: Value) -> Samples:
+    """The samples of a recording as inputs `value` int16 [n]: the first n, the next n, and so on; what is left at the
+    end is not enough for a run.
+
+    TinycError, with what the file has and what is needed, where rate, channels, bits or length do not fit.
+    """
+    where, hint = Loc(str(path)), _HINT.format(rate=rate)
+    try:
+        with wave.open(str(path), "rb") as file:
+            found = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
+            if found != (rate, 1, 16):
+                raise TinycError(
+                    f"the recording has {found[0]:,} Hz, {_channels(found[1])} and {found[2]} bits; the front end "
+                    f"takes {rate:,} Hz, one channel and 16 bits",
+                    where,
+                    hint,
+                )
+            samples = np.frombuffer(file.readframes(_MOST_SECONDS * rate), "<i2").astype(np.int16)
+    except (wave.Error, EOFError) as error:
+        raise TinycError(f"this is no WAV file of plain samples: {error or 'it ends too soon'}", where, hint) from error
+    except OSError as error:
+        raise TinycError(f"cannot read the recording: {error.strerror}", where) from error
+    count = len(samples) // value.elements
+    if count == 0:
+        raise TinycError(f"the recording has {len(samples):,} samples; a run takes {value.elements:,}", where)
+    return Samples({value.name: samples[: count * value.elements].reshape(count, -1)}, None, str(path))
+
+
+def _channels(count: int) -> str:
+    return "one channel" if count == 1 else f"{count} channels"

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One job of a sweep: a model, a board, options. It runs in any process that has tinyc, and needs no common disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tinyc import __version__
+from tinyc.base.errors import TinycError
+from tinyc.base.files import write_file
+from tinyc.base.numerics import Numerics
+from tinyc.base.paths import cache_dir
+from tinyc.base.source import source_digest
+from tinyc.board import load_board
+from tinyc.pipeline import Options, Progress, estimate_model, verify_model
+from tinyc.quantize import Recipe
+from tinyc.verify.report import Report
+
+Kind = Literal["prove", "estimate"]
+Status = Literal["passed", "differs", "estimated", "refused", "crashed"]
+Setting = str | int | float | bool
+
+OPTIONS: Mapping[str, type] = {  # of the pipeline
+    **dict.fromkeys(("numerics", "optimize", "memory", "frontend", "toolchain", "emulator"), str),
+    **dict.fromkeys(("flash_budget", "ram_budget", "incremental", "hop", "samples", "sequence"), int),
+    **dict.fromkeys(("input_rows", "stream_unpadded"), bool),
+}
+RECIPE: Mapping[str, type] = {  # of quantizing a float model
+    **dict.fromkeys(("method", "rounding", "weights", "activations", "int16_layers"), str),
+    **dict.fromkeys(("equalize", "augment"), bool),
+    **dict.fromkeys(("max_loss", "min_sqnr"), float),
+    "seed": int,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that travels with the job: its name and the SHA-256 of its bytes."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be built. board: the name of one that tinyc knows, where `board_file` is None. settings: names of
+    OPTIONS and RECIPE with their values, sorted. source: digest of tinyc's own source."""
+
+    model: SentFile
+    board: str
+    kind: Kind
+    settings: tuple[tuple[str, Setting], ...] = ()
+    board_file: SentFile | None = None
+    calibration: SentFile | None = None
+    inputs: SentFile | None = None
+    source: str = ""
+
+    @property
+    def key(self) -> str:
+        """A digest of all that the result depends on."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def files(self) -> tuple[SentFile, ...]:
+        return tuple(file for file in (self.model, self.board_file, self.calibration, self.inputs) if file is not None)
+
+    def words(self) -> str:
+        """The settings as on the command line."""
+        return " ".join(_word(name.replace("_", "-"), value) for name, value in self.settings)
+
+    def options(self, places: Mapping[str, Path]) -> Options:
+        """Options of the pipeline; places: where the files are, by SHA-256. TinycError for an unknown value."""
+        given = dict(self.settings)
+        recipe: dict[str, Any] = {name: given.pop(name) for name in RECIPE if name in given}
+        if "int16_layers" in recipe:
+            recipe["int16_layers"] = tuple(name.strip() for name in recipe["int16_layers"].split(","))
+        if "numerics" in given:
+            given["numerics"] = Numerics(given["numerics"])  # type: ignore[assignment]
+        return Options(
+            board=str(places[self.board_file.sha256]) if self.board_file else self.board,
+            calibration=places[self.calibration.sha256] if self.calibration else None,
+            inputs=places[self.inputs.sha256] if self.inputs else None,
+            recipe=Recipe(**recipe) if recipe else None,
+            cache=True,
+            **given,  # type: ignore[arg-type]
+        )
+
+
+def _word(name: str, value: Setting) -> str:
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name} {value}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """What a job came to. status: `passed`, `differs` (bytes), `estimated`, `refused` (reason: why it cannot be built),
+    `crashed` (reason: what ended it; such a job is tried again by the next run). Figures are None where there are none;
+    report: the whole report as JSON."""
+
+    key: str
+    model: str
+    board: str
+    kind: str
+    options: str
+    status: Status
+    reason: str | None = None
+    seconds: float = 0.0
+    instructions: int | None = None
+    cycles: int | None = None
+    milliseconds: float | None = None
+    arena_bytes: int | None = None
+    flash_bytes: int | None = None
+    sqnr_db: float | None = None
+    agreement: float | None = None
+    report: str | None = None
+    worker: str = ""
+    tinyc: str = __version__
+
+
+def empty_row(job: Job, status: Status, reason: str | None = None) -> ResultRow:
+    """A row without figures."""
+    return ResultRow(job.key, job.model.name, job.board, job.kind, job.words(), status, reason)
+
+
+def run_job(job: Job, contents: Mapping[str, bytes]) -> ResultRow:
+    """Build, prove or estimate; raises nothing that the job could be blamed for. contents: bytes of the job's files by
+    SHA-256."""
+    began = time.perf_counter()
+    if job.source != source_digest():
+        row = empty_row(job, "crashed", f"the worker has another tinyc ({__version__}, other source): install the same")
+    else:
+        try:
+            row = _made(job, _written(job, contents))
+        except TinycError as error:
+            row = empty_row(job, "refused", error.message)
+        except Exception as error:  # a bug of ours ends one job, not the sweep
+            row = empty_row(job, "crashed", f"{type(error).__name__}: {error}")
+    seconds = round(time.perf_counter() - began, 3)
+    return replace(row, seconds=seconds, worker=f"{platform.node()}:{os.getpid()}")
+
+
+def _written(job: Job, contents: Mapping[str, bytes]) -> dict[str, Path]:
+    """The job's files in a folder that jobs of this machine share, each under the digest of its bytes."""
+    places = {}
+    for file in job.files:
+        place = cache_dir() / "sweep" / file.sha256 / file.name
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_file(place, contents[file.sha256])
+        places[file.sha256] = place
+    return places
+
+
+def _made(job: Job, places: Mapping[str, Path]) -> ResultRow:
+    options, path = job.options(places), places[job.model.sha256]
+    if job.kind == "estimate":
+        found = estimate_model(path, options, Progress())
+        row = empty_row(job, "refused" if found.problem else "estimated", found.problem)
+        return replace(
+            row,
+            instructions=found.instructions,
+            milliseconds=found.milliseconds,
+            arena_bytes=found.arena_bytes,
+            flash_bytes=found.flash_bytes,
+            report=_text(found.to_json()),
+        )
+    return _proved(job, verify_model(path, options, Progress()), options)
+
+
+def _proved(job: Job, report: Report, options: Options) -> ResultRow:
+    board = load_board(options.board)
+    timed = report.cycles is not None and board.clock_hz and board.flash_timing is None
+    row = empty_row(job, "passed" if report.passed else "differs", report.verify.first_difference)
+    return replace(
+        row,
+        instructions=report.instructions,
+        cycles=report.cycles,
+        milliseconds=round(1000 * (report.cycles or 0) / board.clock_hz, 3) if timed and board.clock_hz else None,
+        arena_bytes=report.arena_bytes,
+        flash_bytes=report.flash.code_bytes + report.flash.const_bytes,
+        sqnr_db=report.accuracy.sqnr_db if report.accuracy else None,
+        agreement=report.accuracy.agreement if report.accuracy else None,
+        report=_text(report.to_json()),
+    )
+
+
+def _text(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, separators=(",", ":"))
