@@ -22,7 +22,7 @@ PRODUCTS = {
     "values": ((1, 3, 9), (1, 9, 5), False, False, 1 / 256, -128, 0.03, 5, 0.04, 1),
     "both turned": ((3, 2, 7, 5), (3, 1, 9, 7), True, True, 0.03, 127, 0.05, -128, 0.9, -128),
     "one for all": ((2, 5, 7), (1, 7, 9), False, False, 0.03, 3, 0.05, -7, 0.13, 4),
-    "of no batch": ((4, 1, 3), (3, 17), False, False, 0.03, 3, 0.05, -7, 0.13, 4),
+    "of no batch": ((4, 1, 3), (3, 17), False, False, 0.03, 3, 0.05, -7, 0.1303, 4),
     "saturates": ((1, 3, 17), (1, 17, 4), False, False, 0.3, 0, 0.3, 0, 0.1, 0),
 }
 
@@ -52,7 +52,8 @@ def test_is_tflites(name, theirs):
     [("both turned", Numerics.TFLM), ("one for all", Numerics.OURS), ("of no batch", Numerics.ONNX)],
 )
 def test_kernels(name, numerics):
-    assert check_kernels(graph_of(name), [samples(name)], numerics)
+    kernels = check_kernels(graph_of(name), [samples(name)], numerics)
+    assert kernels == ["tc_batch_matmul_s8_dsp", "tc_batch_matmul_s8"]
 
 
 def test_kernels_with_a_constant():

@@ -130,7 +130,11 @@ class ScalingConstants:
 
 def steps_of(p: ConvParams, taps: Int64s) -> Steps:
     """The thresholds of a layer with weights taps[O, K] between its least and greatest accumulator."""
-    low, high = accumulator_bounds(taps, p.bias.astype(np.int64))
+    return steps_between(p, *accumulator_bounds(taps, p.bias.astype(np.int64)))
+
+
+def steps_between(p: ConvParams, low: Int64s, high: Int64s) -> Steps:
+    """The thresholds of a layer whose accumulators lie in [low, high], per channel."""
     outputs = np.arange(p.y_min + 1, p.y_max + 1, dtype=np.int64)
     parts = [_thresholds(_channels(p, rows), outputs, low[rows], high[rows]) for rows in _blocks(len(low))]
     theta = np.concatenate(parts)

@@ -12,8 +12,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernels import matmul
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
 from tinyc.ops.op import Observed, Op, Trait
@@ -139,6 +140,37 @@ def lower(site: Site, p: MatmulParams) -> Call:
     return Call(arguments(site), Struct("tc_batch_matmul_s8_t", fields))
 
 
+def scaling(site: Site, p: MatmulParams) -> matmul.ProductScaling:
+    """From sums to outputs."""
+    depth = _turned(site.x(0).shape, p.attrs.adj_x)[-1]
+    return matmul.ProductScaling(depth, p.x_zero, p.y_zero, p.mult, p.shift, p.rounding, p.out_zero)
+
+
+def offer_dsp(site: Site, p: MatmulParams) -> Offer | Refused:
+    """tc_batch_matmul_s8_dsp: all matrices, the right side of one widened to int16 at a time."""
+    way = matmul.way_of(scaling(site, p))
+    if way is None:
+        return Refused(matmul.ASKS)
+    cost = _cost_dsp(site, p, way)
+    return Offer(cost.scratch_bytes, cost, Once(lambda: _lower_dsp(site, p, way)))
+
+
+def _lower_dsp(site: Site, p: MatmulParams, way: matmul.ProductWay) -> Call:
+    zeros = {"x_zero": p.x_zero, "y_zero": p.y_zero}
+    fields = _geometry(site, p.attrs) | zeros | way.fields("way")
+    return Call((*arguments(site), Scratch()), Struct("tc_batch_matmul_s8_dsp_t", fields))
+
+
+def _cost_dsp(site: Site, p: MatmulParams, way: matmul.ProductWay) -> Cost:
+    rows, columns = site.y().shape[-2:]
+    depth = _turned(site.x(0).shape, p.attrs.adj_x)[-1]
+    count = site.y().elements // (rows * columns)
+    widening = matmul.widening_instructions(rows, columns, depth)
+    executed = int(count * (widening + matmul.product_instructions(rows, columns, depth, way)))
+    scratch = 4 * (matmul.row_words(depth) + matmul.widened_words(depth, columns))
+    return Cost(executed, 1600, scratch, executed * 3 // 2)
+
+
 def lower_float(site: Site, p: BatchMatmul) -> Call:
     """tc_batch_matmul_f32: all matrices."""
     return Call(arguments(site), Struct("tc_batch_matmul_f32_t", _geometry(site, p)))
@@ -165,6 +197,13 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
+        Kernel(
+            "tc_batch_matmul_s8_dsp",
+            offer_dsp,
+            isa=frozenset({"dsp"}),
+            when=(is_s8, few_batches),
+            asks=matmul.ASKS,
+        ),
         Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),
         Kernel("tc_batch_matmul_f32", offered(lower_float, cost=cost_float), when=(in_float32, few_batches)),
     ),

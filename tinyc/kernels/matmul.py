@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of two computed int8 matrices on cores with DSP: runtime_c/tc_matmul_dsp.h."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.base.numerics import Rounding
+from tinyc.kernel.dsp import Fields
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.requantize import ScalingConstants, Shifts, solve, steps_between
+
+ASKS = "a scaling from sums to int8 that one product of 32 bits gives"
+
+_MOST_SHIFT = 16  # tc_matmul_dsp.h has no other functions
+_UNIT = 4  # steps of a sum that are widened together
+_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ProductScaling:
+    """From a sum of products to int8: saturate(requantize(sum, mult, shift) + zero). x_zero, y_zero: of the factors."""
+
+    depth: int
+    x_zero: int
+    y_zero: int
+    mult: int
+    shift: int
+    rounding: Rounding
+    zero: int
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and greatest sum."""
+        left, right = (-128 - self.x_zero, 127 - self.x_zero), (-128 - self.y_zero, 127 - self.y_zero)
+        products = [a * b for a in left for b in right]
+        return self.depth * min(products), self.depth * max(products)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductWay:
+    """The fields of a tc_matmul_way_t."""
+
+    constants: ScalingConstants
+
+    def fields(self, name: str) -> Fields:
+        """Those of the tc_matmul_way_t called `name`."""
+        c = self.constants
+        family = "tc_matmul_blocks_twice" if c.sign else "tc_matmul_blocks"
+        return {
+            f"{name}.mult": int(c.mult[0]),
+            f"{name}.add": int(c.add[0]),
+            f"{name}.start": int(c.nudge[0]) >> int(c.scale[0]),
+            f"{name}.blocks": f"{family}_{int(c.shift[0])}",
+        }
+
+    @property
+    def per_output(self) -> int:
+        """Instructions from a sum to int8."""
+        return 5 if self.constants.sign else 3
+
+
+def way_of(s: ProductScaling) -> ProductWay | None:
+    """The shortest way that is proved for every sum; None if none is."""
+    low, high = s.bounds()
+    one = np.ones((1, 1), np.int8)
+    mult, shift = np.array([s.mult], np.int32), np.array([s.shift], np.int32)
+    p = ConvParams(None, one, np.zeros(1, np.int32), mult, shift, s.x_zero, s.zero, -128, 127, s.rounding)
+    steps = steps_between(p, np.array([low], np.int64), np.array([high], np.int64))
+    if not steps.is_live.all():
+        steps, p = steps.without_dead(), replace(p, mult=mult * 0)
+    for scale in (0, 1):
+        down = min(max(-s.shift - 1 + scale, 1), _MOST_SHIFT)
+        asked = Shifts(np.array([scale]), np.array([down]), bool(scale))
+        found = solve(p, steps, asked, np.array([1 << scale]))
+        if found is not None and found.fits(steps).all():
+            return ProductWay(found)
+    return None
+
+
+def widened_words(depth: int, columns: int) -> int:
+    """int32 words of a right side that is widened."""
+    return -(-depth // _UNIT) * -(-columns // _COLUMNS) * 2 * _COLUMNS
+
+
+def row_words(depth: int) -> int:
+    """int32 words of two rows of the left side."""
+    return -(-depth // _UNIT) * 4
+
+
+def product_instructions(rows: int, columns: int, depth: int, way: ProductWay) -> float:
+    """Of a product whose right side is widened: loop and finish, as counted on a Cortex-M4."""
+    blocks, units = -(-columns // _COLUMNS), -(-depth // _UNIT)
+    turns = -(-units // 4)
+    block = 22 * units + 3 * turns + 20 + 8 * way.per_output
+    return -(-rows // 2) * (blocks * block + 90)
+
+
+def widening_instructions(rows: int, columns: int, depth: int) -> float:
+    """Of both sides, where rows of the left and either way of the right are walked by words."""
+    return -(-rows // 2) * (3.0 * depth + 30) + 1.9 * columns * depth
