@@ -399,7 +399,7 @@ TC_INLINE void tc_scalar_tile_rows_column(int32_t mv, const int8_t *const *x, in
     const int8_t *x5 = mv == 4 ? x[5] : x0;
     for (const int8_t *const end = x0 + count; x0 < end; to += (mv + 2) * columns) {
         const int32_t from[6] = {*x0++, *x1++, *x2++, mv > 1 ? *x3++ : 0, mv == 4 ? *x4++ : 0, mv == 4 ? *x5++ : 0};
-        int32_t t[6] = {from[0], from[1], from[2]};
+        int32_t t[6] = {from[0], from[1], from[2], 0, 0, 0};
         if (mv > 1) tc_scalar_tiles_input(mv, from, t);
         to[0] = (int16_t)t[0];
         to[columns] = (int16_t)t[1];
