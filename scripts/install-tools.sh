@@ -45,6 +45,7 @@ need cmake cmake
 need ld.lld lld
 need tcc tcc
 need stm32flash stm32flash
+[ -e /usr/include/sodium.h ] || missing="$missing libsodium-dev" # checks signatures in C
 need arduino-builder arduino-builder arduino-ctags libstdc++-arm-none-eabi-newlib
 need cargo cargo
 [ -e /usr/share/cargo/registry ] || missing="$missing librust-cc-dev" # the crate cc

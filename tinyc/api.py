@@ -58,6 +58,8 @@ class LibraryOptions(TypedDict, total=False):
     incremental: int | None
     hop: int
     stream_unpadded: bool
+    weights_blob: bool
+    like: Path | None
     frontend: str | None
     precision: Precision
     float_layers: tuple[str, ...]

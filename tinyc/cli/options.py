@@ -150,6 +150,19 @@ StreamUnpadded = Annotated[
 ]
 
 
+WeightsBlob = Annotated[
+    bool,
+    typer.Option("--weights-blob", help="Constants in a file of their own, replaced without new code."),
+]
+LikeFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--like",
+        metavar="FOLDER",
+        help="With --weights-blob: constants for the code of the library in FOLDER, or an error.",
+        show_default="none",
+    ),
+]
 Frontend = Annotated[
     str | None,
     typer.Option(
@@ -346,6 +359,8 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "incremental": (Incremental, None),
     "hop": (Hop, 1),
     "stream_unpadded": (StreamUnpadded, False),
+    "weights_blob": (WeightsBlob, False),
+    "like": (LikeFolder, None),
     "frontend": (Frontend, None),
     "calibration": (CalibrationFile, None),
     **QUANTIZE_OPTIONS,
@@ -360,7 +375,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
 _PANELS: dict[str, tuple[str, ...]] = {
     "Kernels and memory": (
         *("optimize", "flash_budget", "memory", "ram_budget"),
-        *("input_rows", "incremental", "hop", "stream_unpadded"),
+        *("input_rows", "incremental", "hop", "stream_unpadded", "weights_blob", "like"),
     ),
     "Quantizing a float model": ("calibration", *QUANTIZE_OPTIONS),
     "Proof": ("inputs", "samples", "sequence", "toolchain", "emulator"),
@@ -438,6 +453,8 @@ def make_options(
     incremental: int | None,
     hop: int,
     stream_unpadded: bool,
+    weights_blob: bool,
+    like: Path | None,
     frontend: str | None,
     samples: int,
     sequence: int,
@@ -464,6 +481,8 @@ def make_options(
         incremental=incremental,
         hop=hop,
         stream_unpadded=stream_unpadded,
+        weights_blob=weights_blob,
+        like=like,
         frontend=frontend,
         samples=samples,
         sequence=sequence,

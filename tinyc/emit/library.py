@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyc import __version__
 from tinyc.base import paths
 from tinyc.base.escape import C
 from tinyc.base.templates import render
-from tinyc.emit import arrays, schedule, steps
+from tinyc.emit import arrays, blob, schedule, steps
 from tinyc.emit.columns import narrow
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
@@ -96,17 +96,30 @@ class _Port:
 
 def emit_library(program: Program, info: Info) -> dict[str, str]:
     """File name -> text of every file of the library. Same program and info, same bytes."""
-    context = _context(program, info)
+    files = _texts(program, info, b"" if program.blob is None else blob_of(program, info))
+    source = f"{program.name}.c"
+    before, _, after = files[source].rpartition(_DIGEST)
+    files[source] = f"{before}{digest_of(files):08x}{after}"
+    return files | _kernel_files(program)
+
+
+def blob_of(program: Program, info: Info) -> bytes:
+    """`<name>.blob`: the constants of a program that keeps them apart."""
+    unnamed = replace(info, model="", sha256="0" * 64, options=())
+    files = _texts(program, unnamed, bytes(blob.HEADER)) | _kernel_files(program)
+    del files[f"{program.name}_weights.h"]
+    return blob.blob_bytes(program, blob.code_of(files, program), info.sha256)
+
+
+def _texts(program: Program, info: Info, constants: bytes) -> dict[str, str]:
+    """The files that are made, with `_DIGEST` in its place. constants: where they are apart."""
+    context = {**_context(program, info), "blob": constants, "code": constants[16:32]}
     made = {".h": "model.h.j2", ".c": "model.c.j2", "_weights.h": "weights.h.j2"}
     if program.specials:
         made["_kernels.h"] = "kernels.h.j2"
     if context["has_schedule"]:
         made["_schedule.h"] = "schedule.h.j2"
-    files = {f"{program.name}{end}": _made(template, context) for end, template in made.items()}
-    source = f"{program.name}.c"
-    before, _, after = files[source].rpartition(_DIGEST)
-    files[source] = f"{before}{digest_of(files):08x}{after}"
-    return files | _kernel_files(program)
+    return {f"{program.name}{end}": _made(template, context) for end, template in made.items()}
 
 
 def with_proof(source: str, proof: Proof) -> str:
@@ -163,7 +176,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
 def _kernel_files(program: Program) -> dict[str, str]:
     """The kernel headers in use and what they include, copied as they are."""
     found: dict[str, str] = {}
-    pending = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers]
+    pending = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers, *(["tc_blob.h"] if program.blob else [])]
     while pending:
         name = pending.pop()
         if name not in found:

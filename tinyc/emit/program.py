@@ -143,6 +143,16 @@ class Push:
     primed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Constants that lie apart from the code. slot: where in the arena their address is; offsets: of each, from their
+    first byte, by its C name; size_bytes: of the file (`blob.py`)."""
+
+    slot: int
+    offsets: Mapping[str, int]
+    size_bytes: int
+
+
 LOST = 0xFFFF  # in a table of rows: a row that has no place
 
 
@@ -240,6 +250,7 @@ class Program:
     kept: tuple[KeptState, ...] = ()
     moves: RowMoves | None = None
     push: Push | None = None
+    blob: Blob | None = None
 
     @property
     def kind(self) -> str:

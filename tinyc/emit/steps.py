@@ -98,12 +98,14 @@ class RowBody:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step, its C names and its body. fields: of its parameter struct."""
+    """A step, its C names and its body. fields: of its parameter struct. is_late: they are set in each
+    call, for constants that some point to lie apart from the code."""
 
     s: Step
     name: C
     params: C
     fields: tuple[tuple[C, C], ...]
+    is_late: bool
     whole: Body | None
     row: RowBody | None
 
@@ -116,6 +118,7 @@ def view(program: Program, step: Step) -> StepView:
         C(f"{program.name}_step_{step.index}_{step.node.op}"),
         C(_params(program, step)),
         fields,
+        _takes_address(program, step),
         _body(program, step) if step.row_step is None else None,
         _row_body(program, step, step.row_step) if step.row_step is not None else None,
     )
@@ -128,6 +131,16 @@ def input_row(program: Program, table: RowTable) -> C:
 
 def _params(program: Program, step: Step) -> str:
     return f"{program.name}_step_{step.index}_params"
+
+
+def _is_apart(program: Program, const: Const) -> bool:
+    return program.blob is not None and program.symbol_of(const) in program.blob.offsets
+
+
+def _takes_address(program: Program, step: Step) -> bool:
+    """Whether its parameters get addresses in each call."""
+    values = step.call.params.fields.values() if step.call.params else ()
+    return any(isinstance(value, Const) and _is_apart(program, value) for value in values)
 
 
 def _field(program: Program, value: int | float | str | Const) -> str:
@@ -185,7 +198,7 @@ def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -
         case Scratch():
             return f"arena + {step.scratch_offset}"
         case Params():
-            return f"&{_params(program, step)}"
+            return "&params" if _takes_address(program, step) else f"&{_params(program, step)}"
         case Const():
             return program.symbol_of(arg)
         case int():

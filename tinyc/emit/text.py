@@ -154,6 +154,7 @@ def whose(arithmetic: str) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "array": _c(c_array),
+    "bytes": _c(lambda data: filled(f"0x{byte:02x}" for byte in data)),
     "cast": _c(cast),
     "column": _column,
     "const_cast": _c(const_cast),
@@ -173,4 +174,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "span": _c(span),
     "tensor": _c(tensor),
     "whose": _c(whose),
+    "words_in_hex": _c(lambda data: filled(f"0x{word:08x}u" for word in np.frombuffer(data, "<u4").tolist())),
 }

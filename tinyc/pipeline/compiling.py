@@ -14,7 +14,8 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.choose.select import Choice, Goal, candidates, choose
-from tinyc.emit.library import Info, emit_library
+from tinyc.emit.blob import with_blob
+from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
@@ -29,10 +30,11 @@ from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan import Plan
 from tinyc.plan.layout import Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.rows import StreamPlan, without_time_padding
-from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
+from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
@@ -45,7 +47,8 @@ class Compiled:
 
     found: the kernels that may run each node. changes: what of the file is no step. quantized_from: the float graph as
     its values were quantized, each channel in a scale of its own where they were equalized. front: the front
-    end that is part of the graph.
+    end that is part of the graph. blob: the constants, where they are apart from the code.
+    activations: of a float model, what others need to run on the same code.
     """
 
     path: Path
@@ -60,6 +63,8 @@ class Compiled:
     changes: tuple[Change, ...] = ()
     quantized_from: Graph | None = None
     front: Joined | None = None
+    blob: bytes | None = None
+    activations: KeptActivations | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class IntegerModel:
     front: Joined | None = None
     changes: tuple[Change, ...] = ()
     quantized_from: Graph | None = None
+    activations: KeptActivations | None = None
 
 
 @one_thread
@@ -98,13 +104,14 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     float_graph: Graph | None = None
     calibration: CalibrationInputs | None = None
     scaled: Graph | None = None
+    activations: KeptActivations | None = None
     perms: Mapping[str, Perm] = {}
     stays = stays_float(path, graph, options, progress)
     if is_float(graph) and not stays:
         with progress.stage("quantize"):
             float_graph = graph
             made, calibration = quantize_float(path, graph, board, options, progress)
-            scaled = made.float_graph
+            scaled, activations = made.float_graph, made.activations
             relaid = take_inputs_as_computed(normalize(made.graph))
             graph, perms = relaid.graph, relaid.perms
             check(graph, "quantize", all_ops())
@@ -128,7 +135,9 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph = _in_float(graph, scaled, numerics, options)
         check(graph, "float layers", all_ops())
     changes = changes_of(loaded, whole, graph)
-    return IntegerModel(path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled)
+    return IntegerModel(
+        path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled, activations
+    )
 
 
 @one_thread
@@ -146,8 +155,14 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         else:
             choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
     with progress.stage("emit"):
-        program = _program(made, graph, choices, plan, options.name or made.path.stem)
-        files = emit_library(program, Info(made.path.name, made.sha256, board.name, options=options.shaping()))
+        program = _program(made, graph, choices, plan, _name(made.path, options))
+        if options.weights_blob:
+            program = with_blob(program)
+        info = Info(made.path.name, made.sha256, board.name, options=options.shaping())
+        files = emit_library(program, info)
+        constants = blob_of(program, info) if options.weights_blob else None
+        if options.like is not None and constants is not None:
+            check_same_code(options.like, program.name, files, constants)
     return Compiled(
         made.path,
         made.sha256,
@@ -161,7 +176,16 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         made.changes,
         made.quantized_from,
         made.front,
+        constants,
+        made.activations,
     )
+
+
+def _name(path: Path, options: Options) -> str:
+    """Of the library: as asked for, else that of the code that is there, else the file's."""
+    if options.name is None and options.like is not None:
+        return find_blob(options.like)[0]
+    return options.name or path.stem
 
 
 def _program(
@@ -204,6 +228,8 @@ def quantize_float(
             f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
         )
     recipe = options.recipe
+    if options.like is not None:
+        recipe = replace(recipe or Recipe(), like=read_activations(options.like))
     if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash_budget is not None:
         spent = 0 if board is None else _flash_beside_weights(graph, data, board, options)
         recipe = replace(recipe, weight_bytes=max(options.flash_budget - spent, 0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from tinyc.base.errors import check_word
+from tinyc.base.errors import TinycError, check_word
 from tinyc.base.numerics import Numerics
 from tinyc.build.device import Dialogue, Protocol
 from tinyc.choose.select import Optimize
@@ -47,6 +47,8 @@ class Options:
     incremental: int | None = None  # axis of time: the library keeps what overlapping windows share
     hop: int = 1  # new rows per call of an incremental library
     stream_unpadded: bool = False  # nothing is padded in time: another function
+    weights_blob: bool = False  # the constants are a file apart from the code
+    like: Path | None = None  # folder of a library built so, whose code is to run the new constants
     proof: bool = True  # run on the board's machine and compared; False: only written
     cache: bool = False  # what quantizing finds is kept beside the model, and found there
     frontend: str | None = None  # what is compiled before the model: `micro`, or a file with its settings
@@ -60,6 +62,8 @@ class Options:
         check_word("precision", self.precision, get_args(Precision))
         check_word("way to optimize", self.optimize, get_args(Optimize))
         check_word("way to plan memory", self.memory, get_args(Memory))
+        if self.like is not None and not self.weights_blob:
+            raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
 
     @property
     def dialogue(self) -> Dialogue:
@@ -72,7 +76,7 @@ class Options:
         plain = Options(self.board)
         valued = ("precision", "numerics", "optimize", "flash_budget", "memory", "ram_budget", "incremental", "hop")
         words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
-        words += [_option(name) for name in ("input_rows", "stream_unpadded") if getattr(self, name)]
+        words += [_option(name) for name in ("input_rows", "stream_unpadded", "weights_blob") if getattr(self, name)]
         words += [_option("outputs", ",".join(self.outputs))] * bool(self.outputs)
         words += [_option("float", ",".join(self.float_layers))] * bool(self.float_layers)
         words += [_option("float_fallback")] * self.float_fallback

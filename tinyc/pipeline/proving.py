@@ -22,6 +22,7 @@ from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.weights import ACTIVATIONS, activations_text
 from tinyc.plan.rows import StreamPlan
 from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
@@ -211,6 +212,10 @@ def input_bytes(graph: Graph, samples: Samples) -> list[list[bytes]]:
 def write_library(folder: Path, compiled: Compiled) -> None:
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
+    if compiled.blob is not None and compiled.activations is not None:
+        (folder / ACTIVATIONS).write_text(activations_text(compiled.activations), encoding="utf-8")
+    if compiled.blob is not None:
+        (folder / f"{compiled.program.name}.blob").write_bytes(compiled.blob)
 
 
 def compile_library(folder: Path, compiled: Compiled, board: Board, options: Options, toolchain: Toolchain) -> Firmware:

@@ -22,6 +22,7 @@ from tinyc.quantize.recipe import (
     SEARCHED,
     FittingData,
     FloatDraft,
+    KeptActivations,
     Recipe,
     Report,
     Rounding,
@@ -43,6 +44,7 @@ __all__ = [
     "METHODS",
     "UNPROVEN",
     "Calibration",
+    "KeptActivations",
     "Pictures",
     "Quantized",
     "Recipe",
@@ -72,6 +74,13 @@ class Quantized:
     bits: Mapping[str, int]
     sensitivities: tuple[Sensitivity, ...] = field(default=())
 
+    @property
+    def activations(self) -> KeptActivations:
+        """What a model with other weights needs to run on the same code."""
+        computed = [value for name, value in self.graph.values.items() if name not in self.graph.consts]
+        found = {value.name: value.quant.per_tensor for value in computed if value.quant}
+        return KeptActivations(self.plan.equalize, tuple((name, *quant) for name, quant in found.items()))
+
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of an integer graph, two of 4 bits to a byte; biases not counted."""
@@ -99,7 +108,7 @@ def quantize(
     recipe = _with_default(recipe or Recipe(), graph, calibration)
     report("calibration", 0.0)
     wide = _asked_for(graph, recipe)
-    plan = _plan(graph, calibration, recipe, report, wide)
+    plan = replace(_plan(graph, calibration, recipe, report, wide), like=recipe.like)
     if recipe.activations == "auto":
         wide = choose_values(graph, plan, calibration, recipe, wide, report)
     varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
@@ -120,9 +129,8 @@ def quantize(
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
     """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
     by them is a lottery."""
-    rest = {
-        name: getattr(recipe, name) for name in ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes")
-    }
+    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like")
+    rest = {name: getattr(recipe, name) for name in kept}
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
     careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)
     return replace(UNPROVEN, **rest) if careful else recipe
@@ -143,6 +151,8 @@ def _plan(
     if recipe.activations == "int16":
         equalize = recipe.equalize if recipe.equalize is not None else False
         recipe = replace(recipe, method="minmax", equalize=equalize)
+    if recipe.like is not None:
+        recipe = replace(recipe, method="minmax", equalize=recipe.like.equalized)
     learned = recipe.rounding == "learned" or recipe.weights != "int8"
     if recipe.method != AUTO and recipe.equalize is not None and (recipe.rounding is not None or learned):
         return SettledRecipe(recipe.method, recipe.equalize, False, learned)

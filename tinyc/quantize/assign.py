@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -122,10 +123,14 @@ def _fixed_values(graph: Graph) -> dict[str, Fixed]:
 
 
 def assign_activations(
-    graph: Graph, stats: Mapping[str, Stats], method: Method, wide: Collection[str] = ()
+    graph: Graph,
+    stats: Mapping[str, Stats],
+    method: Method,
+    wide: Collection[str] = (),
+    known: Mapping[str, Quant] = MappingProxyType({}),
 ) -> dict[str, Quant]:
     """A per-tensor quantization for every computed float value, and for constants tied to one: int8, or symmetric int16
-    for those in `wide`.
+    for those in `wide`. known: of some values, what they get whatever was observed.
 
     `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
     keyword model's features by the least squared error loses 15 dB at its output). int16 takes all that was seen, and
@@ -145,7 +150,10 @@ def assign_activations(
         if not any(is_activation(graph, name) for name in names):
             continue
         rule = next((fixed[name] for name in names if name in fixed), None)
-        if any(name in wide for name in names):
+        before = next((known[name] for name in names if name in known), None)
+        if before is not None:
+            quant = before
+        elif any(name in wide for name in names):
             quant = (
                 _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax, hides))
             )

@@ -35,6 +35,19 @@ DEFAULT_LOSS = 1.0  # percent, where a recipe asks for as few bits as may be and
 
 
 @dataclass(frozen=True, slots=True)
+class KeptActivations:
+    """The activations of a model that was quantized before, for one that differs in its weights alone. equalized: as of
+    SettledRecipe; scales: (value, scale, zero point) of each."""
+
+    equalized: bool
+    scales: tuple[tuple[str, float, int], ...]
+
+    @property
+    def quants(self) -> dict[str, Quant]:
+        return {name: Quant((scale,), (zero,)) for name, scale, zero in self.scales}
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How to quantize.
 
@@ -46,6 +59,7 @@ class Recipe:
     activations: bits of the activations; "auto" chooses per layer, for max_loss or min_sqnr, within ram_bytes (see
     activations.py). int16_layers: names of layers, or patterns, whose outputs are int16 anyway.
     augment: learn from varied pictures too. Everything is deterministic; `seed` is for the variants.
+    like: activations get these integers, whatever is observed; method and equalize are then those of before.
     """
 
     method: str = AUTO
@@ -61,6 +75,7 @@ class Recipe:
     ram_bytes: int | None = None  # of values that live at once
     augment: bool = True
     seed: int = 0
+    like: KeptActivations | None = None
 
     def __post_init__(self) -> None:
         check_word("calibration method", self.method, (AUTO, *METHODS))
@@ -134,13 +149,14 @@ def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quan
 @dataclass(frozen=True, slots=True)
 class SettledRecipe:
     """What a recipe comes down to once "auto" has been settled by measurement. searched: ranges tensor by tensor.
-    biases: those of weights rounded to nearest are corrected."""
+    biases: those of weights rounded to nearest are corrected. like: as of the recipe."""
 
     method: str
     equalize: bool
     searched: bool
     learned: bool
     biases: bool = True
+    like: KeptActivations | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,13 @@ def at_most(calibration: Calibration, count: int) -> Calibration:
     return replace(calibration, inputs={name: a[picked] for name, a in calibration.inputs.items()})
 
 
+def _as_before(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None:
+    """The activations' integers where the plan keeps those of another model."""
+    if plan.like is None:
+        return None
+    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, plan.like.quants)
+
+
 def carry_out(
     plan: SettledRecipe,
     draft: FloatDraft,
@@ -172,7 +195,7 @@ def carry_out(
 
     memo: of calls that differ in nothing but `bits`.
     """
-    integer = rounded_to_nearest(draft, plan.method)
+    integer = rounded_to_nearest(draft, plan.method, _as_before(plan, draft))
     if plan.searched:
         quants = searched(
             draft.graph, integer, draft.stats, data.teacher, lambda done, of: report("activation ranges", done / of)
