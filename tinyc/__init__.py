@@ -21,7 +21,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinyc.api import Built, TinycWarning, bench, build, estimate, frontend, inspect, load, plan, quantize, verify
+    from tinyc.api import (
+        Built,
+        TinycWarning,
+        bench,
+        build,
+        estimate,
+        frontend,
+        inspect,
+        load,
+        picture,
+        plan,
+        quantize,
+        verify,
+    )
     from tinyc.base.errors import TinycError
     from tinyc.bench import BenchReport
     from tinyc.explain.estimate import Estimate
@@ -48,6 +61,7 @@ __all__ = [
     "frontend",
     "inspect",
     "load",
+    "picture",
     "plan",
     "quantize",
     "verify",

@@ -28,7 +28,7 @@ from tinyc.build.toolchain import Optimize
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap, map_of
-from tinyc.frontend import FrontEnd, load_frontend
+from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
 from tinyc.pipeline.options import Precision
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
@@ -61,6 +61,7 @@ class LibraryOptions(TypedDict, total=False):
     weights_blob: bool
     like: Path | None
     frontend: str | None
+    picture: str | None
     precision: Precision
     float_layers: tuple[str, ...]
     float_fallback: bool
@@ -346,3 +347,14 @@ def frontend(name: str = "micro") -> FrontEnd:
     name: `micro`, or a TOML file with its settings. The same integers as on the device; docs/frontend.md.
     """
     return load_frontend(name)
+
+
+def picture(name: str, size: tuple[int, int] | None = None, channels: int = 3) -> Camera:
+    """The camera that `--picture` would compile before a model, as functions of uint8 frames: `.pixels(frames)` what
+    the model sees, `.features(frames)` in the reals that it is trained on, `.quantized(frames, scale, zero)` its int8.
+
+    name: a line like `rgb565:320x240,crop=fit`, or a TOML file. size: (height, width) of the model's input, unless the
+    settings say it. The same integers as on the device; docs/picture.md.
+    """
+    camera = load_camera(name)
+    return camera.of(camera.declared_size if size is None else size, channels)

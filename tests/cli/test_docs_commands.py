@@ -74,6 +74,7 @@ NOT_RUN = {
     "--emulator renode": "needs Renode: tests/target/test_renode_target.py has a stand-in",
     "--object": "needs a build of the reader's own: tests/cli/test_user_build.py has them",
     "--frontend": "needs a model on features: tests/frontend has them",
+    "--picture": "needs a model of pictures: tests/frontend has them",
     "small-m4.toml": "needs the files of the page: tests/target/test_extend.py writes them",
     "report build": "needs a build: tests/unit/test_report_page.py has them",
     "classifier": "needs layers of that name: tests/cli/test_cli.py has them",

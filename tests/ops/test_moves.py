@@ -13,14 +13,14 @@ from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Quant, Shape, Value
-from tinyc.load.resizing import bilinear_onnx, bilinear_tflite, nearest_onnx, nearest_tflite
+from tinyc.load.resizing import bilinear_onnx, nearest_onnx, nearest_tflite
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.absolute import float_ref as absolute_float
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.requantize import Requantize
-from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_bilinear import ResizeBilinear, bilinear_tflite
 from tinyc.ops.resize_bilinear import float_ref as bilinear_float
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from integer_cases import integer_cases
 from machines import target_for
+from picture_cases import picture_cases
 from product_cases import product_cases
 from signal_cases import signal_cases
 from state_cases import state_cases
@@ -129,6 +130,7 @@ def cases() -> list[Graph]:
     many = (
         *(_convolutions, _elementwise, _others, weighted_cases, other_cases, product_cases, state_cases),
         signal_cases,
+        picture_cases,
         copied_cases,
         float_cases,
         tree_cases,

@@ -174,6 +174,17 @@ Frontend = Annotated[
 ]
 
 
+Picture = Annotated[
+    str | None,
+    typer.Option(
+        "--picture",
+        metavar="LINE|FILE",
+        help="The library takes frames of a camera: FORMAT:WIDTHxHEIGHT[,KEY=VALUE,...], or a .toml file.",
+        show_default="none",
+    ),
+]
+
+
 class PrecisionName(StrEnum):
     """What a float model computes in on the board."""
 
@@ -362,6 +373,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "weights_blob": (WeightsBlob, False),
     "like": (LikeFolder, None),
     "frontend": (Frontend, None),
+    "picture": (Picture, None),
     "calibration": (CalibrationFile, None),
     **QUANTIZE_OPTIONS,
     "inputs": (InputsFile, None),
@@ -456,6 +468,7 @@ def make_options(
     weights_blob: bool,
     like: Path | None,
     frontend: str | None,
+    picture: str | None,
     samples: int,
     sequence: int,
     **quantization: Any,
@@ -484,6 +497,7 @@ def make_options(
         weights_blob=weights_blob,
         like=like,
         frontend=frontend,
+        picture=picture,
         samples=samples,
         sequence=sequence,
         recipe=make_recipe(**quantization),

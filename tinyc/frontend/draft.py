@@ -7,11 +7,11 @@ from tinyc.ir.graph import Array, DType, Graph, Node, Quant, State, Value, read_
 from tinyc.ops import node_of, op_with
 from tinyc.ops.signals import COUNT
 
-_DTYPES: dict[str, DType] = {"int16": "s16", "int32": "s32", "uint64": "u64"}
+_DTYPES: dict[str, DType] = {"int8": "s8", "int16": "s16", "int32": "s32", "uint64": "u64"}
 
 
 class Draft:
-    """quant: of int8 features. Names differ from all of the model's."""
+    """quant: of int8 tensors that nodes make. Names differ from all of the model's."""
 
     def __init__(self, graph: Graph, quant: Quant) -> None:
         self.quant = quant
@@ -31,7 +31,7 @@ class Draft:
         return found
 
     def value(self, name: str, shape: tuple[int, ...], dtype: DType, quant: Quant | None = None) -> Value:
-        value = Value(self._free(name), shape, dtype, quant or (COUNT if dtype == "s16" else None))
+        value = Value(self._free(name), shape, dtype, quant or (COUNT if dtype in ("s8", "u8", "s16") else None))
         self.values[value.name] = value
         return value
 

@@ -27,27 +27,33 @@ def load_frontend(name: str) -> FrontEnd:
         return Micro()
     if not name.endswith(".toml"):
         raise TinycError(f"no front end is called '{name}'", hint=f"give `micro`, or a .toml file: {_PAGE}")
-    return _read(Path(name))
+    return _read(name)
 
 
-def _read(path: Path) -> FrontEnd:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise TinycError(f"cannot read the {_KIND}: {reason}", Loc(str(path)), _PAGE) from error
-    if len(text) > _MOST_LETTERS or any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-        raise TinycError(f"this is no {_KIND}: it is too long, or has too many dots in a line", Loc(str(path)), _PAGE)
-    try:
-        held = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise TinycError(f"the {_KIND} is not valid TOML: {error}", Loc(str(path)), _PAGE) from error
-    table = TomlTable(held, "", text, str(path), _KIND, _PAGE)
+def _read(name: str) -> FrontEnd:
+    table = read_settings(name, _KIND, _PAGE)
     try:
         kind = table.choice("kind", ("micro", "logmel", "mfcc"))
         return _micro(table) if kind == "micro" else _declared(table, kind)
     except TinycError as error:
-        raise error.located(Loc(str(path))) from error
+        raise error.located(Loc(name)) from error
+
+
+def read_settings(name: str, kind: str, page: str) -> TomlTable:
+    """The table of a TOML file. kind: what file it is, page: of docs/, for messages. TinycError naming the file."""
+    path = Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TinycError(f"cannot read the {kind}: {reason}", Loc(str(path)), page) from error
+    if len(text) > _MOST_LETTERS or any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise TinycError(f"this is no {kind}: it is too long, or has too many dots in a line", Loc(str(path)), page)
+    try:
+        held = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TinycError(f"the {kind} is not valid TOML: {error}", Loc(str(path)), page) from error
+    return TomlTable(held, "", text, str(path), kind, page)
 
 
 def _micro(table: TomlTable) -> Micro:

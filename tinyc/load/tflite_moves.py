@@ -12,7 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
 from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Pair
-from tinyc.load.resizing import bilinear_tflite, nearest_tflite
+from tinyc.load.resizing import nearest_tflite
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import TfliteStep
@@ -23,7 +23,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_bilinear import ResizeBilinear, bilinear_tflite
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
 from tinyc.ops.transpose import Transpose

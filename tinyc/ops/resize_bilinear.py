@@ -49,6 +49,19 @@ class ResizeBilinear:
     columns: tuple[Tap, ...]
 
 
+def bilinear_tflite(count: int, size: int, *, align_corners: bool, half_pixel: bool) -> tuple[Tap, ...]:
+    """For each of `size` outputs the two inputs and the weight of the second, as TensorFlow Lite's integer kernel."""
+    aligned = align_corners and size > 1
+    step = (ONE * (count - 1) + (size - 1) // 2) // (size - 1) if aligned else (ONE * count + size // 2) // size
+    taps = []
+    for k in range(size):
+        place = k * step + step // 2 - ONE // 2 if half_pixel else k * step
+        first = max(int(place / ONE), 0)
+        second = min(max(int((place + ONE - 1) / ONE), 0), count - 1)
+        taps.append((min(first, count - 1), second, place - ONE * first))
+    return tuple((first, second, weight) if weight >= 0 else (first, second, 0) for first, second, weight in taps)
+
+
 def infer(a: ResizeBilinear, x: Value) -> Sequence[Type]:
     check_image(x, "resize_bilinear")
     _, in_h, in_w, in_c = x.shape

@@ -20,7 +20,7 @@ from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
-from tinyc.frontend import Joined, join, load_frontend
+from tinyc.frontend import Camera, Joined, join, join_camera, load_camera, load_frontend
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
@@ -46,8 +46,8 @@ class Compiled:
     """A model after the stages that need no tool: the integer graph, the program, and the library's text.
 
     found: the kernels that may run each node. changes: what of the file is no step. quantized_from: the float graph as
-    its values were quantized, each channel in a scale of its own where they were equalized. front: the front
-    end that is part of the graph. blob: the constants, where they are apart from the code.
+    its values were quantized, each channel in a scale of its own where they were equalized. front, camera:
+    the front end or camera that is part of the graph. blob: the constants, where they are apart from the code.
     activations: of a float model, what others need to run on the same code.
     """
 
@@ -65,12 +65,13 @@ class Compiled:
     front: Joined | None = None
     blob: bytes | None = None
     activations: KeptActivations | None = None
+    camera: Camera | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerModel:
-    """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's. front:
-    the front end that is part of the graph."""
+    """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's. front,
+    camera: what is part of the graph before the model."""
 
     path: Path
     sha256: str
@@ -83,6 +84,7 @@ class IntegerModel:
     changes: tuple[Change, ...] = ()
     quantized_from: Graph | None = None
     activations: KeptActivations | None = None
+    camera: Camera | None = None
 
 
 @one_thread
@@ -125,6 +127,11 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     front = _front_end(graph, options)
     if front is not None:
         float_graph, graph, perms = None, front.graph, {}  # the float model begins with features
+    camera = None
+    if options.picture is not None:
+        graph, camera = join_camera(graph, load_camera(options.picture))
+        check(graph, "picture", all_ops())
+        float_graph, perms = None, {}
     if options.stream_unpadded:
         float_graph, graph = None, without_time_padding(graph)  # the float model is another function
         check(graph, "stream", all_ops())
@@ -136,7 +143,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         check(graph, "float layers", all_ops())
     changes = changes_of(loaded, whole, graph)
     return IntegerModel(
-        path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled, activations
+        path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled, activations, camera
     )
 
 
@@ -178,6 +185,7 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         made.front,
         constants,
         made.activations,
+        made.camera,
     )
 
 
@@ -323,6 +331,9 @@ def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Optio
     if options.frontend is not None and (options.incremental is not None or options.input_rows):
         message = "a library with a front end takes samples, not rows"
         raise TinycError(message, hint="leave out --incremental and --input-rows")
+    if options.picture is not None and (options.frontend is not None or options.incremental is not None):
+        message = "a library with a picture before its model takes frames of a camera"
+        raise TinycError(message, hint="leave out --frontend and --incremental, or --picture")
     if options.incremental is None:
         if options.stream_unpadded or options.hop != 1:
             message = "--hop and --stream-unpadded are options of --incremental AXIS"

@@ -52,6 +52,7 @@ class Options:
     proof: bool = True  # run on the board's machine and compared; False: only written
     cache: bool = False  # what quantizing finds is kept beside the model, and found there
     frontend: str | None = None  # what is compiled before the model: `micro`, or a file with its settings
+    picture: str | None = None  # what frames of a camera become the input: a file of settings, or a line of them
     samples: int = 20  # at most so many inputs run on the board; 0: all
     sequence: int = 0  # of a model with state: inputs after each reset; 0: all are one sequence
     harness: Protocol = "tinyc"  # what the firmware for the board itself speaks
@@ -85,6 +86,8 @@ class Options:
             words += [_option(name, bits) for name, bits in widths.items() if bits != "int8"]
         if self.frontend is not None:
             words.append(_option("frontend", self.frontend if self.frontend.isidentifier() else "FILE"))
+        if self.picture is not None:
+            words.append(_option("picture", "FILE" if self.picture.endswith(".toml") else self.picture))
         return tuple(words + ["--calibration FILE"] * (self.calibration is not None))
 
 

@@ -29,7 +29,7 @@ Status = Literal["passed", "differs", "estimated", "refused", "crashed"]
 Setting = str | int | float | bool
 
 OPTIONS: Mapping[str, type] = {  # of the pipeline
-    **dict.fromkeys(("numerics", "optimize", "memory", "frontend", "toolchain", "emulator"), str),
+    **dict.fromkeys(("numerics", "optimize", "memory", "frontend", "picture", "toolchain", "emulator"), str),
     **dict.fromkeys(("flash_budget", "ram_budget", "incremental", "hop", "samples", "sequence"), int),
     **dict.fromkeys(("input_rows", "stream_unpadded"), bool),
 }
