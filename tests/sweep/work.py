@@ -25,7 +25,18 @@ def noted(job: Job, contents: Mapping[str, bytes]) -> ResultRow:
 
 
 def fatal(job: Job, contents: Mapping[str, bytes]) -> ResultRow:
-    """Ends its process, but for the first job."""
-    if dict(job.settings)["seed"] == 0:
-        return empty_row(job, "passed")
-    os._exit(1)
+    """Ends its process where the seed is 1."""
+    if dict(job.settings)["seed"] == 1:
+        os._exit(1)
+    return empty_row(job, "passed")
+
+
+def unlucky(job: Job, contents: Mapping[str, bytes]) -> ResultRow:
+    """Its process ends three times, as if by a neighbour, where the seed is 0; the board is a folder for how often it
+    ran."""
+    ran = Path(job.board) / job.key
+    with ran.open("a") as file:
+        file.write("x")
+    if dict(job.settings)["seed"] == 0 and len(ran.read_text()) <= 3:
+        os._exit(1)
+    return empty_row(job, "passed")

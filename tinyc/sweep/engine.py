@@ -8,8 +8,9 @@ result is in the file is not run again, so a sweep that was killed goes on where
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,12 @@ from tinyc.base.errors import TinycError
 from tinyc.base.extras import load_extra
 from tinyc.sweep.job import Job, ResultRow, empty_row, run_job
 from tinyc.sweep.store import Store
+from tinyc.sweep.workers import cores, local_workers
 
 Work = Callable[[Job, Mapping[str, bytes]], ResultRow]
 _AHEAD = 2000  # jobs that the scheduler knows at a time
-_RETRIES = 2  # of a job whose worker died
+_RETRIES = 2  # of a job that ended with an exception
+_LOCAL_FAILURES = 1  # workers of this machine that may die of a job before Dask gives it up
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +71,31 @@ def _client(cluster: Cluster) -> Iterator[tuple[Any, Any]]:
     """A client of the cluster, and Dask's module."""
     distributed: Any = load_extra("distributed", "sweep", "a sweep")
     _quieten()
-    try:
-        if cluster.scheduler is not None:
-            client = distributed.Client(cluster.scheduler, timeout=cluster.patience, set_as_default=False)
-            local = None
-        else:
-            local = distributed.LocalCluster(
-                n_workers=cluster.workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-            )
-            client = distributed.Client(local, set_as_default=False)
-    except (OSError, ValueError) as error:
-        where = cluster.scheduler or "this machine"
-        hint = "start `dask scheduler` and workers, or leave out --scheduler"
-        raise TinycError(f"no Dask scheduler at {where}: {error}", hint=hint) from error
-    try:
-        with client.as_current():
-            yield client, distributed
-    finally:
-        client.close(timeout=5)
-        if local is not None:
-            local.close(timeout=5)
+    with ExitStack() as stack:
+        try:
+            address = cluster.scheduler or stack.enter_context(_local(distributed, cluster))
+            client = distributed.Client(address, timeout=cluster.patience, set_as_default=False)
+        except (OSError, ValueError) as error:
+            where = cluster.scheduler or "this machine"
+            hint = "start `dask scheduler` and workers, or leave out --scheduler"
+            raise TinycError(f"no Dask scheduler at {where}: {error}", hint=hint) from error
+        stack.callback(client.close, timeout=5)
+        stack.enter_context(client.as_current())
+        yield client, distributed
+
+
+@contextmanager
+def _local(distributed: Any, cluster: Cluster) -> Iterator[str]:
+    """The address of a scheduler in this process that has workers on this machine."""
+    scheduler = distributed.LocalCluster(
+        n_workers=0,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+        scheduler_kwargs={"allowed_failures": _LOCAL_FAILURES},
+    )
+    with scheduler, local_workers(scheduler.scheduler_address, cluster.workers or cores()):
+        yield scheduler.scheduler_address
 
 
 def _quieten() -> None:
@@ -104,7 +108,34 @@ def _quieten() -> None:
 def _results(
     client: Any, distributed: Any, jobs: Sequence[Job], contents: Mapping[str, bytes], work: Work
 ) -> Iterator[ResultRow]:
-    """A row for each job, as they are finished; ends early where the scheduler is gone."""
+    """A row for each job, as they are finished; ends early where the scheduler is gone.
+
+    Dask blames every job that a dying worker had in hand, and whose result it held. Which of them ended it shows only
+    when each runs alone, so jobs with a dead worker are asked once more at the end, one at a time.
+    """
+    blamed = []
+    for job, answer in _together(client, distributed, jobs, contents, work):
+        if isinstance(answer, distributed.KilledWorker):
+            blamed.append(job)
+        elif answer is None:
+            return
+        else:
+            yield _row(job, answer)
+    for job in blamed:
+        answer = _answer(client, distributed, _alone(client, job, contents, work))
+        if answer is None:
+            return
+        yield _row(job, answer)
+
+
+def _row(job: Job, answer: ResultRow | Exception) -> ResultRow:
+    return answer if isinstance(answer, ResultRow) else empty_row(job, "crashed", _reason(answer))
+
+
+def _together(
+    client: Any, distributed: Any, jobs: Sequence[Job], contents: Mapping[str, bytes], work: Work
+) -> Iterator[tuple[Job, ResultRow | Exception | None]]:
+    """Jobs with their answers, as they are finished, _AHEAD of them at a time with the scheduler."""
     sent = {digest: client.submit(_same, data, key=f"file-{digest}") for digest, data in contents.items()}
     waiting = iter(jobs)
     asked: dict[Any, Job] = {}
@@ -118,14 +149,31 @@ def _results(
     first = [ask(job) for job, _ in zip(waiting, range(_AHEAD), strict=False)]
     coming = distributed.as_completed(first)
     for future in coming:
-        job = asked.pop(future)
-        if future.status in ("cancelled", "lost"):  # with its scheduler
-            return
-        yield future.result() if future.status == "finished" else empty_row(job, "crashed", _reason(future))
-        future.release()
+        yield asked.pop(future), _answer(client, distributed, future)
         for following in waiting:
             coming.add(ask(following))
             break
+
+
+def _alone(client: Any, job: Job, contents: Mapping[str, bytes], work: Work) -> Any:
+    """The future of a job that brings its files itself, so that nothing else runs or is held for it."""
+    files = {file.sha256: contents[file.sha256] for file in job.files}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        return client.submit(work, job, files, key=f"{job.key}-alone", pure=False, retries=_RETRIES)
+
+
+def _answer(client: Any, distributed: Any, future: Any) -> ResultRow | Exception | None:
+    """What a job came to, waited for; None where the scheduler is gone. A worker may die between the end of a job and
+    the moment its result is fetched: Dask runs it again, and may then blame it, so any answer may be an error."""
+    try:
+        found: ResultRow = future.result()
+    except Exception as error:  # whatever the job or its worker came to
+        gone = isinstance(error, distributed.CancelledError) or client.status != "running"
+        return None if gone else error
+    finally:
+        future.release()
+    return found
 
 
 def _same(data: bytes) -> bytes:
@@ -133,6 +181,5 @@ def _same(data: bytes) -> bytes:
     return data
 
 
-def _reason(future: Any) -> str:
-    error = future.exception()
+def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0]
