@@ -31,12 +31,11 @@ static void tc_softmax_f32_s8(const tc_softmax_f32_s8_t *p, const int8_t *x, int
         for (int32_t c = 0; c < p->depth; c++) {
             sum += p->exps[max - x[c]];
         }
-        const float inverse = 1.0f / (sum * p->y_scale);
+        const float inverse = 1.0f / (sum * p->y_scale), twice = inverse + inverse;
         for (int32_t c = 0; c < p->depth; c++) {
-            const float v = p->exps[max - x[c]] * inverse; /* >= 0, at most 1 / y_scale */
-            int32_t q = (int32_t)v;
-            q += v - (float)q >= 0.5f;
-            y[c] = (int8_t)tc_clamp(q + p->y_zero, -128, 127);
+            const int32_t halves = (int32_t)(p->exps[max - x[c]] * twice); /* >= 0, at most 2 / y_scale */
+            const int32_t q = ((halves + 1) >> 1) + p->y_zero;
+            y[c] = (int8_t)(q > 127 ? 127 : q);
         }
     }
 }

@@ -61,7 +61,17 @@ def test_kernels(setting, numerics):
     depth, scale, zero, beta = setting
     x = rows(depth, 9, depth)
     names = check_kernels(graph_of(len(x), depth, scale, zero, beta), [{"x": x}], numerics)
-    assert names == ["tc_softmax_f32_s8" if numerics in (Numerics.LITERT, Numerics.ONNX) else "tc_softmax_s8"]
+    fixed = ["tc_softmax_many_s8"] * (x.size >= 1024) + ["tc_softmax_s8"]
+    assert names == (["tc_softmax_f32_s8"] if numerics in (Numerics.LITERT, Numerics.ONNX) else fixed)
+
+
+def test_every_sum_of_a_long_table():
+    """Rows of all lengths in one layer's range: the roundings that two kernels do in one step or in two."""
+    rng = np.random.default_rng(4)
+    for scale in (0.0103, 0.31):
+        x = np.clip(rng.normal(-60, 40, (300, 37)), -128, 127).astype(np.int8)
+        x[::3, 5:] = -128
+        check_kernels(graph_of(len(x), 37, scale, 0, 1.0), [{"x": x}], Numerics.OURS)
 
 
 def test_two_in_a_row_with_the_same_maximum_share_evenly():

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tests.ops.attention_graphs import Heads, attention_graph
 from tests.ops.one_node import one_node, tensor
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.function import Function
 from tinyc.ops.power import Power
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.squared_difference import SquaredDifference
+from tinyc.passes.attention import join_attention
 
 
 def product_cases() -> Iterator[Graph]:
@@ -22,6 +26,8 @@ def product_cases() -> Iterator[Graph]:
     a, keys = tensor("a", (2, 3, 7), 0.03, 3), tensor("b", (2, 5, 7), 0.05, -7)
     yield one_node("batch_matmul", BatchMatmul(adj_y=True), [a, keys], 0.2, 4)
     yield one_node("batch_matmul", BatchMatmul(), [a, tensor("b", (7, 9), 0.05, -7)], 0.2, 4)
+    yield one_node("softmax", Softmax(), [tensor("x", (94, 11), 0.1, 7)], 1 / 256, -128)
+    yield join_attention(attention_graph(Heads(7, 2, 5)), Numerics.TFLM)
     x = tensor("x", (1, 5, 9), 0.04, -100)
     yield one_node("squared_difference", SquaredDifference(), [x, tensor("m", (1, 5, 1), 0.01, 7)], 0.3, -128)
     number = {"m": np.array([77], np.int8)}

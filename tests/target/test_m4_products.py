@@ -6,12 +6,14 @@ from __future__ import annotations
 import pytest
 from one_layer import check_on_core, check_together, offer_of
 
+from tests.ops.attention_graphs import Heads, attention_graph, edges
 from tests.ops.one_node import one_node, random_s8, tensor
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.passes.attention import join_attention
 
 KERNEL = "tc_batch_matmul_s8_dsp"
 # rows, depth, columns
@@ -48,3 +50,23 @@ def test_instructions(shape):
     cost = offer_of(kernel, site).cost
     assert cost is not None
     assert cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)
+
+
+@pytest.mark.parametrize("numerics", [Numerics.OURS, Numerics.LITERT], ids=str)
+def test_attention(numerics):
+    suffix = "f32_s8" if numerics.scales_in_float else "s8"
+    cases = []
+    for heads in (Heads(9, 2, 7), Heads(6, 1, 16, factor=False), Heads(1, 3, 4), Heads(3, 1, 33, keys_turned=False)):
+        graph = join_attention(attention_graph(heads), numerics)
+        cases += [(graph, edges(heads), f"tc_attention_{suffix}{dsp}") for dsp in ("_dsp", "")]
+    check_together(cases, numerics)
+
+
+def test_attention_takes_a_third_of_the_instructions():
+    heads = Heads(64, 4, 16, factor=False)
+    graph = attention_graph(heads)
+    apart = {"scores": "tc_batch_matmul_s8", "shares": "tc_softmax_s8", "context": "tc_batch_matmul_s8"}
+    before = check_on_core(graph, edges(heads)[:1], apart, Numerics.OURS)
+    joined = join_attention(graph, Numerics.OURS)
+    after = check_on_core(joined, edges(heads)[:1], "tc_attention_s8_dsp", Numerics.OURS)
+    assert 3 * after.instructions[0] < before.instructions[0]

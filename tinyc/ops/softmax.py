@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from tinyc.base.numerics import (
 )
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Out, Params, Refused, Struct, offered
 from tinyc.kernel.site import Site, Type, along_channels
 from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
@@ -34,6 +34,7 @@ from tinyc.ops.tables import need_scale
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
+_MANY = 1024  # elements for which a table of 1 KB is worth its flash
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
 
 
@@ -170,6 +171,37 @@ def lower_fixed(site: Site, p: FixedSoftmax) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_softmax_s8_t", fields))
 
 
+def every_exp(p: FixedSoftmax) -> Const:
+    """The table for every step below the maximum."""
+    exps = np.zeros(256, np.int32)
+    exps[: len(p.exps)] = p.exps
+    return Const(exps, "[256] by steps below the maximum, Q0.31", "exp")
+
+
+def many_elements(site: Site) -> bool:
+    """1,024 elements or more"""
+    return site.x(0).elements >= _MANY
+
+
+def lower_many(site: Site, p: FixedSoftmax) -> Call:
+    """tc_softmax_many_s8: fixed point, a longer table."""
+    return Call((Params(), In(0), Out()), Struct("tc_softmax_many_s8_t", {"exps": every_exp(p), **_sizes(site)}))
+
+
+def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
+    rows, elements = _sizes(site)["outer"], site.x(0).elements
+    executed = 21 * elements + 110 * rows
+    return Cost(executed, 1024 + 400, 0, executed * 3 // 2)
+
+
+def _offer_fixed(site: Site, p: FixedSoftmax) -> Offer | Refused:
+    """With a cost where another kernel may be better."""
+    offer = offered(lower_fixed)(site, p)
+    if isinstance(offer, Refused) or not many_elements(site):
+        return offer
+    return replace(offer, cost=Cost(48 * site.x(0).elements, p.exps.nbytes + 400, 0))
+
+
 def lower_float(site: Site, p: FloatSoftmax) -> Call:
     """tc_softmax_f32_s8: float32 inside."""
     fields: dict[str, int | float | str | Const] = {
@@ -191,7 +223,13 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128),),
     kernels=(
-        Kernel("tc_softmax_s8", offered(lower_fixed), when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel(
+            "tc_softmax_many_s8",
+            offered(lower_many, cost=_cost_many),
+            when=(is_s8, is_fixed, many_elements),
+            inplace=(0,),
+        ),
+        Kernel("tc_softmax_s8", _offer_fixed, when=(is_s8, is_fixed), inplace=(0,)),
         Kernel("tc_softmax_f32_s8", offered(lower_float), when=(is_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
         Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),

@@ -26,6 +26,7 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
 from tinyc.ops import all_ops, op_of
 from tinyc.passes import normalize
+from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.pipeline.changes import changes_of
@@ -142,6 +143,9 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph = _in_float(graph, scaled, numerics, options)
         check(graph, "float layers", all_ops())
     changes = changes_of(loaded, whole, graph)
+    if not stays:
+        graph = join_attention(graph, numerics)
+        check(graph, "join", all_ops())
     return IntegerModel(
         path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled, activations, camera
     )

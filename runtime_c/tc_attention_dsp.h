@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Attention with the DSP extension: two rows at a time, keys and values of a head widened to int16 once.
+ *
+ * scratch, int32: words of two rows of queries or of shares (four for each four of the greater of depth and keys), keys by
+ * columns, values by columns (tc_matmul_dsp.h: eight words for each four steps and four columns), two rows of scores.
+ */
+#ifndef TC_ATTENTION_DSP_H
+#define TC_ATTENTION_DSP_H
+
+#include "tc_attention.h"
+#include "tc_matmul_dsp.h"
+
+typedef struct {
+    tc_matmul_job_t product, context;
+    int32_t *xs, *ks, *vs;
+    int8_t *scores;
+} tc_attention_job_t;
+
+static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, void *scratch)
+{
+    const int32_t most = p->depth > p->keys ? p->depth : p->keys;
+    int32_t *xs = (int32_t *)scratch, *ks = xs + ((most + 3) & ~3);
+    int32_t *vs = ks + 8 * ((p->depth + 3) >> 2) * ((p->keys + 3) >> 2);
+    tc_attention_job_t job = {{xs, ks, (p->depth + 3) >> 2, 0, 0, 0}, {xs, vs, (p->keys + 3) >> 2, 0, 0, 0},
+                              xs, ks, vs, 0};
+    job.scores = (int8_t *)(vs + 8 * ((p->keys + 3) >> 2) * ((p->width + 3) >> 2));
+    return job;
+}
+
+/* Keys and values of head h. */
+static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attention_job_t *job, const int8_t *k,
+                                        const int8_t *v, int32_t h)
+{
+    tc_matmul_columns(k + p->k_first + h * p->k_head, p->depth, p->keys, p->k_next, p->k_row, p->k_zero, job->ks);
+    tc_matmul_columns(v + p->v_first + h * p->v_head, p->keys, p->width, p->v_row, p->v_next, p->v_zero, job->vs);
+}
+
+/* A kernel `name` with parameters `name`_t whose softmax is the function soft. An odd last row is made twice. */
+#define TC_ATTENTION_DSP(name, soft)                                                                               \
+    static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y, void *scratch) \
+    {                                                                                                              \
+        const tc_attention_t *p = &layer->at;                                                                      \
+        tc_attention_job_t job = tc_attention_begin(p, scratch);                                                   \
+        int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                                   \
+        for (int32_t h = 0; h < p->heads; h++) {                                                                   \
+            const int8_t *head = q + p->q_first + h * p->q_head;                                                   \
+            int8_t *out = y + p->y_first + h * p->y_head;                                                          \
+            tc_attention_head(p, &job, k, v, h);                                                                   \
+            for (int32_t t = 0; t < p->rows; t += 2) {                                                             \
+                const int32_t other = t + 1 < p->rows ? t + 1 : t;                                                 \
+                tc_matmul_widen(head + t * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs);                   \
+                tc_matmul_widen(head + other * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs + 1);           \
+                tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                            \
+                tc_attention_look_up(p, row0);                                                                     \
+                tc_attention_look_up(p, row1);                                                                     \
+                soft(&layer->softmax, row0, row0);                                                                 \
+                soft(&layer->softmax, row1, row1);                                                                 \
+                tc_matmul_widen(row0, p->keys, 1, p->share_zero, 2, job.xs);                                       \
+                tc_matmul_widen(row1, p->keys, 1, p->share_zero, 2, job.xs + 1);                                   \
+                tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row, out + other * p->y_row); \
+            }                                                                                                      \
+        }                                                                                                          \
+    }
+
+#endif

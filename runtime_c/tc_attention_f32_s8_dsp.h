@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Attention over int8 with a softmax in float32 and the DSP extension: the bytes of tc_attention_f32_s8.
+ * scratch: tc_attention_dsp.h. */
+#ifndef TC_ATTENTION_F32_S8_DSP_H
+#define TC_ATTENTION_F32_S8_DSP_H
+
+#include "tc_attention_dsp.h"
+#include "tc_softmax_f32_s8.h"
+
+typedef struct {
+    tc_attention_t at;
+    tc_softmax_f32_s8_t softmax;
+    tc_matmul_way_t product, context;
+} tc_attention_f32_s8_dsp_t;
+
+TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_softmax_f32_s8)
+
+#endif

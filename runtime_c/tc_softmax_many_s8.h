@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Softmax over the last axis of many rows: the bytes of tc_softmax_s8, with a table for every step below the maximum.
+ *
+ *   e[c] = exps[max - x[c]]                           Q0.31, from the compiler
+ *   y[c] = min(round(e[c] / sum(e) * 256) - 128, 127)
+ *
+ * Sum, reciprocal and products are rounded as tc_softmax_fixed.h says; the two roundings of a product, halves up after
+ * floors, are one. depth <= 4095. y may be x. No scratch.
+ */
+#ifndef TC_SOFTMAX_MANY_S8_H
+#define TC_SOFTMAX_MANY_S8_H
+
+#include "tc_softmax_fixed.h"
+
+typedef struct {
+    const int32_t *exps; /* [256] */
+    int32_t outer, depth;
+} tc_softmax_many_s8_t;
+
+/* Greatest of n >= 1 int8. */
+static inline int32_t tc_softmax_many_max(const int8_t *x, int32_t n)
+{
+    int32_t max = x[0];
+
+#if TC_GNU && defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FEATURE_UNALIGNED)
+    if (n >= 4) {
+        int32_t most = (int32_t)tc_load_word(x);
+        for (; n >= 4; n -= 4, x += 4) {
+            __asm__("ssub8 r12, %0, %1 \n sel %0, %0, %1" : "+r"(most) : "r"(tc_load_word(x)) : "r12", "cc");
+        }
+        for (int32_t i = 0; i < 4; i++) {
+            const int32_t v = (int8_t)(uint8_t)((uint32_t)most >> (8 * i));
+            max = v > max ? v : max;
+        }
+    }
+#endif
+    for (int32_t c = 0; c < n; c++) {
+        max = x[c] > max ? x[c] : max;
+    }
+    return max;
+}
+
+/* e / sum(e) * 256 of an element is at most 256, and that becomes 255: 1 / sum(e) is right to 2^-28 of it. */
+static inline int8_t tc_softmax_many_share(uint32_t scale, int32_t e, uint32_t half, int32_t shift)
+{
+    const uint64_t sum = (uint64_t)scale * (uint32_t)e + (((uint64_t)half << 32) + ((uint64_t)1 << 30));
+    const int32_t y = (int32_t)((uint32_t)(sum >> 32) >> shift);
+    return (int8_t)(y - (y >> 8) - 128);
+}
+
+/* The empty asm keeps compilers from gathering four bytes with a BFI each to save three stores. */
+#if TC_GNU
+#define TC_SOFTMAX_STORE(to, value)                    \
+    do {                                               \
+        (to) = (value);                                \
+        __asm__ __volatile__("" ::: "memory");         \
+    } while (0)
+#else
+#define TC_SOFTMAX_STORE(to, value) ((to) = (value))
+#endif
+
+static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, int8_t *y)
+{
+    const int32_t *e = exps + tc_softmax_many_max(x, depth);
+    uint32_t sum = 0;
+    int32_t c = 0, headroom = 0;
+
+    for (; c + 4 <= depth; c += 4) {
+        const uint32_t e0 = (uint32_t)e[-x[c]], e1 = (uint32_t)e[-x[c + 1]];
+        const uint32_t e2 = (uint32_t)e[-x[c + 2]], e3 = (uint32_t)e[-x[c + 3]];
+        sum += (e0 + 2048u) >> 12;
+        sum += (e1 + 2048u) >> 12;
+        sum += (e2 + 2048u) >> 12;
+        sum += (e3 + 2048u) >> 12;
+    }
+    for (; c < depth; c++) {
+        sum += ((uint32_t)e[-x[c]] + 2048u) >> 12;
+    }
+#if TC_GNU
+    headroom = __builtin_clz(sum);
+#else
+    while ((sum << headroom) < 0x80000000u) {
+        headroom++;
+    }
+#endif
+    const uint32_t scale = (uint32_t)tc_softmax_reciprocal((int32_t)((sum << headroom) - 0x80000000u));
+    const int32_t shift = 34 - headroom; /* of the high word */
+    const uint32_t half = (uint32_t)1 << (shift - 1);
+    for (c = 0; c + 4 <= depth; c += 4) {
+        const int32_t e0 = e[-x[c]], e1 = e[-x[c + 1]], e2 = e[-x[c + 2]], e3 = e[-x[c + 3]];
+        TC_SOFTMAX_STORE(y[c], tc_softmax_many_share(scale, e0, half, shift));
+        TC_SOFTMAX_STORE(y[c + 1], tc_softmax_many_share(scale, e1, half, shift));
+        TC_SOFTMAX_STORE(y[c + 2], tc_softmax_many_share(scale, e2, half, shift));
+        TC_SOFTMAX_STORE(y[c + 3], tc_softmax_many_share(scale, e3, half, shift));
+    }
+    for (; c < depth; c++) {
+        y[c] = tc_softmax_many_share(scale, e[-x[c]], half, shift);
+    }
+}
+
+static void tc_softmax_many_s8(const tc_softmax_many_s8_t *p, const int8_t *x, int8_t *y)
+{
+    for (int32_t o = 0; o < p->outer; o++, x += p->depth, y += p->depth) {
+        tc_softmax_many_row(p->exps, x, p->depth, y);
+    }
+}
+#undef TC_SOFTMAX_STORE
+
+#endif

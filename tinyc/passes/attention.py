@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""batch_matmul, softmax, batch_matmul between int8 tensors -> attention, with the transposes and splits around them.
+
+Exact: the operator computes the integers of the nodes that it stands for (tinyc/ops/attention.py). Exporters write
+queries, keys and values of all heads in one tensor, split, reshaped and transposed to [heads, tokens, numbers]; the
+operator walks the tensor itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.ir.graph import Array, Graph, Node, Shape
+from tinyc.kernel.site import Site
+from tinyc.ops import op_of
+from tinyc.ops.add import Add
+from tinyc.ops.attention import Attention, HeadWalk
+from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.clip import Clip
+from tinyc.ops.div import Div
+from tinyc.ops.mul import Mul
+from tinyc.ops.requantize import Requantize
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
+from tinyc.ops.softmax import Softmax
+from tinyc.ops.sub import Sub
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+
+_MOVES = (Reshape, Transpose, Slice)
+_OF_ONE = (Mul, Div, Add, Sub, Clip, Requantize)  # with a number as the other input
+
+
+def join_attention(graph: Graph, numerics: Numerics) -> Graph:
+    """The same integer function with attention in one node per layer. Float graphs come back unchanged."""
+
+    @rule(BatchMatmul)
+    def join_products(view: View, node: Node) -> Rewrite | None:
+        return _joined(view, node, numerics)
+
+    return rewrite(graph, (join_products, _lay_output))
+
+
+def _joined(view: View, node: Node, numerics: Numerics) -> Rewrite | None:
+    """softmax(q k^T) v -> attention."""
+    soft = _before(view, node.inputs[0], Softmax)
+    if node.attrs.adj_x or soft is None or soft.attrs.widened:
+        return None
+    through = _numbered(view, soft.inputs[0], numerics)
+    product = through and _before(view, through[0], BatchMatmul)
+    if not through or product is None or not _all_s8(view, node, soft, product):
+        return None
+    scores, shares = view.value(product.outputs[0]), view.value(soft.outputs[0])
+    y, lead = view.value(node.outputs[0]), scores.shape[:-2]
+    heads, (rows, keys), width = math.prod(lead), scores.shape[-2:], y.shape[-1]
+    if shares.shape[-2:] != (rows, keys) or y.elements != heads * rows * width:
+        return None
+    x, k = product.attrs.adj_x, product.attrs.adj_y
+    q_name, q = _walk(view, product.inputs[0], lead, x)
+    k_name, keys_walk = _walk(view, product.inputs[1], lead, not k)
+    v_name, v = _walk(view, node.inputs[1], y.shape[:-2], node.attrs.adj_y)
+    if q is None or keys_walk is None or v is None:
+        return None
+    depth = view.value(product.inputs[0]).shape[-2 if x else -1]
+    logits = view.value(soft.inputs[0])
+    quants = [value.quant for value in (scores, logits, shares)]
+    if any(quant is None or quant.axis is not None for quant in quants):
+        return None
+    pairs = [quant.per_tensor for quant in quants if quant is not None]
+    plain = HeadWalk(0, rows * width, width, 1)
+    attrs = Attention(heads, rows, keys, depth, width, q, keys_walk, v, plain, y.shape, soft.attrs.beta, *pairs)
+    draft = RewriteDraft(view, node)
+    inputs = [q_name, k_name, v_name]
+    if through[1] is not None:
+        inputs.append(draft.const(through[1], replace(logits, loc=None), "table"))
+    origin = tuple(dict.fromkeys((*product.origin, *soft.origin, *node.origin)))
+    return draft.finish(inputs, attrs, origin)
+
+
+def _all_s8(view: View, *nodes: Node) -> bool:
+    names = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    return all(view.value(name).dtype == "s8" and not view.is_const(name) for name in names)
+
+
+def _before(view: View, name: str, kind: type) -> Node | None:
+    """The node of this kind that makes the value for one reader, perhaps under another shape of the same rows."""
+    last = view.value(name).shape[-2:]
+    while view.sole_use(name):
+        node = view.producer(name, kind, Reshape)
+        if node is None or isinstance(node.attrs, kind):
+            return node
+        name = node.inputs[0]
+        if view.value(name).shape[-2:] != last:
+            return None
+    return None
+
+
+def _numbered(view: View, name: str, numerics: Numerics) -> tuple[str, Array | None] | None:
+    """(value, table [256]): what the softmax's input is of an earlier value, element by element."""
+    node = view.producer(name, *_OF_ONE)
+    if node is None:
+        return name, None
+    moving = [i for i, one in enumerate(node.inputs) if one and not view.is_const(one)]
+    numbers = all(view.value(one).elements == 1 for one in node.inputs if one and view.is_const(one))
+    if len(moving) != 1 or not numbers or not view.sole_use(name):
+        return None
+    return _table(view, node, moving[0], numerics)
+
+
+def _table(view: View, node: Node, moving: int, numerics: Numerics) -> tuple[str, Array | None] | None:
+    """`_numbered` of one node."""
+    shapes = {name: view.value(name) for name in (*node.inputs, *node.outputs) if name}
+    order = np.arange(256, dtype=np.uint8).view(np.int8)
+    consts = {name: view.const(name) for name in node.inputs if name and view.is_const(name)}
+    values = {n: value if n in consts else replace(value, shape=(256,)) for n, value in shapes.items()}
+    if any(value.dtype != "s8" for n, value in values.items() if n not in consts):
+        return None
+    alone = Graph("alone", (node.inputs[moving],), node.outputs, (node,), values, consts)
+    given = [order if i == moving else consts.get(name) for i, name in enumerate(node.inputs)]
+    op = op_of(node)
+    try:
+        (table,) = op.int_ref(op.prepare(Site(alone, node, numerics)), *given)
+    except TinycError:
+        return None
+    return node.inputs[moving], np.asarray(table, np.int8).reshape(256)
+
+
+def _walk(view: View, name: str, lead: Shape, turned: bool) -> tuple[str, HeadWalk | None]:
+    """(tensor, how the matrices [lead, rows, numbers] of a value lie in it), as far back as there is such a walk."""
+    found: tuple[str, HeadWalk | None] = (name, None)
+    between: list[Node] = []
+    while True:
+        value = view.value(name)
+        at = np.arange(value.elements).reshape(value.shape)
+        for node in reversed(between):
+            (at,) = op_of(node).float_ref(node.attrs, at)
+        at = at.swapaxes(-1, -2) if turned else at
+        try:
+            at = np.broadcast_to(at, (*lead, *at.shape[-2:]))
+        except ValueError:
+            return found
+        walk = HeadWalk.over(at.reshape(-1, *at.shape[-2:]))
+        if walk is not None:
+            found = (name, walk)
+        before = view.producer(name, *_MOVES)
+        if before is None or view.value(before.inputs[0]).quant != value.quant or view.is_const(before.inputs[0]):
+            return found
+        between.append(before)
+        name = before.inputs[0]
+
+
+@rule(Reshape, Transpose)
+def _lay_output(view: View, node: Node) -> Rewrite | None:
+    """attention, transpose or reshape -> attention that writes where its output goes."""
+    made = view.producer(node.inputs[0], Attention)
+    if made is None or not view.sole_use(node.inputs[0]):
+        return None
+    x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
+    if x.quant != y.quant:
+        return None
+    a: Attention = made.attrs
+    place = np.arange(x.elements).reshape(x.shape)
+    (source,) = op_of(node).float_ref(node.attrs, place)
+    target = np.empty(x.elements, np.int64)
+    target[source.reshape(-1)] = np.arange(x.elements)
+    walk = HeadWalk.over(target[a.y.indices(a.heads, a.rows, a.width)])
+    if walk is None or walk.next != 1:
+        return None
+    origin = tuple(dict.fromkeys((*made.origin, *node.origin)))
+    return RewriteDraft(view, node).finish(made.inputs, replace(a, y=walk, shape=y.shape), origin)
