@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.firmware_objects import FirmwareObjects
+from tests.shared_folder import SharedFolder
 from tinyc.build.toolchain import Toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,10 +33,16 @@ def _no_cache() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
+    """What is made once for all processes of the run."""
+    return SharedFolder.of_the_run(tmp_path_factory)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _firmware_objects(shared_folder: SharedFolder) -> Iterator[None]:
     """What all firmware shares is compiled once."""
-    objects = FirmwareObjects(tmp_path_factory.mktemp("firmware_objects"), Toolchain.run)
+    objects = FirmwareObjects(shared_folder, Toolchain.run)
 
     def run(toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
         objects.run(toolchain, arguments, what)

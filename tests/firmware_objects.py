@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hundreds of tests build firmware: what is the same in all of them is compiled once for each set of flags."""
+"""Hundreds of tests build firmware: what is the same in all of them is compiled once for each set of flags, by the
+first process of the run that needs it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.shared_folder import SharedFolder
 from tinyc.base import paths
 from tinyc.build.toolchain import Toolchain
 
@@ -16,9 +18,8 @@ Run = Callable[[Toolchain, Sequence[str | Path], str], None]
 class FirmwareObjects:
     """A `Toolchain.run` that links objects in place of sources of the harness that do not know the model."""
 
-    def __init__(self, folder: Path, run: Run) -> None:
+    def __init__(self, folder: SharedFolder, run: Run) -> None:
         self._folder, self._run = folder, run
-        self._made: dict[tuple[object, ...], Path] = {}
 
     def run(self, toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
         """As Toolchain.run. zig keeps objects by itself."""
@@ -32,9 +33,8 @@ class FirmwareObjects:
         source = Path(argument)
         if source.parent != FIRMWARE or "model_glue.h" in source.read_text():
             return argument
-        key = (toolchain, *map(str, flags), source)
-        if key not in self._made:
-            made = self._folder / f"{len(self._made)}_{source.stem}.o"
-            self._run(toolchain, [*flags, f"-I{FIRMWARE}", "-c", source, "-o", made], f"compiling {source.name}")
-            self._made[key] = made
-        return self._made[key]
+
+        def make(output: Path) -> None:
+            self._run(toolchain, [*flags, f"-I{FIRMWARE}", "-c", source, "-o", output], f"compiling {source.name}")
+
+        return self._folder.made((toolchain, *map(str, flags), source.name), make)

@@ -467,6 +467,12 @@ EXPORT void watch_access(void *engine, int type, uint64_t address, int bytes, in
     watch.stop(engine);
 }
 
+/* Accesses that were not aligned so far. */
+EXPORT uint64_t watch_unaligned(void)
+{
+    return watch.unaligned;
+}
+
 /* Accesses that were not aligned; *address: of the one that was refused, else 2^64 - 1. */
 EXPORT uint64_t watch_close(uint64_t *address)
 {

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +41,21 @@ class OneStepPlan:
     def steps(self) -> tuple[PlanStep, ...]:
         return tuple(PlanStep(node.name) for node in self.graph.nodes)
 
-    def _live(self) -> list[str]:
-        return [name for name in self.graph.values if name not in self.graph.consts]
+    @cached_property
+    def _offsets(self) -> Mapping[str, int]:
+        """Of every tensor, and under "" of what lies behind them."""
+        found, at = {}, 0
+        for name, value in self.graph.values.items():
+            if name not in self.graph.consts:
+                found[name] = at
+                at += -(-value.size_bytes // 16) * 16
+        return found | {"": at}
 
     def offset(self, name: str) -> int:
-        before = self._live()[: self._live().index(name)]
-        return sum(-(-self.graph.values[other].size_bytes // 16) * 16 for other in before)
+        return self._offsets[name]
 
     def scratch_offset(self, node: str) -> int:
-        return sum(-(-self.graph.values[name].size_bytes // 16) * 16 for name in self._live())
+        return self._offsets[""]
 
     @property
     def arena_align(self) -> int:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 import toy
+from kernel_cases import KernelLibrary
 from machines import Build
 
+from tests.shared_folder import SharedFolder
 from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.build.toolchain import find_toolchain
@@ -40,3 +44,14 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         )
 
     return build_once
+
+
+@pytest.fixture(scope="session")
+def kernel_library(shared_folder: SharedFolder) -> Callable[..., KernelLibrary]:
+    """kernel_library(isa, numerics) -> KernelLibrary: all kernels of a core."""
+
+    @cache
+    def library(isa: frozenset[str], numerics: Numerics = Numerics.TFLM) -> KernelLibrary:
+        return KernelLibrary.shared(shared_folder, isa, numerics)
+
+    return library

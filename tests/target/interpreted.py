@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernel_cases import Together, lowered, write_library
+from kernel_cases import Together, write_library
 from unwound import Tables, Told, Watched, frames, learn
 
 from tests.ops.harness import OneStepPlan
@@ -40,12 +40,12 @@ def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Nume
 
     Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault. So is an
     instruction of a function in assembly at which a debugger would not find the caller as it is."""
-    write_library(made, folder, board.isa, numerics)
+    program = write_library(made, folder, board.isa, numerics)
     elf, graph = linked(folder, compiler), made.graph
     places = OneStepPlan(graph, 0)
     sizes = {name: (places.offset(name), graph.values[name].size_bytes) for name in (*graph.inputs, *graph.outputs)}
     start = places.scratch_offset("")
-    sizes["scratch"] = start, lowered(made, board.isa, numerics).arena_bytes - start
+    sizes["scratch"] = start, program.arena_bytes - start
     areas = {name: Area(name, _ARENA + at, bytearray(b"\xa5" * size)) for name, (at, size) in sizes.items()}
     for name, data in zip(graph.inputs, made.requests[0], strict=True):
         areas[name].data[:] = data
@@ -89,10 +89,11 @@ def _program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
     return program
 
 
-def in_assembly(made: Together, every: int = 1) -> Together:
-    """Only the nodes whose kernel is a function written for the layer; of these every so many."""
+def in_assembly(made: Together, feature: str, every: int = 1) -> Together:
+    """Only the nodes whose kernel is a function written for the layer, for a core with this feature; of these every so
+    many."""
     graph = made.graph
-    written = {kernel.name for op in all_ops().values() for kernel in op.kernels if kernel.written}
+    written = {k.name for op in all_ops().values() for k in op.kernels if k.written and feature in k.isa}
     nodes = tuple(node for node in graph.nodes if made.prefer[node.name] in written)[::every]
     used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
     inputs = tuple(name for name in graph.inputs if name in used)

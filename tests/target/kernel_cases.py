@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer
 from tests.ops.weighted import graph_of as weighted
+from tests.shared_folder import SharedFolder
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
@@ -63,6 +66,16 @@ from tinyc.run import RunResult
 
 ONE = Padding(1, 1, 1, 1)
 Coverage = frozenset[tuple[str, str]]  # (operator, kernel)
+MIB = 1 << 20
+# Bytes of flash and RAM that the machines of the emulators have, where a board's file asks for less of them.
+ROOM = {
+    "cortex-m0plus": (4 * MIB, 4 * MIB),
+    "cortex-m3": (4 * MIB, 4 * MIB),
+    "cortex-m4": (4 * MIB, 4 * MIB),
+    "cortex-m7": (4 * MIB, 4 * MIB),
+    "cortex-m33": (4 * MIB, 4 * MIB),
+    "riscv32imc": (MIB, 4 * MIB),
+}
 
 
 def _convolutions() -> Iterator[Graph]:
@@ -199,6 +212,11 @@ class Together:
         return Together(graph, prefer, {name: self.inputs[name] for name in graph.inputs})
 
 
+def needing(feature: str) -> Callable[[Kernel], bool]:
+    """Kernels that need this feature of a core."""
+    return lambda kernel: feature in kernel.isa
+
+
 def _takes(kernel: Kernel, site: Site, isa: frozenset[str]) -> bool:
     """Whether the kernel runs the node; none runs one whose operator is not known for the numerics."""
     try:
@@ -207,8 +225,23 @@ def _takes(kernel: Kernel, site: Site, isa: frozenset[str]) -> bool:
         return False
 
 
-def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = frozenset()) -> Together:
-    """All cases with all their kernels in one graph; of these, only those that need certain features of a core."""
+@cache
+def with_cases() -> Coverage:
+    """Kernels that take some case with some numerics, on a core that has what they need: `together` runs them there."""
+    sites: dict[str, list[Site]] = {}
+    for case in cases():
+        sites.setdefault(case.nodes[0].op, []).extend(Site(case, case.nodes[0], numerics) for numerics in Numerics)
+    return frozenset(
+        (op.name, kernel.name)
+        for op in all_ops().values()
+        for kernel in op.kernels
+        if any(_takes(kernel, site, kernel.isa) for site in sites.get(op.name, ()))
+    )
+
+
+def together(isa: frozenset[str], numerics: Numerics, wanted: Callable[[Kernel], bool] = lambda _: True) -> Together:
+    """All cases with all their kernels, or those that are wanted, in one graph. Those of a whole core, which many tests
+    need, are made once by the fixture `kernel_library`."""
     nodes: list[Node] = []
     values: dict[str, Value] = {}
     consts: dict[str, Array] = {}
@@ -217,7 +250,7 @@ def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = 
     for number, case in enumerate(cases()):
         (node,) = case.nodes
         site = Site(case, node, numerics)
-        kernels = [kernel for kernel in all_ops()[node.op].kernels if needing <= kernel.isa]
+        kernels = [kernel for kernel in all_ops()[node.op].kernels if wanted(kernel)]
         takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa)]
         if not takers:
             continue
@@ -237,14 +270,25 @@ def together(isa: frozenset[str], numerics: Numerics, needing: frozenset[str] = 
     return Together(Graph("all", tuple(inputs), outputs, tuple(nodes), values, consts), prefer, inputs)
 
 
-def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Numerics) -> None:
+def roomy(board: Board) -> Board:
+    """The board as its emulator could be too, with room for all cases at once."""
+    flash, ram = ROOM.get(board.name, (board.memory.flash_bytes, board.memory.ram_bytes))
+    return replace(board, memory=replace(board.memory, flash_bytes=flash, ram_bytes=ram))
+
+
+def run_together(
+    made: Together, board: Board, compiler: Toolchain, numerics: Numerics, library: Path | None = None
+) -> None:
     """Assert that every node gives the reference's bytes on the board's machine, and damages nothing. What does not fit
-    the board's flash runs in halves."""
+    the machine's flash runs in halves. library: the folder of `write_library`, where there is one."""
+    board = roomy(board)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_library(made, folder, board.isa, numerics)
+        if library is None:
+            library = folder
+            write_library(made, folder, board.isa, numerics)
         try:
-            firmware = compile_firmware(Sources(folder, "all"), board, compiler, "balanced", folder / "firmware")
+            firmware = compile_firmware(Sources(library, "all"), board, compiler, "balanced", folder / "firmware")
         except TinycError as error:
             if "does not fit the board" not in error.message or len(made.graph.nodes) == 1:
                 raise
@@ -255,10 +299,31 @@ def run_together(made: Together, board: Board, compiler: Toolchain, numerics: Nu
     check(made, ran, numerics, f"{board.name}, {compiler}")
 
 
-def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> None:
-    """The library, called `all`, for a core with these features."""
-    for file, text in emit_library(lowered(made, isa, numerics), Info("all", "0" * 64, "test")).items():
+def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> Program:
+    """The library, called `all`, for a core with these features; its program."""
+    program = lowered(made, isa, numerics)
+    for file, text in emit_library(program, Info("all", "0" * 64, "test")).items():
         (folder / file).write_text(text)
+    return program
+
+
+@dataclass(frozen=True)
+class KernelLibrary:
+    """The library of all kernels of a core, and what was put into it. Nobody changes the folder."""
+
+    made: Together
+    folder: Path
+
+    @classmethod
+    def shared(cls, shared: SharedFolder, isa: frozenset[str], numerics: Numerics) -> KernelLibrary:
+        def make(folder: Path) -> None:
+            folder.mkdir()
+            made = together(isa, numerics)
+            write_library(made, folder, isa, numerics)
+            (folder / "made.pickle").write_bytes(pickle.dumps(made))
+
+        folder = shared.made(("all kernels", sorted(isa), numerics.value), make)
+        return cls(pickle.loads((folder / "made.pickle").read_bytes()), folder)
 
 
 def lowered(made: Together, isa: frozenset[str], numerics: Numerics) -> Program:

@@ -7,8 +7,10 @@ numerics.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from kernel_cases import kernels_for, run_together, together
+from kernel_cases import KernelLibrary, kernels_for, run_together, with_cases
 from machines import target_for
 
 from tinyc.base.errors import TinycError
@@ -41,20 +43,21 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("board_name", "family", "numerics"), RUNS)
-def test_all_kernels(board_name: str, family: str, numerics: Numerics) -> None:
+def test_all_kernels(
+    kernel_library: Callable[..., KernelLibrary], board_name: str, family: str, numerics: Numerics
+) -> None:
     board = load_board(board_name)
     target_for(board_name, None)
     try:
         compiler = find_toolchain(board, family)
     except TinycError as error:
         pytest.skip(error.message)
-    run_together(together(board.isa, numerics), board, compiler, numerics)
+    library = kernel_library(board.isa, numerics)
+    run_together(library.made, board, compiler, numerics, library.folder)
 
 
 @pytest.mark.parametrize("board_name", BOARDS)
 def test_none_is_left_out(board_name: str) -> None:
     """Every kernel that the core has the instructions for is among those that `test_all_kernels` runs there."""
-    isa = load_board(board_name).isa
-    covered = frozenset[tuple[str, str]]().union(*(together(isa, numerics).covered for numerics in Numerics))
-    missing = sorted(kernels_for(isa) - covered)
+    missing = sorted(kernels_for(load_board(board_name).isa) - with_cases())
     assert not missing, f"no case of kernel_cases.py is for {missing}"

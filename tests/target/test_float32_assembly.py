@@ -22,8 +22,7 @@ BOARD = load_board("cortex-m4")
 
 def layers() -> Together:
     """Those of kernel_cases.py that have float32 kernels in assembly."""
-    made = together(BOARD.isa, Numerics.OURS, frozenset({"fpu"}))
-    return made._of(tuple(node for node in made.graph.nodes if made.prefer[node.name].endswith("_f32_asm")))
+    return together(BOARD.isa, Numerics.OURS, lambda kernel: "fpu" in kernel.isa and kernel.name.endswith("_f32_asm"))
 
 
 def compiler() -> Toolchain:
@@ -34,7 +33,7 @@ def compiler() -> Toolchain:
 
 
 def test_gives_the_reference_and_touches_nothing_else(tmp_path: Path) -> None:
-    made = in_assembly(layers(), 1)
+    made = in_assembly(layers(), "fpu")
     assert {node.op for node in made.graph.nodes} == {"conv2d", "depthwise_conv2d", "fully_connected"}
     found = outputs_of(made, BOARD, compiler(), Numerics.OURS, tmp_path)
     wanted = run_int(made.graph, made.inputs, Numerics.OURS)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kernel_cases import check, together, write_library
+from kernel_cases import KernelLibrary, check, needing, together, write_library
 from machines import target_for
 
 from tests.ops.harness import OneStepPlan
@@ -117,7 +118,9 @@ def test_initializers_leave_nothing_out() -> None:
         if (family == "gcc" and level != "-Oz") or (family == "clang" and board in CLANG_TARGETS)
     ],
 )
-def test_links_with_nothing(tmp_path: Path, board_name: str, family: str, level: str) -> None:
+def test_links_with_nothing(
+    kernel_library: Callable[..., KernelLibrary], tmp_path: Path, board_name: str, family: str, level: str
+) -> None:
     """All kernels with the usual flags: no symbol of a C library."""
     board = load_board(board_name)
     try:
@@ -127,9 +130,9 @@ def test_links_with_nothing(tmp_path: Path, board_name: str, family: str, level:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     flags = board.cflags["gcc"] if family == "gcc" else CLANG_TARGETS[board_name]
-    write_library(together(board.isa, Numerics.TFLM), tmp_path, board.isa, Numerics.TFLM)
-    subprocess.run([*command, *flags, level, "-ffreestanding", "-c", "all.c"], cwd=tmp_path, check=True)
-    listed = subprocess.run(["nm", "-u", "all.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    source, output = kernel_library(board.isa).folder / "all.c", tmp_path / "all.o"
+    subprocess.run([*command, *flags, level, "-ffreestanding", "-c", source, "-o", output], check=True)
+    listed = subprocess.run(["nm", "-u", output], capture_output=True, text=True, check=True).stdout
     needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
     assert not {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
 
@@ -144,7 +147,7 @@ def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str)
         gcc = find_toolchain(board, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    made = together(board.isa, Numerics.TFLM, frozenset({feature}))
+    made = together(board.isa, Numerics.TFLM, needing(feature))
     write_library(made, tmp_path, board.isa, Numerics.TFLM)
     flags = (level, "-ffreestanding", "-ffunction-sections", "-fdata-sections")
     command = [*gcc.command, *gcc.target_flags, *flags, "-c", "all.c"]
@@ -153,12 +156,12 @@ def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str)
     check(made, target_for(board_name, None).run(firmware, made.requests), Numerics.TFLM, f"{board_name} {level}")
 
 
-def portable_object(folder: Path, compiler: str) -> Path:
+def portable_object(source: Path, folder: Path, compiler: str) -> Path:
     """The library `all` by a compiler that is not GNU C, or that is told to be none."""
     known = {"tcc": ["tcc", "-std=c99"], "gcc": ["gcc", "-std=c99", "-pedantic-errors", "-O1", "-DTC_PORTABLE"]}
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    subprocess.run([*known[compiler], "-c", "all.c"], cwd=folder, check=True)
+    subprocess.run([*known[compiler], "-c", source, "-o", folder / "all.o"], check=True)
     return folder / "all.o"
 
 
@@ -173,28 +176,27 @@ def portable_object(folder: Path, compiler: str) -> Path:
         pytest.param("gcc", "cortex-m55", marks=pytest.mark.slow),
     ],
 )
-def test_portable(tmp_path: Path, compiler: str, isa_of: str) -> None:
+def test_portable(kernel_library: Callable[..., KernelLibrary], tmp_path: Path, compiler: str, isa_of: str) -> None:
     """The libraries of several boards in C99 alone, on this computer: the reference's bytes from every kernel."""
     isa = load_board(isa_of).isa
     host = load_board("host")
-    made = together(isa, Numerics.TFLM)
-    write_library(made, tmp_path, isa, Numerics.TFLM)
-    library = portable_object(tmp_path, compiler)
+    kernels = kernel_library(isa)
+    library = portable_object(kernels.folder / "all.c", tmp_path, compiler)
     try:
         linker = find_toolchain(host, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    firmware = firmware_around(library, Sources(tmp_path, "all"), host, linker, tmp_path / "firmware")
-    check(made, target_for("host", None).run(firmware, made.requests), Numerics.TFLM, f"{compiler}, for {isa_of}")
+    firmware = firmware_around(library, Sources(kernels.folder, "all"), host, linker, tmp_path / "firmware")
+    ran = target_for("host", None).run(firmware, kernels.made.requests)
+    check(kernels.made, ran, Numerics.TFLM, f"{compiler}, for {isa_of}")
 
 
-def test_portable_has_no_extension(tmp_path: Path) -> None:
+def test_portable_has_no_extension(kernel_library: Callable[..., KernelLibrary]) -> None:
     """With TC_PORTABLE no word of GNU C reaches the compiler, but for those of its own headers."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
-    isa = load_board("cortex-m4").isa
-    write_library(together(isa, Numerics.TFLM), tmp_path, isa, Numerics.TFLM)
+    source = kernel_library(load_board("cortex-m4").isa).folder / "all.c"
     command = ["gcc", "-E", "-DTC_PORTABLE", "-ffreestanding", "all.c"]
-    text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, check=True).stdout
     ours = [part for part in re.split(r"^# \d+ ", text, flags=re.MULTILINE) if not part.startswith('"/')]
     assert not re.findall(r"__attribute__|__asm\w*|__builtin\w*|__extension__|#pragma", "".join(ours))

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kernel_cases import Together, lowered, together, write_library
+from kernel_cases import Together, together, write_library
 
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
@@ -27,10 +27,9 @@ def run_all(folder: Path, board_name: str, *flags: str) -> tuple[Together, Linke
     except TinycError as error:
         pytest.skip(error.message)
     made = together(board.isa, Numerics.TFLM)
-    write_library(made, folder, board.isa, Numerics.TFLM)
+    program = write_library(made, folder, board.isa, Numerics.TFLM)
     command = [*gcc.command, *gcc.target_flags, *flags, "-ffreestanding", "-nostdlib", "-Wl,-e,all_run", "all.c"]
     subprocess.run([*command, "-lgcc", "-o", "all.elf"], cwd=folder, check=True)
-    program = lowered(made, board.isa, Numerics.TFLM)
     return made, run_linked(read_elf(folder / "all.elf"), program, board, made.requests)
 
 

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many tests need and none changes is made once for all processes of a test run."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+class SharedFolder:
+    """Files and folders by keys, made by the first process that asks; the others wait for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def of_the_run(cls, factory: pytest.TempPathFactory) -> SharedFolder:
+        """The one folder of all workers of pytest-xdist, or of the only process."""
+        own = factory.getbasetemp()
+        return cls((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared")
+
+    def made(self, key: object, make: Callable[[Path], None]) -> Path:
+        """The path of what `make` wrote to the path that it was given. What failed is tried again by who asks next."""
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
+        path = self._folder / name
+        if path.exists():
+            return path
+        with (self._folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                begun = self._folder / f"{name}.begun"
+                make(begun)
+                begun.rename(path)
+        return path
