@@ -24,7 +24,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -297,10 +297,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--minutes", type=float, help="of CPU time, at most")
     parser.add_argument("--only", default="", help="compilers whose names or boards contain this word")
+    parser.add_argument("--board", help="compilers for this board")
+    parser.add_argument("--levels", help="these levels only, with commas between")
     parser.add_argument("--kernels", action="store_true", help="the kernels only, no networks")
     parser.add_argument("--no-kernels", action="store_true", help="networks only")
     given = parser.parse_args(arguments)
     every = [c for c in compilers() if given.only in c.name or given.only in c.board]
+    every = [c for c in every if given.board in (None, c.board)]
+    if given.levels:
+        every = [
+            replace(c, levels=tuple(level for level in given.levels.split(",") if level in c.levels)) for c in every
+        ]
     found = Found()
     try:
         if not given.no_kernels:

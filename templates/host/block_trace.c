@@ -428,8 +428,8 @@ EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, in
     host.stop(engine);
 }
 
-/* Watching accesses alone, in a program of anybody's: how many have an address that is no multiple of their size, and where the
- * first is that a core refuses. */
+/* Watching accesses alone, in a program of anybody's: how many have an address that is no multiple of their size, or of 4,
+ * and where the first is that a core refuses. */
 static struct {
     int (*stop)(void *engine);
     int (*read)(void *engine, uint64_t address, void *data, uint64_t bytes);
@@ -459,7 +459,7 @@ EXPORT void watch_access(void *engine, int type, uint64_t address, int bytes, in
     (void)value;
     (void)data;
     forget_it_block(engine);
-    if (address % (uint64_t)bytes == 0) return;
+    if (address % (bytes < 4 ? (uint64_t)bytes : 4) == 0) return; /* two words at once need no more than one */
     watch.unaligned++;
     if (bytes < 4 || address % 4 == 0 || watch.read(engine, watch.pc, code, 2) != 0 || !must_be_aligned(code)) return;
     watch.is_refused = 1;

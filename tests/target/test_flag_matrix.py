@@ -75,10 +75,22 @@ def test_a_network(name: str, board: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_many_networks() -> None:
-    assert flag_matrix.main(["--networks", "20", "--first", "1000", "--no-kernels"]) == 0
+@pytest.mark.parametrize("first", [1000, 1005, 1010, 1015])
+def test_many_networks(first: int) -> None:
+    assert flag_matrix.main(["--networks", "5", "--first", str(first), "--no-kernels"]) == 0
+
+
+LEVELS = ("-O0,-O2", "-O1,-Os", "-O3", "-O2 -flto,-Os -flto")
 
 
 @pytest.mark.slow
-def test_all_kernels() -> None:
-    assert flag_matrix.main(["--kernels", "--only", "arm-none-eabi-gcc"]) == 0
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus"])
+def test_all_kernels(board: str, levels: str) -> None:
+    only = ["--only", "arm-none-eabi-gcc", "--board", board, f"--levels={levels}"]
+    assert flag_matrix.main(["--kernels", *only]) == 0
+
+
+def test_no_level_is_left_out() -> None:
+    """Of those at which `test_all_kernels` builds."""
+    assert sorted(",".join(LEVELS).split(",")) == sorted(flag_matrix.LEVELS + flag_matrix.LTO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +26,17 @@ _one_at_a_time = threading.Lock()  # what is seen lies in one set of C variables
 
 @dataclass
 class Accesses:
-    """unaligned: accesses whose address is no multiple of their size. refused: the address of the first that faults on
-    every core, LDRD, LDM, FPU and the like at no multiple of 4; the engine has been stopped there."""
+    """unaligned: accesses whose address is no multiple of their size, or of 4. refused: the address of the first that
+    faults on every core, LDRD, LDM, FPU and the like at no multiple of 4; the engine has been stopped there."""
 
     unaligned: int = 0
     refused: int | None = None
+    seen: Callable[[], int] = lambda: 0
+
+    @property
+    def so_far(self) -> int:
+        """As `unaligned`, while it lasts."""
+        return self.seen()
 
 
 @contextmanager
@@ -49,7 +55,8 @@ def _in_c(engine: Any, found: Accesses, trace: ctypes.CDLL, engine_library: ctyp
     unicorn = load_unicorn()
     stop, read = (ctypes.cast(f, ctypes.c_void_p) for f in (engine_library.uc_emu_stop, engine_library.uc_mem_read))
     trace.watch_open(stop, read)
-    trace.watch_close.restype = ctypes.c_uint64
+    trace.watch_close.restype = trace.watch_unaligned.restype = ctypes.c_uint64
+    found.seen = trace.watch_unaligned
     hooks = [
         add_native_hook(engine, engine_library, unicorn.UC_HOOK_CODE, trace.watch_instruction),
         add_native_access_hook(engine, engine_library, trace, trace.watch_access),
@@ -67,6 +74,7 @@ def _in_c(engine: Any, found: Accesses, trace: ctypes.CDLL, engine_library: ctyp
 def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
     unicorn = load_unicorn()
     pc = 0
+    found.seen = lambda: found.unaligned
 
     def on_instruction(engine: Any, address: int, size: int, data: Any) -> None:
         nonlocal pc
@@ -74,7 +82,7 @@ def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
 
     def on_access(engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
         forget_it_block(engine)
-        if address % size == 0:
+        if address % min(size, 4) == 0:  # two words at once need no more than one
             return
         found.unaligned += 1
         if size >= 4 and address % 4 and must_be_aligned(bytes(engine.mem_read(pc, 2))):

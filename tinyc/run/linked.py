@@ -40,13 +40,15 @@ class LinkedRun:
     """What running a linked library gave: the RunResult, and of the last inference the bytes of each step's output.
 
     called: the steps that ran in the last inference; None where the program does not show its steps. unaligned:
-    accesses of one inference whose address is no multiple of their size.
+    accesses of one inference whose address is no multiple of their size, or of 4; in_steps: of each step, where the
+    program shows its steps, without what lies before the first.
     """
 
     result: RunResult
     steps: Mapping[int, bytes]
     called: frozenset[int] | None
     unaligned: int
+    in_steps: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def run_linked(elf: Elf, program: Program, board: Board, inputs: Inputs, *, sequ
     machine = f"unicorn {load_unicorn().__version__} {board.unicorn.cpu}, called"
     result = RunResult(machine, tuple(outputs), stack_bytes=core.stack_bytes, damaged_guards=tuple(sorted(core.damage)))
     called = frozenset(core.called) if core.step_at else None
-    return LinkedRun(result, core.step_outputs, called, core.unaligned)
+    return LinkedRun(result, core.step_outputs, called, core.unaligned, core.in_steps)
 
 
 @dataclass
@@ -126,6 +128,7 @@ class _Core:
     called: list[int] = field(default_factory=list)
     step_outputs: dict[int, bytes] = field(default_factory=dict)
     unaligned: int = 0
+    in_steps: dict[int, int] = field(default_factory=dict)
     stack_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -136,6 +139,7 @@ class _Core:
         self._at = _layout(self.elf, self.program)
         self._engine = self._uc.Uc(self._uc.UC_ARCH_ARM, self._uc.UC_MODE_THUMB, cpu=getattr(self._arm, self.cpu))
         self._fault: str | None = None
+        self._watched, self._counted = Accesses(), 0
         self._map()
         functions = self.elf.step_functions(self.program.name)
         self.step_at = {symbol.address: step for step, symbol in functions.items()}
@@ -185,7 +189,15 @@ class _Core:
 
     def _on_step(self, engine: Any, address: int, size: int, data: Any) -> None:
         self._keep_output()
+        self._count_until(self._watched.so_far)
         self.called.append(self.step_at[address])
+
+    def _count_until(self, unaligned: int) -> None:
+        """What was not aligned since the last step began is that step's."""
+        if self.called:
+            step = self.called[-1]
+            self.in_steps[step] = self.in_steps.get(step, 0) + unaligned - self._counted
+        self._counted = unaligned
 
     def _keep_output(self) -> None:
         """Before the next step begins, the bytes that the last one has made."""
@@ -218,13 +230,15 @@ class _Core:
         accesses = Accesses()
         try:
             with watched(self._engine) as accesses:
+                self._watched = accesses
                 self._run_model(tensors)
         except RunError as error:
             if accesses.refused is None:
                 raise
             what = f"an instruction that takes multiples of 4 only accessed 0x{accesses.refused:08x}"
             raise RunError(f"{self.program.name}: {what}", error.step) from error
-        self.unaligned = accesses.unaligned
+        self._count_until(accesses.unaligned)
+        self.unaligned, self._watched, self._counted = accesses.unaligned, Accesses(), 0
 
     def _run_model(self, tensors: Sequence[bytes]) -> None:
         program, rows = self.program, self._at.rows
