@@ -149,6 +149,7 @@ def test_a_report_says_of_each_layer_why_and_what_it_is_made_of(tinyc, model: Pa
     conv = ran.json["layers"][0]
     assert conv["made_of"] == ["tiny.onnx: node 0 'conv' (Conv)", "tiny.onnx: node 1 'act' (Relu)"]
     assert conv["weights"]["scales"] == 4
+    assert [layer["reads"] for layer in ran.json["layers"]] == [[step - 1] for step in range(len(ran.json["layers"]))]
     made = {node for layer in ran.json["layers"] for node in layer["made_of"]}
     gone = {change["what"] for change in ran.json["changes"]}
     assert gone == {"tiny.onnx: node 3 'flat' (Flatten)"}

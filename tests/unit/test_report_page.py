@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import random
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -20,6 +21,7 @@ from tests.unit.reports import small_report
 from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible
 from tinyc.cli.main import main
+from tinyc.explain.graph_drawing import BOX_HEIGHT, ROW, graph_drawing
 from tinyc.explain.report_page import report_page
 from tinyc.explain.treemap import treemap
 from tinyc.verify.report import (
@@ -27,6 +29,7 @@ from tinyc.verify.report import (
     Alternative,
     CalibrationReport,
     Change,
+    GroupReport,
     Integers,
     LayerReport,
     Report,
@@ -140,7 +143,7 @@ def test_the_page_says_what_the_report_does() -> None:
     ):
         assert part in words
     assert page.count["details"] == 60
-    assert page.count["svg"] == 5
+    assert page.count["svg"] == 6
     assert report_page(several_layers()) == several_page()
 
 
@@ -153,8 +156,8 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
     assert all(link.startswith("#") and link[1:] in ids for link in links)
     assert all(target in ids for target in re.findall(r"url\(#([^)]*)\)", text))
     assert "@import" not in text
-    charts = [value for name, value in page.attributes if name == "aria-label"]
-    assert len(charts) == 4
+    roles = [value for name, value in page.attributes if name == "role"]
+    assert roles.count("img") == 4  # charts; the graph is a group of links
     assert "currentColor" in text
     assert "#010203" not in text
 
@@ -162,7 +165,7 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
 def test_a_library_that_was_not_proved_is_said_to_be() -> None:
     text = report_page(unproved())
     assert "Not proved: nothing was run." in text
-    assert Page(text).count["svg"] == 1  # nothing was counted or measured: there is a plan
+    assert Page(text).count["svg"] == 2  # nothing was counted or measured: there is a graph and a plan
     wrong = replace(small_report(), verify=Verify(20, 1280, 3, "integer reference", "step 0 'conv1'"))
     assert "Different: 3 of 1,280 output bytes" in report_page(wrong)
     assert "step 0 &apos;conv1&apos;" in report_page(wrong)
@@ -192,8 +195,42 @@ def _hostile(layer: LayerReport, name: str) -> LayerReport:
 def test_layers_of_the_table_lead_to_what_is_said_of_them() -> None:
     page = Page(several_page())
     links = [value for name, value in page.attributes if name == "href" and value.startswith("#layer-")]
-    assert links == [f"#layer-{step}" for step in range(60)]
+    assert links == 2 * [f"#layer-{step}" for step in range(60)], "of the table, and of the graph"
     assert set(links) <= {f"#{value}" for name, value in page.attributes if name == "id"}
+
+
+def branched() -> Report:
+    """Inputs -> 0 -> 1 -> 2 -> 3; 2 also reads 0; 3 reads 1, 2 and the inputs; 1 to 2 run row by row."""
+    reads = [(-1,), (0,), (1, 0), (2, 1, -1)]
+    layers = tuple(replace(small_report().layers[0], step=step, reads=read) for step, read in enumerate(reads))
+    return replace(small_report(), layers=layers, groups=(GroupReport(1, 2, 8),))
+
+
+def test_the_graph_has_a_line_for_each_tensor_that_is_read() -> None:
+    made = graph_drawing(branched())
+    assert [box.step for box in made.boxes] == [None, 0, 1, 2, 3, None]
+    straight = [line for line in made.lines if "H" not in line]
+    assert len(straight) == 5, "inputs to 0, 0 to 1, 1 to 2, 2 to 3, 3 to the outputs"
+    assert len(made.lines) == 5 + 3
+    assert made.groups == ((2 * ROW, ROW + BOX_HEIGHT),)
+    assert made.boxes[1].share == "25.0 %"
+    assert graph_drawing(several_layers()).lines == (), "a report from before `reads`"
+
+
+def test_lines_at_the_side_do_not_meet() -> None:
+    """The lines of different tensors have different places as far as both lead; each ends at the box that reads."""
+    rng = random.Random(0)
+    for _ in range(20):
+        layers = [replace(small_report().layers[0], step=step, reads=(step - 1,)) for step in range(30)]
+        layers = [replace(n, reads=tuple({n.step - 1, rng.randrange(-1, n.step)})) for n in layers]
+        made = graph_drawing(replace(small_report(), layers=tuple(layers)))
+        taken: dict[tuple[str, int], int] = {}
+        for line in (line for line in made.lines if "H" in line):
+            start, place, end = re.fullmatch(r"M354 (\d+)H([\d.]+)q.*V(\d+)q.*", line).groups()  # type: ignore[union-attr]
+            assert (int(end) + 6) % ROW == BOX_HEIGHT // 3
+            assert float(place) + 6 < made.width
+            for y in range(int(start), int(end)):
+                assert taken.setdefault((place, y), int(start)) == int(start)
 
 
 @settings(max_examples=60, deadline=None)

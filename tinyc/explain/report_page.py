@@ -8,6 +8,7 @@ from typing import Any
 
 from tinyc.base.escape import Html
 from tinyc.base.templates import render
+from tinyc.explain.graph_drawing import BOX_HEIGHT, BOX_WIDTH, MARGIN, graph_drawing
 from tinyc.explain.report_charts import arena_chart, cost_of, efficiency_chart, flash_chart, roofline_chart, time_chart
 from tinyc.verify.report import Integers, LayerReport, Report, UnprovedReport
 
@@ -29,6 +30,10 @@ def report_page(report: Report | UnprovedReport) -> str:
         "charts": charts,
         "unit": "cycles" if any(layer.cycles for layer in report.layers) else "instructions",
         "whole": whole,
+        "g": graph_drawing(report),
+        "left": MARGIN,
+        "box_width": BOX_WIDTH,
+        "box_height": BOX_HEIGHT,
         "share": lambda layer: _share(layer, whole),
         "refused": _refused,
         "has_sqnr": any(layer.sqnr_db is not None for layer in report.layers),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,7 +30,25 @@ def layer_reports(
     sqnr: Mapping[str, float | None] | None = None,
 ) -> tuple[LayerReport, ...]:
     """One of each step. counted, modelled: what a run told. sqnr: of values by name, see `layer_sqnr`."""
-    return tuple(_layer(compiled, step, optimize, counted, modelled, sqnr or {}) for step in compiled.program.steps)
+    reads = _reads(compiled)
+    return tuple(
+        replace(_layer(compiled, step, optimize, counted, modelled, sqnr or {}), reads=reads[step.index])
+        for step in compiled.program.steps
+    )
+
+
+def _reads(compiled: Compiled) -> dict[int, tuple[int, ...]]:
+    """Step -> the steps that it reads, see LayerReport; nodes that are no step (views, joins in place) hand on."""
+    steps = {step.node.name: step.index for step in compiled.program.steps}
+    made: dict[str, tuple[int, ...]] = dict.fromkeys(compiled.graph.sources, (-1,))
+    found: dict[int, tuple[int, ...]] = {}
+    for node in compiled.graph.nodes:
+        read = tuple(dict.fromkeys(step for name in node.inputs for step in made.get(name, ())))
+        index = steps.get(node.name)
+        made |= dict.fromkeys(node.outputs, read if index is None else (index,))
+        if index is not None:
+            found[index] = read
+    return found
 
 
 def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict[str, float | None]:

@@ -51,7 +51,8 @@ class Change:
 class LayerReport:
     """One step of the library. arena: the output's bytes [first, end). instructions: None where not counted;
     cycles: modelled, None where the core has no cycle model. made_of: the nodes of the model file that are in it.
-    sqnr_db: of its output beside the float model's, None where that is not known."""
+    sqnr_db: of its output beside the float model's, None where that is not known. reads: the steps whose outputs it
+    reads; -1: what is there when a run begins, inputs and states."""
 
     step: int
     name: str
@@ -72,6 +73,7 @@ class LayerReport:
     sqnr_db: float | None = None
     why: str = ""  # it has this kernel
     alternatives: tuple[Alternative, ...] = ()
+    reads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
