@@ -14,7 +14,7 @@
 #ifndef TC_MATMUL_DSP_H
 #define TC_MATMUL_DSP_H
 
-#include "tc_dsp.h"
+#include "tc_centred.h"
 
 /* Four columns after the other of two rows y0 and y1, which may be the same where both rows of xs are. */
 typedef struct {
@@ -32,20 +32,6 @@ struct tc_matmul_way_s {
 };
 
 #if TC_DSP_ASM
-
-static inline int32_t tc_matmul_sxtab16(int32_t zeros, int32_t x)
-{
-    int32_t r;
-    __asm__("sxtab16 %0, %1, %2" : "=r"(r) : "r"(zeros), "r"(x));
-    return r;
-}
-
-static inline int32_t tc_matmul_sxtab16_ror8(int32_t zeros, int32_t x)
-{
-    int32_t r;
-    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(r) : "r"(zeros), "r"(x));
-    return r;
-}
 
 typedef char tc_matmul_blocks_reads[
     __builtin_offsetof(tc_matmul_way_t, start) == 8 && __builtin_offsetof(tc_matmul_job_t, units) == 8 &&
@@ -134,16 +120,6 @@ typedef char tc_matmul_blocks_reads[
 
 #else
 
-static inline int32_t tc_matmul_sxtab16(int32_t zeros, int32_t x)
-{
-    return tc_halves(tc_hi16(zeros) + tc_hi16(tc_sxtb16(x)), tc_lo16(zeros) + tc_lo16(tc_sxtb16(x)));
-}
-
-static inline int32_t tc_matmul_sxtab16_ror8(int32_t zeros, int32_t x)
-{
-    return tc_halves(tc_hi16(zeros) + tc_hi16(tc_sxtb16_ror8(x)), tc_lo16(zeros) + tc_lo16(tc_sxtb16_ror8(x)));
-}
-
 static inline int32_t tc_matmul_once(const tc_matmul_way_t *p, int32_t sum, int32_t n)
 {
     return tc_ssat8(tc_smmla(sum, p->mult, p->add) >> n);
@@ -210,20 +186,15 @@ static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, in
     *odd = (int32_t)((uint32_t)v[3] << 16 | ((uint32_t)v[1] & 0xffffu));
 }
 
-static inline int32_t tc_matmul_zeros(int32_t zero)
-{
-    return (int32_t)((uint32_t)-zero << 16 | ((uint32_t)-zero & 0xffffu));
-}
-
 /* One row of n int8, `next` apart, into every other word (`apart` 2) or every fourth (4) of xs. */
 static inline void tc_matmul_widen(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t apart, int32_t *xs)
 {
-    const int32_t zeros = tc_matmul_zeros(zero);
+    const int32_t zeros = tc_centred_zeros(zero);
 
     for (; next == 1 && n >= 4; n -= 4, x += 4, xs += 2 * apart) {
         const int32_t v = tc_load4(x);
-        xs[0] = tc_matmul_sxtab16(zeros, v);
-        xs[apart] = tc_matmul_sxtab16_ror8(zeros, v);
+        xs[0] = tc_centred(zeros, v);
+        xs[apart] = tc_centred_ror8(zeros, v);
     }
     for (; n > 0; n -= 4, x += 4 * next, xs += 2 * apart) {
         tc_matmul_gather(x, n < 4 ? n : 4, next, zero, xs, xs + apart);
@@ -234,10 +205,10 @@ static inline void tc_matmul_widen(const int8_t *x, int32_t n, int32_t next, int
 static inline void tc_matmul_turn(const int8_t *y, int32_t down, int32_t zeros, int32_t *ys)
 {
     const int32_t v0 = tc_load4(y), v1 = tc_load4(y + down), v2 = tc_load4(y + 2 * down), v3 = tc_load4(y + 3 * down);
-    const int32_t a0 = tc_matmul_sxtab16(zeros, v0), a2 = tc_matmul_sxtab16(zeros, v2);
-    const int32_t b0 = tc_matmul_sxtab16_ror8(zeros, v0), b2 = tc_matmul_sxtab16_ror8(zeros, v2);
-    const int32_t a1 = tc_matmul_sxtab16(zeros, v1), a3 = tc_matmul_sxtab16(zeros, v3);
-    const int32_t b1 = tc_matmul_sxtab16_ror8(zeros, v1), b3 = tc_matmul_sxtab16_ror8(zeros, v3);
+    const int32_t a0 = tc_centred(zeros, v0), a2 = tc_centred(zeros, v2);
+    const int32_t b0 = tc_centred_ror8(zeros, v0), b2 = tc_centred_ror8(zeros, v2);
+    const int32_t a1 = tc_centred(zeros, v1), a3 = tc_centred(zeros, v3);
+    const int32_t b1 = tc_centred_ror8(zeros, v1), b3 = tc_centred_ror8(zeros, v3);
     ys[0] = tc_pkhbt(a0, a2);
     ys[1] = tc_pkhbt(b0, b2);
     ys[2] = tc_pkhtb(a2, a0);
@@ -253,7 +224,7 @@ static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t 
                                         int32_t zero, int32_t *ys)
 {
     const int32_t units = (depth + 3) >> 2, whole = right == 1 ? depth >> 2 : 0;
-    const int32_t zeros = tc_matmul_zeros(zero);
+    const int32_t zeros = tc_centred_zeros(zero);
 
     for (; cols > 0; cols -= 4, y += 4 * right, ys += 8 * units) {
         const int32_t whole_units = cols >= 4 ? whole : 0;

@@ -13,6 +13,7 @@ from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.mul import Mul
 from tinyc.passes.attention import join_attention
 
 KERNEL = "tc_batch_matmul_s8_dsp"
@@ -37,6 +38,17 @@ def test_every_rest(numerics):
     graphs = [product(*shape, ways[k % 3], 0.02) for k, shape in enumerate(SHAPES)]
     graphs += [product(*shape, ways[(k + 1) % 3]) for k, shape in enumerate(SHAPES)]
     check_together([(graph, [samples(graph)], KERNEL) for graph in graphs], numerics)
+
+
+@pytest.mark.parametrize(("numerics", "most"), [(Numerics.OURS, 8), (Numerics.TFLM, 11), (Numerics.ONNX, 8)], ids=str)
+def test_elements(numerics, most):
+    """Equal shapes, a number for each row or column, either input repeated; instructions of an element."""
+    shapes = [((1, 48, 64), (1, 48, 64)), ((1, 5, 7), (5, 1)), ((1, 5, 1), (3, 5, 7)), ((1, 6, 8), (8,)), ((3,), (3,))]
+    graphs = [
+        one_node("mul", Mul(), [tensor("a", x0, 0.031, 3), tensor("b", x1, 0.0437, -7)], 0.0613, 4) for x0, x1 in shapes
+    ]
+    ran = check_together([(graph, [samples(graph)], "tc_mul_s8_dsp") for graph in graphs], numerics)
+    assert ran.counts[0].steps[0] < most * 48 * 64
 
 
 @pytest.mark.parametrize("shape", [(64, 16, 64), (64, 64, 16)], ids=str)

@@ -55,6 +55,13 @@ class ProductWay:
             f"{name}.blocks": f"{family}_{int(c.shift[0])}",
         }
 
+    def plain_fields(self) -> Fields:
+        """The same for a kernel that takes the shift as a number."""
+        c = self.constants
+        start = int(c.nudge[0]) >> int(c.scale[0])
+        ways = {"shift": int(c.shift[0]), "twice": int(c.sign)}
+        return {"mult": int(c.mult[0]), "add": int(c.add[0]), "start": start, **ways}
+
     @property
     def per_output(self) -> int:
         """Instructions from a sum to int8."""

@@ -12,9 +12,11 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct, offered
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernels import matmul
 from tinyc.ops.binary import (
+    LOOPS,
     NUMBER_KERNEL,
     Binary,
     arguments,
@@ -25,9 +27,11 @@ from tinyc.ops.binary import (
     is_s8,
     is_s16,
     loop_fields,
+    loops,
 )
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 
+_ASKS = "no activation narrower than int8, a scaling of products that one product of 32 bits gives"
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
 
 
@@ -167,6 +171,34 @@ def lower_float(site: Site, p: Product) -> Call:
     return Call(arguments(site), Struct("tc_mul_f32_s8_t", fields))
 
 
+def offer_dsp(site: Site, p: Product) -> Offer | Refused:
+    """tc_mul_s8_dsp: four elements at a time."""
+    found = loops(site.x(0).shape, site.x(1).shape)
+    swapped = found[-1].step0 == 0  # the input that repeats comes second
+    mult, shift, rounding = p.mult, p.shift, p.rounding
+    if p.factor is not None:
+        (mult, shift), rounding = quantize_multiplier(float(p.factor)), Rounding.FLOAT
+    way = matmul.way_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
+    if way is None or (p.y_min, p.y_max) != (-128, 127):
+        return Refused(_ASKS)
+    per_element = 9 if way.constants.sign else 7
+    lines = site.y().elements // found[-1].size
+    executed = per_element * site.y().elements + 40 * lines
+    return Offer(0, Cost(executed, 600, 0), Once(lambda: _lower_dsp(site, p, way, swapped)))
+
+
+def _lower_dsp(site: Site, p: Product, way: matmul.ProductWay, swapped: bool) -> Call:
+    fields = loop_fields(site)
+    first, second = ("b", "a") if swapped else ("a", "b")
+    steps = {f"{to}{k}": fields[f"{of}{k}"] for k in range(LOOPS) for to, of in (("a", first), ("b", second))}
+    sizes = {f"n{k}": fields[f"n{k}"] for k in range(LOOPS)}
+    zeros = {"x0_zero": p.x1_zero, "x1_zero": p.x0_zero} if swapped else {"x0_zero": p.x0_zero, "x1_zero": p.x1_zero}
+    steps.pop("a3")
+    params, x0, x1, y = arguments(site)
+    args = (params, x1, x0, y) if swapped else (params, x0, x1, y)
+    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | way.plain_fields()))
+
+
 OP = Op(
     name="mul",
     attrs=Mul,
@@ -178,6 +210,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         NUMBER_KERNEL,
+        Kernel("tc_mul_s8_dsp", offer_dsp, isa=frozenset({"dsp"}), when=(is_s8, few_loops), asks=_ASKS, inplace=(0, 1)),
         Kernel("tc_mul_s8", offered(lower_integer), when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
         Kernel("tc_mul_s16", offered(lower_integer), when=(is_narrow_s16, few_loops), inplace=(0, 1)),
         Kernel("tc_mul_wide_s16", offered(lower_wide), when=(is_wide_s16, few_loops), inplace=(0, 1)),
