@@ -59,6 +59,10 @@ Wav = Annotated[
     Path | None,
     typer.Option(help="A recording to run on, with --frontend: 16 bits, one channel.", show_default=False),
 ]
+Image = Annotated[
+    Path | None,
+    typer.Option(help="A picture to run on, with --picture, a folder of them, or a .raw frame.", show_default=False),
+]
 SequenceLength = Annotated[
     int,
     typer.Option("--sequence", min=0, help="For a model with state: reset it after every so many inputs; 0: never."),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc run`: a model on a flashed board, bit for bit, with measured cycles; or a recording through its front end."""
+"""`tinyc run`: a model on a flashed board, bit for bit, with measured cycles; or a recording or pictures through
+its front end."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from typing import Annotated
 import typer
 
 from tinyc.base.errors import TinycError
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, Wav, with_model_options
+from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.pipeline import Options
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
 from tinyc.pipeline.hearing import Hearing, Listening, hear
+from tinyc.pipeline.looking import Looking, look
 
 Port = Annotated[str | None, typer.Option("--port", "-p", help="Serial port of the firmware.", show_default=False)]
 Baud = Annotated[int | None, typer.Option(min=300, help="Baud rate.", show_default="of the board's [uart]")]
@@ -36,6 +38,7 @@ def command(
     port: Port = None,
     baud: Baud = None,
     wav: Wav = None,
+    image: Image = None,
     labels: Labels = None,
     smooth: Smooth = 1,
     json: Json = False,
@@ -44,8 +47,8 @@ def command(
 ) -> None:
     """Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.
 
-    With --wav, stream a recording through its front end and print what the model hears when; without --port on the
-    board's machine.
+    With --wav, stream a recording through its front end and print what the model hears when; with --image, give
+    pictures to its camera and print what it sees. Without --port on the board's machine.
     """
     line = None if port is None else DeviceLine(port, baud)
     with guarded(color, json, verbose) as out:
@@ -56,8 +59,14 @@ def command(
             out.json(heard.to_json())
             show_heard(out, heard)
             raise typer.Exit(0 if heard.passed else 1)
+        if image is not None:
+            looked = replace(options, image=image)
+            seen = run_stages(out, lambda progress: look(model, looked, Listening(labels, 1, line), progress))
+            out.json(seen.to_json())
+            show_seen(out, seen)
+            raise typer.Exit(0 if seen.passed else 1)
         if port is None:
-            hint = "--port PORT: on a flashed board; --wav FILE: on the board's machine too"
+            hint = "--port PORT: on a flashed board; --wav FILE, --image FILE: on the board's machine too"
             raise TinycError("nothing says where to run the model", hint=hint)
         found = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
         out.json(found.to_json())
@@ -73,6 +82,20 @@ def show_heard(out: Output, found: Hearing) -> None:
     verdict = f"{found.mismatches:,} differ, first in run {found.first_input}" if found.mismatches else "all equal"
     out.result(
         f"{found.name} on {found.machine}: {found.seconds:.2f} s of {found.recording} in {plural(found.runs, 'run')}, "
+        f"{found.output_bytes:,} output bytes against the integer reference: {verdict}"
+    )
+    for text in found.damaged_guards:
+        out.result(f"the library wrote outside its arena: {text}")
+
+
+def show_seen(out: Output, found: Looking) -> None:
+    """What was seen on each picture, and the verdict."""
+    width = max(len(seen.picture) for seen in found.seen)
+    for seen in found.seen:
+        out.result(f"{seen.picture:{width}}  {seen.label or '-'}  {seen.score:.2f}")
+    verdict = f"{found.mismatches:,} differ, first in picture {found.first_input}" if found.mismatches else "all equal"
+    out.result(
+        f"{found.name} on {found.machine}: {plural(len(found.seen), 'picture')}, "
         f"{found.output_bytes:,} output bytes against the integer reference: {verdict}"
     )
     for text in found.damaged_guards:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tinyc.base.errors import TinycError
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, Wav, with_model_options
+from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
@@ -35,6 +35,7 @@ def command(
         typer.Option(help="Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference."),
     ] = None,
     wav: Wav = None,
+    image: Image = None,
     elf: Annotated[
         Path | None,
         typer.Option(help="Prove the library in a program that you linked for a Cortex-M.", show_default=False),
@@ -52,7 +53,7 @@ def command(
 ) -> None:
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose, form is not None) as out:
-        chosen = replace(options, expect=expect, wav=wav)
+        chosen = replace(options, expect=expect, wav=wav, image=image)
         try:
             report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
         except TinycError as error:

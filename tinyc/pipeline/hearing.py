@@ -25,7 +25,7 @@ from tinyc.reference.samples import Samples
 from tinyc.run import RunResult, find_target, firmware_board
 from tinyc.verify.compare import compare, reference_outputs
 
-_SURE = 0.5  # what the only output of a model has to reach
+SURE = 0.5  # what the only output of a model has to reach
 _LABELS = "labels"  # their key in an .npz file
 _MOST_LETTERS = 1 << 16
 
@@ -80,15 +80,15 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     board = load_board(options.board)
     compiled = compile_model(path, board, options, progress)
     output = compiled.graph.values[compiled.graph.outputs[0]]
-    names = _names(listening.labels, output)
+    names = names_of(listening.labels, output)
     _, samples = proof_samples(compiled, options)
     assert compiled.front is not None
     with progress.stage("reference"):
         wanted = reference_outputs(compiled.graph, compiled.program, samples)
-    ran = _run(compiled, board, options, samples, listening.line, progress)
+    ran = run_library(compiled, board, options, samples, listening.line, progress)
     compared = compare(compiled.graph, ran.outputs, wanted)
     seconds = compiled.graph.values[compiled.front.samples].elements / compiled.front.rate
-    scores = [_reals(output, outputs[0]) for outputs in ran.outputs][compiled.front.runs - 1 :]
+    scores = [reals_of(output, outputs[0]) for outputs in ran.outputs][compiled.front.runs - 1 :]
     return Hearing(
         name=compiled.program.name,
         board=board.name,
@@ -104,7 +104,7 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     )
 
 
-def _run(
+def run_library(
     compiled: Compiled, board: Board, options: Options, samples: Samples, line: DeviceLine | None, progress: Progress
 ) -> RunResult:
     target = find_target(board, options.emulator) if line is None else board_target(board, compiled, line)
@@ -117,7 +117,7 @@ def _run(
             return run_samples(target, firmware, compiled, samples, progress)
 
 
-def _reals(value: Value, data: bytes) -> npt.NDArray[np.float64]:
+def reals_of(value: Value, data: bytes) -> npt.NDArray[np.float64]:
     numbers = np.frombuffer(data, NUMPY_DTYPE[value.dtype]).astype(np.float64)
     if value.quant is None:
         return numbers
@@ -137,13 +137,13 @@ def _changes(
     before: tuple[str | None] | None = None
     for run, score in enumerate(scores, first):
         best = int(score.argmax())
-        label = names[best] if len(score) > 1 or score[best] >= _SURE else None
+        label = names[best] if len(score) > 1 or score[best] >= SURE else None
         if before != (label,):
             yield Heard(round(run * seconds, 3), label, round(float(score[best]), 4))
         before = (label,)
 
 
-def _names(labels: Path | None, output: Value) -> Sequence[str]:
+def names_of(labels: Path | None, output: Value) -> Sequence[str]:
     """One for each element of the output: of an .npz file the array `labels`, else lines of a text; else numbers."""
     if labels is None:
         return [str(index) for index in range(output.elements)]

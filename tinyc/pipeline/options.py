@@ -39,6 +39,7 @@ class Options:
     emulator: str | None = None
     inputs: Path | None = None
     wav: Path | None = None  # a recording to run on, for libraries with a front end
+    image: Path | None = None  # a picture to run on, or a folder of them, for libraries with a camera
     expect: str | None = None
     flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
     ram_budget: int | None = None  # bytes of arena; None: the board's RAM

@@ -24,6 +24,7 @@ from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import ACTIVATIONS, activations_text
 from tinyc.plan.rows import StreamPlan
+from tinyc.reference.pictures import pictured
 from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.run import RunError, RunResult, Target, find_target, firmware_board
@@ -180,13 +181,30 @@ def chosen_samples(compiled: Compiled, options: Options) -> Samples:
     graph = compiled.float_graph or inputs_as_in_file(compiled.graph, compiled.program.input_perms)
     if options.wav is not None:
         return _recorded(options.wav, compiled, options)
+    if options.image is not None:
+        return pictures_for(compiled, options)[0]
     if options.inputs is not None:
         found = load_samples(options.inputs, graph)
-    elif compiled.calibration is not None and not options.stream_unpadded:  # that has a longer window
+    elif compiled.calibration is not None and begins_as_in_file(compiled, options):
         found = fit_samples(compiled.calibration.inputs, graph, compiled.calibration.source)
     else:
         found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
     return found.slice(0, options.samples or len(found))
+
+
+def begins_as_in_file(compiled: Compiled, options: Options) -> bool:
+    """Whether the library takes what the model's calibration is made of: no front end, and no longer window."""
+    return compiled.front is None and compiled.camera is None and not options.stream_unpadded
+
+
+def pictures_for(compiled: Compiled, options: Options) -> tuple[Samples, list[str]]:
+    """The pictures of `options.image` as the library takes them. TinycError where it takes none, or they do not fit."""
+    assert options.image is not None
+    if compiled.camera is None:
+        raise TinycError("a picture is for a library with a camera", Loc(str(options.image)), "give --picture too")
+    if options.inputs is not None or options.wav is not None:
+        raise TinycError("--image, --wav and --inputs are ways to give inputs", hint="leave out all but one")
+    return pictured(options.image, compiled.camera, compiled.graph.values[compiled.graph.inputs[0]])
 
 
 def _recorded(path: Path, compiled: Compiled, options: Options) -> Samples:

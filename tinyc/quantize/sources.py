@@ -17,12 +17,12 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
+from tinyc.reference.pictures import PICTURES
 from tinyc.reference.samples import Samples, fit_samples
 
 Fit = Literal["crop", "stretch"]
 
 ARRAYS = frozenset({".npy", ".npz"})
-PICTURES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm"})
 _FUNCTION = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 
 

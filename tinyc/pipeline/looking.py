@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyc run --image`: pictures given to a library with a camera, on the board's machine or on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyc.board import load_board
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.hearing import SURE, Listening, names_of, reals_of, run_library
+from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.proving import pictures_for
+from tinyc.verify.compare import compare, reference_outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the model answers of a picture. label: None where its only output is below a half."""
+
+    picture: str
+    label: str | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """What a library made of pictures, against the integer reference."""
+
+    name: str
+    board: str
+    machine: str
+    output_bytes: int
+    mismatches: int
+    first_input: int | None
+    damaged_guards: tuple[str, ...]
+    seen: tuple[Seen, ...]
+
+    @property
+    def passed(self) -> bool:
+        return self.mismatches == 0 and not self.damaged_guards
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "passed": self.passed}
+
+
+def look(path: Path, options: Options, listening: Listening, progress: Progress) -> Looking:
+    """Gives `options.image` to the model's library, picture after picture."""
+    board = load_board(options.board)
+    compiled = compile_model(path, board, options, progress)
+    output = compiled.graph.values[compiled.graph.outputs[0]]
+    labels = names_of(listening.labels, output)
+    samples, pictures = pictures_for(compiled, options)
+    with progress.stage("reference"):
+        wanted = reference_outputs(compiled.graph, compiled.program, samples)
+    ran = run_library(compiled, board, options, samples, listening.line, progress)
+    compared = compare(compiled.graph, ran.outputs, wanted)
+    scores = [reals_of(output, outputs[0]) for outputs in ran.outputs]
+    return Looking(
+        name=compiled.program.name,
+        board=board.name,
+        machine=ran.machine,
+        output_bytes=compared.output_bytes,
+        mismatches=compared.mismatches,
+        first_input=compared.first_input,
+        damaged_guards=ran.damaged_guards,
+        seen=tuple(_answer(name, score, labels) for name, score in zip(pictures, scores, strict=True)),
+    )
+
+
+def _answer(picture: str, score: Any, labels: Sequence[str]) -> Seen:
+    best = int(score.argmax())
+    sure = len(score) > 1 or score[best] >= SURE
+    return Seen(picture, labels[best] if sure else None, round(float(score[best]), 4))
