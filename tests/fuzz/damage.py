@@ -14,7 +14,9 @@ WORDS = ["", "x", "t0", "c0", "Conv", "Relu", "Gather", "Loop", "no such thing",
 
 
 def cut_or_flipped(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes changed, a stretch of noise, or the end missing."""
+    """Some bytes changed, a stretch of noise, or the end missing; of nothing, nothing."""
+    if not content:
+        return content
     copy = bytearray(content)
     kind = rng.integers(3)
     if kind == 0:

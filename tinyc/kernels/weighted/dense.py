@@ -135,10 +135,12 @@ class DenseWriter(GroupWriter):
             asm.op("sxtb16", "r1", "r2")
             asm.op("sxtb16", "r2", "r2", "ror #8")
             asm.op("stm", "r11!", "{r1, r2}")
-        for _ in range(run.size % 4):
+        for left in range(run.size % 4, 0, -1):
             asm.op("ldrsb", "r1", "[r9], #1")
-            asm.op("strh", "r1", "[r11], #2")
-        asm.add("r11", "r11", run.size % 2 * 2)  # what stays in that half of a step has weight 0
+            if left == 1 and run.size % 2:  # the other half of its step has weight 0
+                asm.op("str", "r1", "[r11], #4")
+            else:
+                asm.op("strh", "r1", "[r11], #2")
 
     def _sixteen(self) -> None:
         asm = self.asm

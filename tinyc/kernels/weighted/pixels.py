@@ -234,15 +234,16 @@ class PixelsWriter(GroupWriter):
         self.asm.op("sxtb16", odd_second, odd_second, "ror #8")
 
     def _tail(self, count: int, half: int | None) -> None:
-        """The last 1 to 3 taps of a run, a halfword each. What stays in the other half of a step has weight 0."""
+        """The last 1 to 3 taps of a run, a halfword each, or a word where the other half of a step has weight 0."""
         asm = self.asm
         for i in range(count):
             asm.op("ldrsb", "r1", "[r9], #1")
             asm.op("ldrsb", "r2", "[r10], #1")
             base, at = ("r11", i) if half is None else ("sp", half + i)
             offset = at // 2 * 8 + at % 2 * 2
-            asm.op("strh", "r1", f"[{base}, #{offset}]")
-            asm.op("strh", "r2", f"[{base}, #{offset + 4}]")
+            store = "str" if i == count - 1 and at % 2 == 0 else "strh"
+            asm.op(store, "r1", f"[{base}, #{offset}]")
+            asm.op(store, "r2", f"[{base}, #{offset + 4}]")
         if half is None:
             asm.add("r11", "r11", -(-count // 2) * 8)
 
