@@ -44,6 +44,16 @@ def inner(graph: Graph) -> list[str]:
     return [name for name in ops_of(graph) if name not in ("transpose", "reshape")]
 
 
+# Softmax
+
+
+@pytest.mark.parametrize(("factor", "left"), [(0.25, ["softmax"]), (-0.25, ["mul", "softmax"])])
+def test_the_scale_of_scores_is_the_softmaxs_own(tmp_path: Path, factor: float, left: list[str]) -> None:
+    nodes = (op("Mul", "x f", "m"), op("Softmax", "m", "y", axis=-1))
+    graph = imported(build(nodes, {"x": [1, 6, 5]}, ["y"], {"f": np.array(factor, np.float32)}), tmp_path)
+    assert ops_of(graph) == left
+
+
 # Layout
 
 

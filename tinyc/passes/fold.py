@@ -21,6 +21,7 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
@@ -254,7 +255,23 @@ def _touches_image(view: View, name: str, attrs: AvgPool2D | MaxPool2D) -> bool:
     return bool(min(c.min() for c in counts) >= 1)
 
 
+@rule(Softmax)
+def mul_into_softmax(view: View, node: Node) -> Rewrite | None:
+    """mul by a number above 0, softmax -> softmax with it in beta: how attention scales its scores."""
+    before = view.producer(node.inputs[0], Mul)
+    if before is None or before.attrs.act != _NONE or not view.sole_use(node.inputs[0]) or not view.is_float(before):
+        return None
+    found = _operand(view, before)
+    if found is None or found[1].size != 1 or not 0 < float(found[1].reshape(())) < np.inf:
+        return None
+    if view.value(found[0]).shape != view.value(node.inputs[0]).shape or not view.is_float(node):
+        return None
+    attrs = replace(node.attrs, beta=node.attrs.beta * float(found[1].reshape(())))
+    return RewriteDraft(view, node).finish([found[0]], attrs, before.origin + node.origin)
+
+
 _RULES = (
+    mul_into_softmax,
     mul_into_layer_before,
     add_into_layer_before,
     mul_before_add,

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX Attention in float beside ONNX Runtime: `imported` asserts equality."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.load.onnx_models import build, imported, load, op, ops_of
+from tinyc.base.errors import TinycError
+
+SPLIT = {"q": [1, 2, 5, 4], "k": [1, 2, 7, 4], "v": [1, 2, 7, 6]}
+FLAT = {"q": [1, 5, 8], "k": [1, 7, 8], "v": [1, 7, 12]}
+GROUPS = {"q": [1, 4, 5, 4], "k": [1, 2, 7, 4], "v": [1, 2, 7, 6]}
+HEADS = {"q_num_heads": 2, "kv_num_heads": 2}
+BOOLS = np.random.default_rng(1).integers(0, 2, (5, 7)) > 0
+BOOLS[:, 0] = True
+MASKS = {
+    "bool": BOOLS,
+    "far": np.where(BOOLS, 0, -3e38).astype(np.float32),
+    "near": np.where(BOOLS, 0.5, -1).astype(np.float32),
+}
+
+
+def model(inputs, constants=None, **attributes):
+    given = "q k v m" if constants else "q k v"
+    return build([op("Attention", given, "y", **attributes)], inputs, ["y"], constants, opset=23, ir_version=11)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes"),
+    [
+        (SPLIT, {}),
+        (FLAT, HEADS),
+        (SPLIT, {"scale": 0.3}),
+        (GROUPS, {}),
+        (SPLIT, {"is_causal": 1}),
+        (GROUPS, {"is_causal": 1}),
+    ],
+)
+def test_is_onnxruntimes(inputs, attributes, tmp_path):
+    assert "softmax" in ops_of(imported(model(inputs, **attributes), tmp_path))
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("inputs", [SPLIT, GROUPS])
+def test_masks(inputs, mask, tmp_path):
+    imported(model(inputs, {"m": MASKS[mask]}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "constants", "attributes", "message"),
+    [
+        (FLAT, None, {}, "q_num_heads 0"),
+        (SPLIT, None, {"softcap": 2.0}, "softcap"),
+        ({**SPLIT, "k": [1, 2, 7, 3]}, None, {}, "do not fit"),
+        (SPLIT, {"m": np.zeros((5, 7), np.bool_)}, {}, "hides all keys"),
+    ],
+)
+def test_refused(inputs, constants, attributes, message, tmp_path):
+    with pytest.raises(TinycError, match=message):
+        load(model(inputs, constants, **attributes), tmp_path)
