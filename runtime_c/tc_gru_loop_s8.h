@@ -14,26 +14,14 @@ static void tc_gru_loop_s8(const tc_recurrent_s8_t *layer, const int8_t *x, cons
                            int8_t *y, void *scratch)
 {
     const tc_recurrent_t *p = &layer->cell;
-    int32_t *q = (int32_t *)scratch, *seen = q + p->rows, *memory = seen + (p->rows + 2) / 3;
-    int32_t *hidden = memory + p->units;
+    int32_t *q = (int32_t *)scratch, *memory = q + p->rows + (p->rows + 2) / 3, *hidden = memory + p->units;
 
     (void)none;
     tc_recurrent_s8_begin(p, before, hidden);
     for (int32_t u = 0; u < p->units; u++) {
         memory[u] = tc_recurrent_begin(before, u, p->hidden_factor, p->hidden_zero);
     }
-    for (int32_t step = 0; step < p->steps; step++) {
-        for (int32_t row = 0; row < p->rows; row += 4) {
-            int32_t first[4], second[4];
-            tc_recurrent_s8_sums(layer, row, x + (p->x_first + step * p->x_step), hidden, first, second);
-            tc_gru_loop_rows(p, row, 4, first, second, q, seen);
-        }
-        for (int32_t u = 0; u < p->units; u++) {
-            const int32_t made = tc_gru_loop_unit(p, q + 3 * u, seen[u], memory + u);
-            hidden[u] = tc_recurrent_narrow(made, p->down);
-            y[p->y_first + step * p->y_step + u] = tc_recurrent_y(p, made);
-        }
-    }
+    tc_gru_loop_s8_steps(layer, x, y, q, memory, hidden);
 }
 
 #endif

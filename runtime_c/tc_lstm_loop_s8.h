@@ -19,20 +19,7 @@ static void tc_lstm_loop_s8(const tc_recurrent_s8_t *layer, const int8_t *x, con
     for (int32_t u = 0; u < p->units; u++) {
         cell[u] = tc_recurrent_begin(cell_before, u, p->cell_factor, p->cell_zero);
     }
-    for (int32_t step = 0; step < p->steps; step++) {
-        for (int32_t row = 0; row < p->rows; row += 4) {
-            int32_t first[4], second[4];
-            tc_recurrent_s8_sums(layer, row, x + (p->x_first + step * p->x_step), hidden, first, second);
-            for (int32_t k = 0; k < 4; k++) {
-                q[row + k] = tc_recurrent_sum(p, row + k, first[k], second[k]);
-            }
-        }
-        for (int32_t u = 0; u < p->units; u++) {
-            const int32_t made = tc_lstm_loop_unit(p, q + 4 * u, cell + u);
-            hidden[u] = tc_recurrent_narrow(made, p->down);
-            y[p->y_first + step * p->y_step + u] = tc_recurrent_y(p, made);
-        }
-    }
+    tc_lstm_loop_s8_steps(layer, x, y, q, cell, hidden);
 }
 
 #endif

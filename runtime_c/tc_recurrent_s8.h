@@ -44,4 +44,47 @@ static inline void tc_recurrent_s8_begin(const tc_recurrent_t *p, const int8_t *
     }
 }
 
+/* All steps of an LSTM, from cell and hidden on, which are those after the last step then. */
+static inline void tc_lstm_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y, int32_t *q,
+                                         int32_t *cell, int32_t *hidden)
+{
+    const tc_recurrent_t *p = &layer->cell;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        for (int32_t row = 0; row < p->rows; row += 4) {
+            int32_t first[4], second[4];
+            tc_recurrent_s8_sums(layer, row, x + (p->x_first + step * p->x_step), hidden, first, second);
+            for (int32_t k = 0; k < 4; k++) {
+                q[row + k] = tc_recurrent_sum(p, row + k, first[k], second[k]);
+            }
+        }
+        for (int32_t u = 0; u < p->units; u++) {
+            const int32_t made = tc_lstm_loop_unit(p, q + 4 * u, cell + u);
+            hidden[u] = tc_recurrent_narrow(made, p->down);
+            y[p->y_first + step * p->y_step + u] = tc_recurrent_y(p, made);
+        }
+    }
+}
+
+/* All steps of a GRU, from memory and hidden on, which are those after the last step then. */
+static inline void tc_gru_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y, int32_t *q,
+                                        int32_t *memory, int32_t *hidden)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *seen = q + p->rows;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        for (int32_t row = 0; row < p->rows; row += 4) {
+            int32_t first[4], second[4];
+            tc_recurrent_s8_sums(layer, row, x + (p->x_first + step * p->x_step), hidden, first, second);
+            tc_gru_loop_rows(p, row, 4, first, second, q, seen);
+        }
+        for (int32_t u = 0; u < p->units; u++) {
+            const int32_t made = tc_gru_loop_unit(p, q + 3 * u, seen[u], memory + u);
+            hidden[u] = tc_recurrent_narrow(made, p->down);
+            y[p->y_first + step * p->y_step + u] = tc_recurrent_y(p, made);
+        }
+    }
+}
+
 #endif

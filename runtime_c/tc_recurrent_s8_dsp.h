@@ -44,4 +44,60 @@ static inline void tc_recurrent_s8_dsp_begin(const tc_recurrent_s8_dsp_t *layer,
     }
 }
 
+/* All steps of an LSTM, from cell and hidden on, which are those after the last step then. */
+static inline void tc_lstm_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y, int32_t *q,
+                                             int32_t *cell, int32_t *hidden)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *xs = cell + p->units;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        int8_t *row_y = y + (p->y_first + step * p->y_step);
+        tc_dsp_unpack_1(x + (p->x_first + step * p->x_step), p->in_c, xs);
+        for (int32_t row = 0; row < p->rows; row += 8) {
+            int32_t first[8], second[8];
+            tc_recurrent_s8_dsp_sums(layer, row, xs, hidden, first, second);
+            for (int32_t k = 0; k < 8; k++) {
+                q[row + k] = tc_recurrent_sum(p, row + k, first[k], second[k]);
+            }
+        }
+        for (int32_t u = 0; u < p->units; u += 2) {
+            int32_t both[2] = {0, 0};
+            for (int32_t k = 0; k < 2 && u + k < p->units; k++) {
+                const int32_t made = tc_lstm_loop_unit(p, q + 4 * (u + k), cell + u + k);
+                both[k] = tc_recurrent_narrow(made, p->down);
+                row_y[u + k] = tc_recurrent_y(p, made);
+            }
+            tc_recurrent_s8_dsp_put(hidden, u >> 1, both[0], both[1]);
+        }
+    }
+}
+
+/* All steps of a GRU, from memory and hidden on, which are those after the last step then. */
+static inline void tc_gru_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y, int32_t *q,
+                                            int32_t *memory, int32_t *hidden)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *seen = q + p->rows, *xs = memory + p->units;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        int8_t *row_y = y + (p->y_first + step * p->y_step);
+        tc_dsp_unpack_1(x + (p->x_first + step * p->x_step), p->in_c, xs);
+        for (int32_t row = 0; row < p->rows; row += 8) {
+            int32_t first[8], second[8];
+            tc_recurrent_s8_dsp_sums(layer, row, xs, hidden, first, second);
+            tc_gru_loop_rows(p, row, 8, first, second, q, seen);
+        }
+        for (int32_t u = 0; u < p->units; u += 2) {
+            int32_t both[2] = {0, 0};
+            for (int32_t k = 0; k < 2 && u + k < p->units; k++) {
+                const int32_t made = tc_gru_loop_unit(p, q + 3 * (u + k), seen[u + k], memory + u + k);
+                both[k] = tc_recurrent_narrow(made, p->down);
+                row_y[u + k] = tc_recurrent_y(p, made);
+            }
+            tc_recurrent_s8_dsp_put(hidden, u >> 1, both[0], both[1]);
+        }
+    }
+}
+
 #endif

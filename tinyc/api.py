@@ -68,6 +68,16 @@ class LibraryOptions(TypedDict, total=False):
     flash_budget: int | None
     ram_budget: int | None
     recipe: Recipe | None
+    states: tuple[str, ...]
+    sequence: int
+
+
+class QuantizeOptions(TypedDict, total=False):
+    """Further options of `tinyc quantize`."""
+
+    flash_budget: int | None
+    states: tuple[str, ...]
+    sequence: int
 
 
 class ProofOptions(LibraryOptions, total=False):
@@ -115,6 +125,7 @@ def build(
     out: File | None = None,
     calibration: Data | None = None,
     inputs: Data | None = None,
+    state_init: Data | None = None,
     **options: Unpack[BuildOptions],
 ) -> Built:
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
@@ -124,9 +135,11 @@ def build(
     a float model is quantized; default: automatically; it is not with precision `float32`. proof: False writes the
     library without running it, which needs neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises
     TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
-    `report.passed`. What the command line would warn of becomes a TinycWarning.
+    `report.passed`. What the command line would warn of becomes a TinycWarning. states: `"in:out"` for each input that
+    gets an output in the next run, or `"none"`; default: by their names. state_init: what they begin with, by their
+    inputs' names. sequence: they are reset after so many samples, where the data are not [sequences, steps, ...].
     """
-    with _as_files(calibration=calibration, inputs=inputs) as files:
+    with _as_files(calibration=calibration, inputs=inputs, state_init=state_init) as files:
         chosen = pipeline.Options(board=board, **_values(options, BuildOptions, files))
         report, folder = pipeline.build(Path(model), None if out is None else Path(out), chosen, _progress())
     return Built(report, folder)
@@ -139,6 +152,7 @@ def verify(
     inputs: Data | None = None,
     expect: str | npt.NDArray[Any] | None = None,
     calibration: Data | None = None,
+    state_init: Data | None = None,
     **options: Unpack[ProofOptions],
 ) -> Report:
     """Like `build`, keeping nothing but the report.
@@ -147,7 +161,8 @@ def verify(
     with one output. Default: the integer reference. samples: all by default. Look at `report.passed`.
     """
     array = None if expect is None or isinstance(expect, str) else expect
-    with _as_files(calibration=calibration, inputs=inputs) as files, _as_files(expect=array) as written:
+    data = {"calibration": calibration, "inputs": inputs, "state_init": state_init}
+    with _as_files(**data) as files, _as_files(expect=array) as written:
         wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
         values = {"samples": 0, **_values(options, ProofOptions, files)}
         chosen = pipeline.Options(board=board, expect=wanted, **values)
@@ -220,20 +235,20 @@ def quantize(
     calibration: Data | None = None,
     evaluate: Data | None = None,
     recipe: Recipe | None = None,
-    flash_budget: int | None = None,
+    state_init: Data | None = None,
+    **options: Unpack[QuantizeOptions],
 ) -> QuantizeReport:
     """A float model in integers, beside the float model, as `tinyc quantize`: layer by layer where accuracy is lost.
 
     out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data as `build` takes them, with labels as
     `y`; evaluate defaults to the calibration inputs. recipe: default: automatic. flash_budget: bytes for the weights,
-    with `Recipe(weights="auto")`. Raises TinycError.
+    with `Recipe(weights="auto")`. states, sequence, state_init: as `build` has them. Raises TinycError.
     """
-    with _as_files(calibration=calibration, evaluate=evaluate) as files:
-        chosen = pipeline.Options(
-            "host", calibration=files.get("calibration"), recipe=recipe, flash_budget=flash_budget
-        )
+    with _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files:
+        test = files.pop("evaluate", None)
+        values: dict[str, Any] = {**files, **options, "recipe": recipe}
         saved = None if out is None else Path(out)
-        return quantize_file(Path(model), chosen, files.get("evaluate"), saved, _progress())
+        return quantize_file(Path(model), pipeline.Options("host", **values), test, saved, _progress())
 
 
 def inspect(model: File) -> Inspection:

@@ -12,9 +12,11 @@ import pytest
 from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
+from tinyc.load.states import Asked
 from tinyc.passes import normalize
 from tinyc.passes.weights import has_weights
 from tinyc.quantize import Calibration, Recipe, calibrate, quantize, quantize_model, weight_bytes
+from tinyc.quantize.loops import closed_loop
 from tinyc.reference.interpreter import prepare_float, prepare_int
 
 
@@ -206,3 +208,30 @@ def test_model_of_the_onnx_zoo(models_dir: Path) -> None:
         np.testing.assert_allclose(found, y, rtol=1e-4, atol=1e-2)
     integer = quantize_model(graph, Calibration({graph.inputs[0]: samples}, "zoo", proven=True, model=path))
     assert sqnr_db(integer_outputs(integer, samples), golden.reshape(len(samples), -1)) > 30
+
+
+def _silero(models: Path) -> tuple[Path, Graph, Array, Array]:
+    """(file, graph with its state, steps of real audio, onnxruntime's outputs with its state fed back)"""
+    path = models / "zoo" / "silero_vad_16k_fp32.onnx"
+    held = np.load(path.with_name("silero_vad_16k_fp32_io.npz"))
+    graph = normalize(load_onnx(path, (), Asked()))
+    return path, graph, held["in0"], held["out0_onnxruntime"].ravel()
+
+
+def test_silero_keeps_its_state_as_onnxruntime_does_when_it_is_fed_back(models_dir):
+    _, graph, x, wanted = _silero(models_dir)
+    assert [(state.name, state.after) for state in graph.states] == [("state", "stateN")]
+    found = [run["output"].item() for run in prepare_float(graph).sequence({"input": sample} for sample in x)]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.slow  # 60 CPU seconds: the whole search
+def test_silero_decides_as_onnxruntime_with_its_loop_closed(models_dir, tmp_path):
+    path, graph, x, wanted = _silero(models_dir)
+    np.save(tmp_path / "x.npy", x)
+    data = calibrate(path, graph, tmp_path / "x.npy")
+    assert data.sequences is not None
+    integer = quantize(graph, data).graph
+    assert integer.values["state"].dtype == "s16"
+    found = closed_loop(integer, data.sequences)["output"].ravel()
+    assert ((found > 0.5) != (wanted > 0.5)).sum() <= 4

@@ -12,6 +12,7 @@ from tinyc.ir.graph import Array, DType, Graph, Quant, Shape, Value
 from tinyc.kernel.site import RELU
 from tinyc.ops.lstm import Lstm
 from tinyc.ops.recurrent import GATES, Recurrent
+from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.svdf import Svdf
 
@@ -57,8 +58,12 @@ def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12)
     return one_node("lstm", Lstm(clip), inputs, 1 / 120, 3, {**weights, **biases}, others=others)
 
 
-def loop(attrs: Recurrent, units: int, in_c: int, steps: int, states: bool = False, most: int = 127) -> Graph:
-    """A recurrent layer with random weights up to `most`."""
+def loop(
+    attrs: Recurrent | RecurrentKept, units: int, in_c: int, steps: int, states: bool = False, most: int = 127
+) -> Graph:
+    """A recurrent layer with random weights up to `most`; of one that is kept, the hidden state reaches beyond 1."""
+    kept = {"h": 1.5 / 2**15, "c": 3e-4} if isinstance(attrs, RecurrentKept) else {}
+    kept = {"h": kept["h"]} if kept and attrs.cell == "gru" else kept
     rng = np.random.default_rng(units + in_c)
     rows = GATES[attrs.cell] * units
     shapes: tuple[Shape, Shape] = ((rows, in_c), (rows, units))
@@ -71,13 +76,16 @@ def loop(attrs: Recurrent, units: int, in_c: int, steps: int, states: bool = Fal
         Value("b", (rows,), "s32", Quant(tuple(0.02 * scale for scale in scales["w"]), zeros, 0)),
         Value("r", r.shape, "s8", Quant(scales["r"], zeros, 0)),
         Value("late", (units,), "f32") if attrs.cell == "gru" else None,
-        *([tensor("h", (1, units), 0.009, 4)] if states else []),
-        *([tensor("c", (1, units), 0.02, -7)] if states and attrs.cell == "lstm" else []),
+        *([tensor("h", (1, units), 0.009, 4)] if states and not kept else []),
+        *([tensor("c", (1, units), 0.02, -7)] if states and not kept and attrs.cell == "lstm" else []),
+        *([tensor(name, (1, units), scale, 0, "s16") for name, scale in kept.items()] if states else []),
     ]
+    others = [tensor(f"{name}2", (1, units), scale, 0, "s16") for name, scale in kept.items()]
     consts: dict[str, Array] = {"w": w, "r": r, "b": rng.integers(-9000, 9000, rows).astype(np.int32)}
     if attrs.cell == "gru":
         consts["late"] = rng.standard_normal(units).astype(np.float32)
-    return one_node("recurrent", attrs, inputs, 1 / 120, 3, consts)
+    name = "recurrent_kept" if kept else "recurrent"
+    return one_node(name, attrs, inputs, 1 / 120, 3, consts, others=others)
 
 
 def state_cases() -> Iterator[Graph]:
@@ -87,4 +95,6 @@ def state_cases() -> Iterator[Graph]:
     yield lstm(5, 3, 2)
     yield loop(Recurrent("lstm"), 5, 3, 3)
     yield loop(Recurrent("gru"), 5, 6, 3)
+    yield loop(RecurrentKept("lstm"), 5, 3, 3, states=True)
+    yield loop(RecurrentKept("gru"), 5, 6, 3, states=True)
     yield one_node("softmax", Softmax(widened=True), [tensor("x", (3, 11), 0.1, 7)], 1 / 65536, -32768)

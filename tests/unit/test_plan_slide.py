@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
+from tests.ops.one_node import one_node, tensor
 from tests.unit.plan_problems import random_rows, with_way_across
-from tinyc.kernel.kernel import Across, Rows
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.kernel import Across, Offer, Rows
+from tinyc.kernel.site import Pair, Site
+from tinyc.kernels.weighted.conv import KERNELS
+from tinyc.ops.conv2d import Conv2D, prepare
 from tinyc.plan.slide import slide_of
 
 
@@ -130,3 +136,20 @@ def test_three_rows_of_window_keep_two_rows_apart() -> None:
 def test_a_buffered_pixel_kernel_works_in_place() -> None:
     rows = Rows(125, 125, 1, 1, 0, 1, 64, 64, None, out_rows=2, buffered=True)
     assert slide_of(rows, forward=True).low >= 0
+
+
+def test_windows_that_overlap_along_a_row_keep_what_the_next_pair_reads() -> None:
+    """A one-dimensional convolution of 256 taps at steps of 128: its second pair reads from byte 256 on."""
+    x, w = tensor("x", (1, 1, 640, 1), 0.1, 3), tensor("w", (258, 1, 256, 1), 0.01)
+    ones = {"w": np.ones((258, 1, 256, 1), np.int8)}
+    graph = one_node("conv2d", Conv2D(stride=Pair(1, 128)), [x, w, None], 1.0, 0, ones)
+    site = Site(graph, graph.nodes[0], Numerics.OURS)
+    flows = [kernel.offer(site, prepare(site)) for kernel in KERNELS]
+    rows = [flow.call().flow for flow in flows if isinstance(flow, Offer)]
+    assert rows
+    for flow in rows:
+        assert flow is not None
+        found = slide_of(flow, forward=True)
+        assert found.low == 256 - 2 * 258
+        assert legal(flow, found.low, bottom_up=False)
+        assert not legal(flow, found.low + 1, bottom_up=False)

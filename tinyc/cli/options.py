@@ -67,6 +67,19 @@ SequenceLength = Annotated[
     int,
     typer.Option("--sequence", min=0, help="For a model with state: reset it after every so many inputs; 0: never."),
 ]
+StatePairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="IN:OUT",
+        help="An input and the output that the next run gets there, once for each; none: there are none.",
+        show_default="by their names",
+    ),
+]
+StateInit = Annotated[
+    Path | None,
+    typer.Option(help="What states begin with after a reset (.npz, by their inputs' names).", show_default="zeros"),
+]
 SampleCount = Annotated[int, typer.Option(min=0, help="Run at most this many inputs on the board; 0: all.")]
 ModelName = Annotated[str | None, typer.Option(help="Name of the C library.", show_default="the file's stem")]
 ToolchainName = Annotated[
@@ -362,6 +375,8 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "board": (BoardName, "cortex-m4"),
     "name": (ModelName, None),
     "outputs": (OutputNames, None),
+    "state": (StatePairs, None),
+    "state_init": (StateInit, None),
     "numerics": (NumericsName, None),
     "precision": (PrecisionOption, PrecisionName.INTEGER),
     "float_layers": (FloatLayers, None),
@@ -453,6 +468,8 @@ def make_options(
     board: str,
     name: str | None,
     outputs: str | None,
+    state: list[str] | None,
+    state_init: Path | None,
     numerics: Numerics | None,
     precision: PrecisionName,
     float_layers: str | None,
@@ -482,6 +499,8 @@ def make_options(
         board=board,
         name=name,
         outputs=_words(outputs),
+        states=tuple(state or ()),
+        state_init=state_init,
         numerics=numerics,
         precision=precision.value,
         float_layers=_words(float_layers),

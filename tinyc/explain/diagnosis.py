@@ -16,6 +16,7 @@ from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute
+from tinyc.quantize.calibration import Sequences
 from tinyc.quantize.score import Teacher, decides
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -80,10 +81,12 @@ class Diagnosis:
         return asdict(self)
 
 
-def integer_outputs(graph: Graph, inputs: Mapping[str, Array]) -> Array:
-    """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals."""
-    program = prepare_int(graph, Numerics.OURS)
-    return np.stack([program(sample)[graph.outputs[0]] for sample in integer_inputs(graph, inputs)])
+def integer_outputs(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> Array:
+    """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals. A model with
+    state goes on from sample to sample with its own; starts: the samples before which it is reset."""
+    rows = integer_inputs(graph, inputs)
+    made = {name: np.stack([row[name] for row in rows]) for name in graph.inputs}
+    return Sequences(made, starts).run(prepare_int(graph, Numerics.OURS), made)[graph.outputs[0]]
 
 
 def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, Array]]:
@@ -101,18 +104,27 @@ def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, 
 
 
 def diagnose(
-    graph: Graph, quantized: Quantized, inputs: Mapping[str, Array], labels: Array | None, *, proven: bool = True
+    graph: Graph,
+    quantized: Quantized,
+    inputs: Mapping[str, Array],
+    labels: Array | None,
+    *,
+    proven: bool = True,
+    starts: tuple[int, ...] = (0,),
 ) -> Diagnosis:
-    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape].
+    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape]. Models with state
+    go on from sample to sample, and are reset before `starts`; layers are looked at with the float model's states.
 
     labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs. proven: the inputs
     are the user's; of others no accuracy is stated.
     """
     name = graph.outputs[0]
+    if graph.states:
+        inputs = Sequences(inputs, starts).with_states(graph)
     wanted = Batch(graph).run(inputs)[name]
     quant = quantized.graph.values[name].quant
     assert quant is not None
-    found = quant.dequantize(integer_outputs(quantized.graph, inputs))
+    found = quant.dequantize(integer_outputs(quantized.graph, inputs, starts))
     rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
     few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)

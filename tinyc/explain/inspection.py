@@ -13,6 +13,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node, Value
 from tinyc.kernel.site import Site
 from tinyc.load import load_model, unsupported
+from tinyc.load.states import Asked
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
@@ -78,7 +79,7 @@ def inspect_model(path: Path) -> Inspection:
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     if problems:
         return Inspection(path.name, sha256, (), (), (), 0, 0, problems)
-    graph = take_inputs_as_computed(normalize(load_model(path))).graph
+    graph = take_inputs_as_computed(normalize(load_model(path, (), Asked()))).graph
     nodes = tuple(_node(graph, index, node) for index, node in enumerate(graph.nodes))
     return Inspection(
         model=path.name,

@@ -14,6 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.load.problems import read_bytes
+from tinyc.load.states import Asked
 from tinyc.ops import all_ops
 
 _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
@@ -29,16 +30,17 @@ _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to
 )
 
 
-def load_model(path: Path, outputs: Sequence[str] = ()) -> Graph:
+def load_model(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
     """The graph of an .onnx or .tflite file, checked. outputs: tensors of the file that are the model's outputs in the
-    place of its own; what only others need is not looked at.
+    place of its own; what only others need is not looked at. states: inputs and outputs that the model keeps by itself;
+    None: none. Of a .tflite file only those that the user names.
 
     TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
     the operators that tinyc cannot import.
     """
     load, _ = _loader(path)
     try:
-        graph = load(path, outputs)
+        graph = load(path, outputs, states)
         _check_size(graph)
         return graph
     except TinycError as error:
@@ -82,7 +84,10 @@ def _advised(error: TinycError) -> TinycError:
     return TinycError(error.message, error.where, hint, error.exit_code)
 
 
-def _loader(path: Path) -> tuple[Callable[[Path, Sequence[str]], Graph], Callable[[Path], list[TinycError]]]:
+_Load = Callable[[Path, Sequence[str], Asked | None], Graph]
+
+
+def _loader(path: Path) -> tuple[_Load, Callable[[Path], list[TinycError]]]:
     # Imported when needed: each loader brings a large package that the other does without.
     if _kind(path) == "tflite":
         from tinyc.load.tflite import load_tflite, unsupported_tflite  # noqa: PLC0415

@@ -16,6 +16,7 @@ from tinyc.ir.graph import Graph
 from tinyc.load.cutting import check_outputs
 from tinyc.load.looked import not_understood
 from tinyc.load.problems import FollowUpError, combined, read_bytes
+from tinyc.load.states import Asked, StatePort, pairs_of, with_states
 from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile, read_tflite
 from tinyc.load.tflite_folding import FOLDS, fold
 from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep, poison
@@ -29,8 +30,9 @@ for _file in sorted(Path(__file__).parent.glob("tflite_*.py")):
     importlib.import_module(f"tinyc.load.{_file.stem}")
 
 
-def load_tflite(path: Path, outputs: Sequence[str] = ()) -> Graph:
-    """The main subgraph of a .tflite file, checked. Its name is the file's stem. outputs: as `load_model` has them.
+def load_tflite(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
+    """The main subgraph of a .tflite file, checked. Its name is the file's stem. outputs, states: as `load_model` has
+    them.
 
     TinycError if the file cannot be read or is no intact model, or listing every operator that
     tinyc cannot import, with the reason.
@@ -41,6 +43,12 @@ def load_tflite(path: Path, outputs: Sequence[str] = ()) -> Graph:
             raise combined(problems, path.name)
         graph = builder.graph(path.stem)
         check(graph, "load", all_ops())
+        if states is not None and states.words:
+            before, after = (
+                [StatePort(name, graph.values[name].shape) for name in names] for names in (graph.inputs, graph.outputs)
+            )
+            graph = with_states(graph, pairs_of(states, before, after, Loc(path.name)), states.initial)
+            check(graph, "states", all_ops())
     except TinycError as e:
         raise _explained(e, path) from e
     return graph

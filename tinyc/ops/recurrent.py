@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,12 @@ from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
 GATES = {"lstm": 4, "gru": 3}
 _X, _W, _B, _R, _LATE, _HIDDEN, _CELL = range(7)  # inputs of the node
 _GATE = 12  # bits behind the point of what goes into a gate
-_MEMORY = 20  # bits behind the point of the cell of an LSTM and of the hidden state that a GRU mixes
-_MOST_MEMORY = 2**30
+MEMORY = 20  # bits behind the point of the cell of an LSTM and of the hidden state that a GRU mixes
+MOST_MEMORY = 2**30
 _PACKED = 2**23  # sums of products that tc_dsp.h can take
 _INT32 = 2**31
 _Ints = npt.NDArray[np.int64]
+Fields = dict[str, int | float | str | Const]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,11 @@ def infer(a: Recurrent, x: Value, *rest: Value | None) -> Sequence[Type]:
 
 
 def float_ref(a: Recurrent, x: Array, *rest: Array | None) -> tuple[Array, ...]:
+    return (float_steps(a, x, *rest)[0],)
+
+
+def float_steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Array]:
+    """(y, hidden state and cell [U] after the step that is last in time); a: also of `recurrent_kept`."""
     w, bias, r, late, hidden, cell = loop_f32.with_absent(rest)
     assert w is not None
     assert r is not None
@@ -92,10 +98,11 @@ def float_ref(a: Recurrent, x: Array, *rest: Array | None) -> tuple[Array, ...]:
             n = np.tanh(p[2] + _logistic(p[1] + q[1]) * (q[2] + (0.0 if late is None else late)))
             h = n + _logistic(p[0] + q[0]) * (h - n)
         rows.append(h)
-    return (in_order(a, rows).astype(np.float32),)
+    y, h, c = (np.asarray(v, np.float32) for v in (in_order(a, rows), h, c))
+    return y, h, c
 
 
-def in_order(a: Recurrent, rows: Sequence[Array]) -> Array:
+def in_order(a: Any, rows: Sequence[Array]) -> Array:
     """y of the hidden states in the order of time."""
     return np.stack(rows[::-1] if a.reverse and a.sequence else rows if a.sequence else rows[-1:])
 
@@ -128,14 +135,14 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class RecurrentParams:
-    """Integers of the layer, the same for every kernel.
+    """Integers of the layer, the same for every kernel. attrs: a Recurrent, or the attributes of `recurrent_kept`.
 
     bits: behind the point of the hidden state that is multiplied, an int16: as many as the packed products of tc_dsp.h
     leave. begin, cell_begin: (factor, zero point) from the int8 that a state begins with to Q11.20. y: (mult, shift,
     zero point) of the output, from Q0.30 of an LSTM or Q11.20 of a GRU.
     """
 
-    attrs: Recurrent
+    attrs: Any
     sums: Sums
     bits: int
     begin: tuple[int, int]
@@ -143,10 +150,14 @@ class RecurrentParams:
     y: tuple[int, int, int]
 
     def run(self, x: Array, hidden: Array | None, cell: Array | None) -> Array:
-        s, count = self.sums, GATES[self.attrs.cell]
-        units = s.r.shape[1]
+        count, units = GATES[self.attrs.cell], self.sums.r.shape[1]
         memory = _begun(cell if count == 4 else hidden, self.cell_begin if count == 4 else self.begin, units)
-        h = self._narrow(_begun(hidden, self.begin, units), _MEMORY)
+        return self.steps(x, _begun(hidden, self.begin, units), memory)[0]
+
+    def steps(self, x: Array, hidden: _Ints, memory: _Ints) -> tuple[Array, _Ints, _Ints]:
+        """(y, what is multiplied next, memory after the last step), from states in Q11.20."""
+        s, count = self.sums, GATES[self.attrs.cell]
+        h = self._narrow(hidden, MEMORY)
         firsts = (s.in_bias + x.astype(np.int64) @ s.w.T.astype(np.int64)) * s.in_factor
         r = s.r.astype(np.int64)
         rows = []
@@ -157,10 +168,10 @@ class RecurrentParams:
                 h = self._narrow(made, 30)
             else:
                 made = memory = self._gru(first, second, memory)
-                h = self._narrow(made, _MEMORY)
+                h = self._narrow(made, MEMORY)
             mult, shift, zero = self.y
             rows.append(np.clip(requantize(made, mult, shift, Rounding.SINGLE) + zero, -128, 127))
-        return in_order(self.attrs, rows).astype(np.int8)
+        return in_order(self.attrs, rows).astype(np.int8), h, memory
 
     def _gru(self, first: _Ints, second: _Ints, memory: _Ints) -> _Ints:
         """The hidden state, Q11.20."""
@@ -170,7 +181,7 @@ class RecurrentParams:
         update, reset = (s.scaled(p[:, k] + q[:, k] * factor[:, k]) for k in (0, 1))
         seen = s.scaled((q[:, 2] + (0 if s.late is None else s.late)) * factor[:, 2])
         inner = s.scaled(p[:, 2]) + _by_unit(gates.logistic(_sat16(reset)), seen)
-        candidate = gates.tanh(_sat16(inner)) << (_MEMORY - 15)
+        candidate = gates.tanh(_sat16(inner)) << (MEMORY - 15)
         return candidate + _by_unit(gates.logistic(_sat16(update)), memory - candidate)
 
     def _narrow(self, v: _Ints, point: int) -> _Ints:
@@ -189,8 +200,8 @@ def _lstm(q: _Ints, memory: _Ints) -> tuple[_Ints, _Ints]:
     """(hidden state in Q0.30, cell in Q11.20)"""
     i, f, g, o = _sat16(q).reshape(-1, 4).T
     added = (gates.logistic(i) * gates.tanh(g) + (1 << 9)) >> 10
-    memory = np.clip(_by_unit(gates.logistic(f), memory) + added, -_MOST_MEMORY, _MOST_MEMORY)
-    shown = gates.tanh(_sat16((memory + (1 << 7)) >> (_MEMORY - _GATE)))
+    memory = np.clip(_by_unit(gates.logistic(f), memory) + added, -MOST_MEMORY, MOST_MEMORY)
+    shown = gates.tanh(_sat16((memory + (1 << 7)) >> (MEMORY - _GATE)))
     return gates.logistic(o) * shown, memory
 
 
@@ -212,10 +223,15 @@ def prepare(site: Site) -> RecurrentParams:
         )
     begin, most = _beginning(site, _HIDDEN)
     cell_begin, _ = _beginning(site, _CELL)
+    return made(site, most, begin, cell_begin)
+
+
+def made(site: Site, most: float, begin: tuple[int, int], cell_begin: tuple[int, int]) -> RecurrentParams:
+    """The integers of a layer whose hidden state never leaves [-most, most]."""
     scale, zero = site.scale_zero(site.y())
     if most / scale >= _INT32 / 2:
         raise TinycError("the output's scale is too small for the hidden state", site.node.where)
-    point = 30 if site.attrs.cell == "lstm" else _MEMORY
+    point = 30 if site.attrs.cell == "lstm" else MEMORY
     bits = _state_bits(site, most)
     y = (*quantize_multiplier(2.0**-point / scale), zero)
     return RecurrentParams(site.attrs, _sums(site, bits), bits, begin, cell_begin, y)
@@ -227,9 +243,9 @@ def _beginning(site: Site, index: int) -> tuple[tuple[int, int], float]:
         return (0, 0), 1.0
     scale, zero = site.scale_zero(site.x(index))
     most = scale * max(127 - zero, 128 + zero)
-    if most * 2.0**_MEMORY >= _MOST_MEMORY:
+    if most * 2.0**MEMORY >= MOST_MEMORY:
         raise TinycError(f"the state '{site.x(index).name}' begins beyond 1024", site.node.where)
-    return (round(scale * 2.0**_MEMORY), zero), max(1.0, most)
+    return (round(scale * 2.0**MEMORY), zero), max(1.0, most)
 
 
 def _state_bits(site: Site, most: float) -> int:
@@ -289,9 +305,13 @@ def macs(site: Site) -> int:
 
 def is_s8(site: Site) -> bool:
     """int8 input and output, constant int8 weights"""
-    weights = all(site.is_const(k) and site.x(k).dtype == "s8" for k in (_W, _R))
     states = all(site.x(k).dtype == "s8" for k in (_HIDDEN, _CELL) if site.has(k))
-    return weights and states and site.x(_X).dtype == site.y().dtype == "s8"
+    return weights_are_s8(site) and states and site.x(_X).dtype == site.y().dtype == "s8"
+
+
+def weights_are_s8(site: Site) -> bool:
+    """constant int8 weights"""
+    return all(site.is_const(k) and site.x(k).dtype == "s8" for k in (_W, _R))
 
 
 def is_lstm(site: Site) -> bool:
@@ -328,16 +348,20 @@ def scratch(site: Site, p: RecurrentParams) -> int:
 
 def lower(site: Site, p: RecurrentParams) -> Call:
     """tc_lstm_loop_s8, tc_gru_loop_s8: all steps."""
+    return Call(_arguments(site), Struct("tc_recurrent_s8_t", fields(site, p)))
+
+
+def fields(site: Site, p: RecurrentParams) -> Fields:
+    """Of tc_recurrent_s8_t."""
     rows = _rows(p, 4)
     w, r = (
         np.pad(part, ((0, rows - len(part)), (0, 0))).reshape(rows // 4, 4, -1).transpose(0, 2, 1)
         for part in (p.sums.w, p.sums.r)
     )
-    fields = _fields(site, p, rows) | {
+    return _fields(site, p, rows) | {
         "w": Const(w, "[rows / 4][in_c][4]", "w"),
         "r": Const(r, "[rows / 4][units][4]", "r"),
     }
-    return Call(_arguments(site), Struct("tc_recurrent_s8_t", fields))
 
 
 def scratch_dsp(site: Site, p: RecurrentParams) -> int:
@@ -347,17 +371,21 @@ def scratch_dsp(site: Site, p: RecurrentParams) -> int:
 
 def lower_dsp(site: Site, p: RecurrentParams) -> Call:
     """tc_lstm_loop_s8_dsp, tc_gru_loop_s8_dsp: all steps."""
+    return Call(_arguments(site), Struct("tc_recurrent_s8_dsp_t", fields_dsp(site, p)))
+
+
+def fields_dsp(site: Site, p: RecurrentParams) -> Fields:
+    """Of tc_recurrent_s8_dsp_t."""
     rows = _rows(p, 8)
     w, r = (pad_taps(np.pad(part, ((0, rows - len(part)), (0, 0)))) for part in (p.sums.w, p.sums.r))
     # The hidden state lies in memory order, where tc_dsp.h has taps (0, 2), (1, 3) side by side.
     turned = r.reshape(rows, -1, 4)[:, :, [0, 2, 1, 3]].reshape(r.shape)
-    fields = _fields(site, p, rows) | {
+    return _fields(site, p, rows) | {
         "w": Const(pack(w, 8), "[rows][in_c], packed by 8 rows (tc_dsp.h)", "w"),
         "r": Const(pack(turned, 8), "[rows][units], packed by 8 rows (tc_dsp.h)", "r"),
         "in_words": w.shape[1] // 4,
         "state_words": r.shape[1] // 4,
     }
-    return Call(_arguments(site), Struct("tc_recurrent_s8_dsp_t", fields))
 
 
 def _arguments(site: Site) -> tuple[Arg, ...]:
@@ -365,13 +393,13 @@ def _arguments(site: Site) -> tuple[Arg, ...]:
     return (Params(), In(_X), *states, Out(), Scratch())
 
 
-def _fields(site: Site, p: RecurrentParams, rows: int) -> dict[str, int | float | str | Const]:
+def _fields(site: Site, p: RecurrentParams, rows: int) -> Fields:
     """The fields of the tc_recurrent_t called `cell`."""
     s, units = p.sums, p.sums.r.shape[1]
     steps, in_c = site.x(_X).shape
     back, spare = p.attrs.reverse, (0, rows - len(s.w))
     factors = np.stack([np.pad(s.in_factor, spare), np.pad(s.state_factor, spare)], axis=1)
-    fields: dict[str, int | float | str | Const] = {
+    found: Fields = {
         "in_bias": Const(np.pad(s.in_bias, spare), "[rows]", "in_bias"),
         "factors": Const(factors, "[rows] in, state", "factors"),
         "late": "0" if s.late is None else Const(s.late, "[units]", "late"),
@@ -381,17 +409,17 @@ def _fields(site: Site, p: RecurrentParams, rows: int) -> dict[str, int | float 
         "in_c": in_c,
         "rows": rows,
         "shift": s.shift,
-        "down": (30 if GATES[p.attrs.cell] == 4 else _MEMORY) - p.bits,
-        "begin_down": _MEMORY - p.bits,
+        "down": (30 if GATES[p.attrs.cell] == 4 else MEMORY) - p.bits,
+        "begin_down": MEMORY - p.bits,
         "x_first": (steps - 1) * in_c if back else 0,
         "x_step": -in_c if back else in_c,
         "y_first": (steps - 1) * units if back and p.attrs.sequence else 0,
         "y_step": (-units if back else units) if p.attrs.sequence else 0,
     }
-    fields |= dict(zip(("hidden_factor", "hidden_zero"), p.begin, strict=True))
-    fields |= dict(zip(("cell_factor", "cell_zero"), p.cell_begin, strict=True))
-    fields |= dict(zip(("y_mult", "y_shift", "y_zero"), p.y, strict=True))
-    return {f"cell.{name}": value for name, value in fields.items()}
+    found |= dict(zip(("hidden_factor", "hidden_zero"), p.begin, strict=True))
+    found |= dict(zip(("cell_factor", "cell_zero"), p.cell_begin, strict=True))
+    found |= dict(zip(("y_mult", "y_shift", "y_zero"), p.y, strict=True))
+    return {f"cell.{name}": value for name, value in found.items()}
 
 
 def _cost(site: Site, p: RecurrentParams, per_mac: float, scratch_bytes: int) -> Cost:

@@ -24,6 +24,7 @@ from tinyc.frontend import Camera, Joined, join, join_camera, load_camera, load_
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
+from tinyc.load.states import said
 from tinyc.ops import all_ops, op_of
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
@@ -99,7 +100,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     """The integer graph of a model file; a float model is quantized. The board matters where weights of mixed width
     have to fit its flash."""
     with progress.stage("load"):
-        loaded = load_model(path, options.outputs)
+        loaded = load_with_states(path, options, progress)
         check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     with progress.stage("normalize"):
@@ -200,6 +201,14 @@ def _name(path: Path, options: Options) -> str:
     return options.name or path.stem
 
 
+def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
+    """The graph of the file; inputs and outputs that are state are so there. Says which were found by their names."""
+    graph = load_model(path, options.outputs, options.asked_states)
+    if is_onnx(path) and (found := said(graph, options.asked_states)):
+        progress.on_warning(found)
+    return graph
+
+
 def _program(
     made: IntegerModel, graph: Graph, choices: Mapping[str, Choice], plan: Plan | StreamPlan, name: str
 ) -> Program:
@@ -227,13 +236,7 @@ def quantize_float(
     Weights of mixed width (`auto`) for a board: its flash budget less what code and other constants take with
     int8 weights. Without a board the flash budget is the weights' alone.
     """
-    if graph.states:
-        raise TinycError(
-            "tinyc cannot quantize a float model with state",
-            Loc(path.name),
-            "convert it to int8 with TensorFlow Lite's converter, or export the state as an input and an output",
-        )
-    data = calibrate(path, graph, options.calibration, options.pictures)
+    data = calibrate(path, graph, options.calibration, options.pictures, options.sequence)
     if not data.proven:
         progress.on_warning(
             "no calibration data: activation ranges come from synthetic inputs, accuracy is unproven; "
@@ -253,7 +256,8 @@ def quantize_float(
 
     if not options.cache:
         return work(), data
-    return kept(path, (graph, data.inputs, data.source, data.proven, recipe), Quantized, work), data
+    runs = () if data.sequences is None else (data.sequences.inputs, data.sequences.starts)
+    return kept(path, (graph, data.inputs, runs, data.source, data.proven, recipe), Quantized, work), data
 
 
 def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:

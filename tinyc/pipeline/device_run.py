@@ -97,10 +97,11 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
     rows = (samples.sample(index, graph) for index in range(len(samples)))
     inputs = [[row[name].tobytes() for name in graph.inputs] for row in rows]
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
+        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         with progress.stage("compile"):
             firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)
+            firmware = replace(firmware, sequence=samples.sequence)
         with progress.stage("run"):
             ran = board_target(board, compiled, DeviceLine(port, baud)).run(firmware, inputs)
         with progress.stage("model"):
@@ -134,10 +135,8 @@ def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) 
     for name, text in compiled.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     toolchain = find_toolchain(board, options.toolchain)
-    made = compile_firmware(
-        Sources(folder, compiled.program.name), board, toolchain, options.optimize, folder / "firmware"
-    )
-    return replace(made, sequence=options.sequence)
+    sources = Sources(folder, compiled.program.name)
+    return compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
 
 
 def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs) -> tuple[int | None, str | None]:

@@ -64,9 +64,12 @@ def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict
     real, exact = prepare_float(floats), prepare_int(integers, compiled.program.numerics)
     wanted: dict[str, list[Array]] = {name: [] for name in names}
     found: dict[str, list[Array]] = {name: [] for name in names}
-    for index in range(min(_LOOKED_AT, len(samples))):
-        reals = real(originals.sample(index, floats), keep=names)
-        ints = exact(samples.sample(index, integers), keep=names)
+    few = range(min(_LOOKED_AT, len(samples)))
+    both = (
+        real.sequence((originals.sample(index, floats) for index in few), names, samples.sequence),
+        exact.sequence((samples.sample(index, integers) for index in few), names, samples.sequence),
+    )
+    for reals, ints in zip(*both, strict=True):
         for name in names:
             wanted[name].append(reals[name].ravel())
             found[name].append(accuracy.dequantize(ints[name], integers.values[name].quant).ravel())

@@ -14,6 +14,7 @@ from tinyc.base.errors import TinycError, check_word
 from tinyc.base.numerics import Numerics
 from tinyc.build.device import Dialogue, Protocol
 from tinyc.choose.select import Optimize
+from tinyc.load.states import Asked
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Pictures, Recipe
 
@@ -27,6 +28,8 @@ class Options:
     board: str
     name: str | None = None
     outputs: tuple[str, ...] = ()  # tensors that the model ends at, in the place of the file's outputs
+    states: tuple[str, ...] = ()  # `in:out` of inputs and outputs that are state, or `none`; default: by their names
+    state_init: Path | None = None  # .npz: what states begin with; zeros for the others
     numerics: Numerics | None = None
     optimize: Optimize = "speed"
     precision: Precision = "integer"  # of a float model: it is quantized, or stays float32
@@ -68,6 +71,11 @@ class Options:
             raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
 
     @property
+    def asked_states(self) -> Asked:
+        """What the user says of inputs and outputs that are state."""
+        return Asked(self.states, self.state_init)
+
+    @property
     def dialogue(self) -> Dialogue:
         """How the firmware for the board itself speaks."""
         return Dialogue(self.harness, self.task, self.baud)
@@ -80,6 +88,7 @@ class Options:
         words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
         words += [_option(name) for name in ("input_rows", "stream_unpadded", "weights_blob") if getattr(self, name)]
         words += [_option("outputs", ",".join(self.outputs))] * bool(self.outputs)
+        words += [_option("state", pair) for pair in self.states] + ["--state-init FILE"] * bool(self.state_init)
         words += [_option("float", ",".join(self.float_layers))] * bool(self.float_layers)
         words += [_option("float_fallback")] * self.float_fallback
         if self.recipe is not None:

@@ -63,10 +63,11 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     board = firmware_board(board, options.emulator)
     with progress.stage("compile"):
         firmware = compile_library(folder, compiled, board, options, toolchain)
+        firmware = replace(firmware, sequence=samples.sequence)
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         check_program_fits(board, compiled, size)
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
+        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
@@ -77,7 +78,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     with progress.stage("report"):
         found = None
         if compared.first_input is not None:
-            some = _leading_to(compared.first_input, samples, compiled, options)
+            some = _leading_to(compared.first_input, samples, compiled)
             found = _bisect(folder, compiled, options, firmware, target, some)
         verdict = Verify(
             compared.inputs,
@@ -87,12 +88,13 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             found,
         )
         sqnr = layer_sqnr(compiled, originals, samples)
+        floats, every = compiled.float_graph, samples.sequence
         return Report(
             **_planned(compiled, board, options),
             **_counted(compiled, options, firmware, ran, sqnr),
             flash=Flash(size.code_bytes, size.const_bytes),
             verify=verdict,
-            accuracy=None if compiled.float_graph is None else measure(compiled.float_graph, graph, originals, wanted),
+            accuracy=None if floats is None else measure(floats, graph, originals, wanted, every),
         )
 
 
@@ -183,13 +185,18 @@ def chosen_samples(compiled: Compiled, options: Options) -> Samples:
         return _recorded(options.wav, compiled, options)
     if options.image is not None:
         return pictures_for(compiled, options)[0]
+    data = compiled.calibration if begins_as_in_file(compiled, options) else None
     if options.inputs is not None:
         found = load_samples(options.inputs, graph)
-    elif compiled.calibration is not None and begins_as_in_file(compiled, options):
-        found = fit_samples(compiled.calibration.inputs, graph, compiled.calibration.source)
+    elif data is not None and data.sequences is not None:
+        found = fit_samples(data.sequences.inputs, replace(graph, states=()), data.source)
+        found = replace(found, starts=data.sequences.starts)
+    elif data is not None:
+        found = fit_samples(data.inputs, graph, data.source)
     else:
         found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
-    return found.slice(0, options.samples or len(found))
+    found = found.slice(0, options.samples or len(found))
+    return replace(found, starts=tuple(range(0, len(found), options.sequence))) if options.sequence else found
 
 
 def begins_as_in_file(compiled: Compiled, options: Options) -> bool:
@@ -261,11 +268,11 @@ def run_samples(
         raise error.located(steps[step].node.where if step is not None and step >= 0 else None) from error
 
 
-def _leading_to(wrong: int, samples: Samples, compiled: Compiled, options: Options) -> Samples:
+def _leading_to(wrong: int, samples: Samples, compiled: Compiled) -> Samples:
     """The sample whose outputs are wrong, of a model with state with all that led to it."""
     first = wrong
     if compiled.graph.states:
-        first -= first % options.sequence if options.sequence else first
+        first -= first % samples.sequence if samples.sequence else first
     return samples.slice(first, wrong + 1 - first)
 
 

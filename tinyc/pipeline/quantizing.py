@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer
 from tinyc.export import FORMATS, save
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
-from tinyc.load import load_model
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
 from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
-from tinyc.quantize import Quantized, weight_bytes
+from tinyc.pipeline.compiling import load_with_states
+from tinyc.quantize import Calibration, Quantized, weight_bytes
+from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
@@ -85,7 +86,7 @@ def quantize_file(
     if out is not None and out.suffix.lower() not in FORMATS:
         raise TinycError(f"there is no format for '{out.suffix}'", Loc(str(out)), f"there are: {', '.join(FORMATS)}")
     with progress.stage("load"):
-        graph = normalize(load_model(path, options.outputs))
+        graph = normalize(load_with_states(path, options, progress))
     if out is not None and out.exists() and out.samefile(path):
         raise TinycError(
             "the quantized model would replace the float one", Loc(str(out)), "choose another file with -o"
@@ -95,15 +96,19 @@ def quantize_file(
     with progress.stage("quantize"):
         made, data = quantize_float(path, graph, None, options, progress)
     with progress.stage("evaluate"):
-        inputs, labels, source = dict(data.inputs), None, data.source
+        test, labels, source = _calibrated(data), None, data.source
         if evaluate is not None:
-            inputs, labels, source = _test_data(evaluate, graph, options)
-        diagnosis = diagnose(graph, made, inputs, labels, proven=data.proven or evaluate is not None)
+            test, labels, source = _test_data(evaluate, graph, options)
+        diagnosis = diagnose(
+            graph, made, test.inputs, labels, proven=data.proven or evaluate is not None, starts=test.starts
+        )
     saved = None
     if out is not None:
         with progress.stage("save"):
-            save(made.graph, out)
-            saved = compare_saved(made.graph, out, {name: a[:_COMPARED] for name, a in inputs.items()})
+            opened = with_open_states(made.graph)
+            save(opened, out)
+            few = test.with_states(graph) if graph.states else test.inputs
+            saved = compare_saved(opened, out, {name: a[:_COMPARED] for name, a in few.items()})
     elements = sum(made.graph.values[node.inputs[1]].elements for node in made.graph.nodes if node.name in made.bits)
     return QuantizeReport(
         model=path.name,
@@ -142,13 +147,20 @@ def _by_layer(made: Quantized) -> dict[str, int]:
     return found
 
 
-def _test_data(evaluate: Path, graph: Graph, options: Options) -> tuple[dict[str, Array], Array | None, str]:
+def _calibrated(data: Calibration) -> Sequences:
+    """The calibration inputs as test data; of a model without state each is a sequence of its own."""
+    return data.sequences or Sequences(data.inputs, tuple(range(data.samples)))
+
+
+def with_open_states(graph: Graph) -> Graph:
+    """The graph with its states as inputs and outputs, as a file has them."""
+    return replace(graph, inputs=graph.sources, outputs=graph.sinks, states=())
+
+
+def _test_data(evaluate: Path, graph: Graph, options: Options) -> tuple[Sequences, Array | None, str]:
     samples = load_source(evaluate, graph, options.pictures)
     labels = load_npz(evaluate).get(LABELS) if evaluate.is_file() else None
-    inputs = {
-        name: samples.arrays[name].reshape(-1, *graph.values[name].shape).astype(np.float32) for name in graph.inputs
-    }
-    return inputs, labels, evaluate.name
+    return sequences_of(graph, samples, options.sequence), labels, evaluate.name
 
 
 def compare_saved(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> Saved:

@@ -103,7 +103,7 @@ def verify_object(path: Path, library: Path, options: Options, progress: Progres
         program = firmware.read_elf()
         _check_identity(program, compiled, library, progress)
         with progress.stage("run"):
-            result = run_samples(target, replace(firmware, sequence=options.sequence), compiled, samples, progress)
+            result = run_samples(target, replace(firmware, sequence=samples.sequence), compiled, samples, progress)
     _check_guards(result.damaged_guards)
     ran = _Ran(program, result.machine, result.outputs, result.stack_bytes)
     return _proof(library, ran, compiled, board, options, samples)
@@ -116,7 +116,7 @@ def _samples(compiled: Compiled, options: Options) -> Samples:
 def _call(program: Elf, compiled: Compiled, board: Board, options: Options, samples: Samples) -> LinkedRun:
     """The linked library on the samples; a run that broke off names the user's layer."""
     steps = compiled.program.steps
-    sequence = options.sequence if compiled.graph.states else None
+    sequence = samples.sequence if compiled.graph.states else None
     try:
         return run_linked(program, compiled.program, board, input_bytes(compiled.graph, samples), sequence=sequence)
     except RunError as error:
@@ -158,7 +158,7 @@ def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Opt
     if options.expect is not None:
         wanted = expected_outputs(options.expect, graph, samples)
     else:
-        wanted = reference_outputs(graph, program, samples, sequence=options.sequence)
+        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
     compared = compare(graph, ran.outputs, wanted)
     first = compared.first_input
     found = _difference(ran.elf, compiled, board, options, samples, first) if first is not None else None
@@ -189,7 +189,7 @@ def _difference(elf: Elf, compiled: Compiled, board: Board, options: Options, sa
         return unknown
     start = first
     if compiled.graph.states:  # with all that led to it
-        start -= first % options.sequence if options.sequence else first
+        start -= first % samples.sequence if samples.sequence else first
     some = samples.slice(start, first + 1 - start)
     linked = _call(elf, compiled, board, options, some)
     if linked.called is None:

@@ -13,6 +13,7 @@ from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.layerwise import Memo, layers
+from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
@@ -37,7 +38,7 @@ from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
 from tinyc.quantize.settle import settle
 from tinyc.quantize.sources import Pictures
-from tinyc.quantize.widths import every_value, signals, values_of_layers
+from tinyc.quantize.widths import all_memories, every_value, signals, values_of_layers
 
 __all__ = [
     "AUTO",
@@ -108,6 +109,8 @@ def quantize(
     recipe = _with_default(recipe or Recipe(), graph, calibration)
     report("calibration", 0.0)
     wide = _asked_for(graph, recipe)
+    if calibration.sequences is not None and recipe.activations != "int16":
+        wide = wide_loops(graph, calibration, wide)
     plan = replace(_plan(graph, calibration, recipe, report, wide), like=recipe.like)
     if recipe.activations == "auto":
         wide = choose_values(graph, plan, calibration, recipe, wide, report)
@@ -141,7 +144,7 @@ def _asked_for(graph: Graph, recipe: Recipe) -> frozenset[str]:
     prepared = separate_fixed(with_biases(graph))
     if recipe.activations == "int16":
         return every_value(prepared)
-    return values_of_layers(prepared, recipe.int16_layers) | signals(prepared)
+    return values_of_layers(prepared, recipe.int16_layers) | signals(prepared) | all_memories(prepared)
 
 
 def _plan(

@@ -69,8 +69,8 @@ def value_sets(
     found = []
     for done, names in enumerate(members.values()):
         touching = [i for i, node in enumerate(graph.nodes) if set(names) & set(activations_of(graph, node))]
-        first = 0 if set(names) & set(graph.inputs) else touching[0]
-        last = len(graph.nodes) - 1 if set(names) & set(graph.outputs) else touching[-1]
+        first = 0 if set(names) & set(graph.sources) else touching[0]
+        last = len(graph.nodes) - 1 if set(names) & set(graph.sinks) else touching[-1]
         makers = [graph.nodes[i] for i in touching if set(names) & set(graph.nodes[i].outputs)]
         narrow = not all(is_a(node, Trait.INT16) for node in makers)
         noise = _noise_of(graph, integer, names, teacher, floats)
@@ -86,9 +86,9 @@ def _noise_of(
     """Noise at the output when these values alone are int8."""
     batch = with_float_weights(graph, integer)
     batch.quants = {name: batch.quants[name] for name in names if name in batch.quants}
-    known = dict(floats) | {name: batch.rounded(name, teacher.inputs[name]) for name in graph.inputs if name in names}
+    known = dict(floats) | {name: batch.rounded(name, teacher.inputs[name]) for name in graph.sources if name in names}
     made = [i for i, node in enumerate(integer.nodes) if set(node.outputs) & set(names)]
-    first = 0 if set(names) & set(graph.inputs) else min(made, default=len(integer.nodes))
+    first = 0 if set(names) & set(graph.sources) else min(made, default=len(integer.nodes))
     return float(10 ** (-teacher.score_of(batch.resume(known, first)) / 10))
 
 
@@ -184,7 +184,7 @@ def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]
     """(set, bytes in int8) of the values that are there while node `at` runs; a view is its input's bytes."""
     made = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
     needed = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
-    needed |= dict.fromkeys(graph.outputs, len(graph.nodes))
+    needed |= dict.fromkeys(graph.sinks, len(graph.nodes))
     for node in reversed(graph.nodes):
         if op_of(node).view:
             needed[node.inputs[0]] = max(needed[node.inputs[0]], needed.get(node.outputs[0], -1))

@@ -49,6 +49,8 @@ class Groups:
         for node in graph.nodes:
             for name, other in _ties(node):
                 self._parent[self.of(name)] = self.of(other)
+        for state in graph.states:
+            self._parent[self.of(state.after)] = self.of(state.name)
 
     def of(self, name: str) -> str:
         """The value that stands for the group."""
@@ -106,20 +108,26 @@ def _fixed_values(graph: Graph) -> dict[str, Fixed]:
     """Values with a quantization that an operator dictates, of what it makes or takes; the former is passed on through
     operators with one input."""
     found: dict[str, Fixed] = {}
-    for node in graph.nodes:
-        for index, name in enumerate(node.inputs):
-            rule = input_rule(node, index)
-            if isinstance(rule, Fixed):
-                found[name] = rule
-        for index, name in enumerate(node.outputs):
-            rule = output_rule(node, index)
-            if isinstance(rule, Fixed):
-                found[name] = rule
-            elif isinstance(rule, SameAs):
-                sources = {found.get(source) for source in node.inputs if source}
-                if len(sources) == 1 and (source := sources.pop()) is not None:
-                    found[name] = source
+    for _ in range(1 + len(graph.states)):  # what a state is followed by says how it begins
+        for node in graph.nodes:
+            _fix(node, found)
+        found.update((state.name, found[state.after]) for state in graph.states if state.after in found)
     return found
+
+
+def _fix(node: Node, found: dict[str, Fixed]) -> None:
+    for index, name in enumerate(node.inputs):
+        rule = input_rule(node, index)
+        if isinstance(rule, Fixed):
+            found[name] = rule
+    for index, name in enumerate(node.outputs):
+        rule = output_rule(node, index)
+        if isinstance(rule, Fixed):
+            found[name] = rule
+        elif isinstance(rule, SameAs):
+            sources = {found.get(source) for source in node.inputs if source}
+            if len(sources) == 1 and (source := sources.pop()) is not None:
+                found[name] = source
 
 
 def assign_activations(

@@ -20,7 +20,7 @@ _ENOUGH = 336  # samples, variants included
 
 def pictures(graph: Graph) -> tuple[str, tuple[int, int, int]] | None:
     """The only input, if it holds pictures, and its axes of rows, columns and colors; None otherwise."""
-    if len(graph.inputs) != 1:
+    if len(graph.sources) != 1:
         return None
     (name,) = graph.inputs
     shape = graph.values[name].shape

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,45 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.quantize.sources import Pictures, load_source
-from tinyc.reference.samples import SYNTHETIC, synthetic_samples
+from tinyc.reference.interpreter import BoundGraph, prepare_float
+from tinyc.reference.samples import SYNTHETIC, Samples, synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32
 FEW_SAMPLES = 64
+MAX_STEPS = 4096  # of sequences: they are run one step after the other
 SUFFIX = ".calib.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Consecutive samples of a model with state. inputs[name]: [samples, *shape]; starts: the samples before which
+    there is a reset, the first among them."""
+
+    inputs: Mapping[str, Array]
+    starts: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return min(len(array) for array in self.inputs.values())
+
+    def first(self, count: int) -> Sequences:
+        """The first so many samples."""
+        inputs = {name: array[:count] for name, array in self.inputs.items()}
+        return Sequences(inputs, tuple(start for start in self.starts if start < count))
+
+    def run(self, program: BoundGraph, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:
+        """Outputs and kept values, [samples, *shape], of a program that takes `inputs` in the place of the reals."""
+        rows: list[dict[str, Array]] = []
+        for start, end in zip(self.starts, (*self.starts[1:], len(self)), strict=True):
+            samples = ({name: array[k] for name, array in inputs.items()} for k in range(start, end))
+            rows += program.sequence(samples, keep)
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def with_states(self, graph: Graph) -> dict[str, Array]:
+        """The inputs, and every state as the float graph has it before each sample."""
+        names = [state.name for state in graph.states]
+        run = self.run(prepare_float(graph), self.inputs, names)
+        return {**self.inputs, **{name: run[name] for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +59,16 @@ class Calibration:
     shape of the model's input.
 
     source: name of the file, or "synthetic". proven: the inputs are the user's. model: the float .onnx
-    file, whose tensors onnxruntime computes; None: the graph's own float reference does.
+    file, whose tensors onnxruntime computes; None: the graph's own float reference does. Of a model with state,
+    `inputs` has what every state is before each sample too, as the float model that goes on from sample to sample
+    makes it, and sequences has the samples as they follow each other.
     """
 
     inputs: Mapping[str, Array]
     source: str
     proven: bool
     model: Path | None = None
+    sequences: Sequences | None = None
 
     @property
     def samples(self) -> int:
@@ -48,27 +84,36 @@ class Calibration:
         return {name: array[index] for name, array in self.inputs.items()}
 
 
-def calibrate(model: Path, graph: Graph, file: Path | None, pictures: Pictures | None = None) -> Calibration:
+def calibrate(
+    model: Path, graph: Graph, file: Path | None, pictures: Pictures | None = None, sequence: int = 0
+) -> Calibration:
     """Calibration inputs for the float `graph` that was loaded from `model`.
 
     From `file` (a file, a folder, or `module:function`: see sources.py), else from `<stem of the model>.calib.npz`
     beside the model, else synthetic (standard normal, seeded), with `proven` False. At most MAX_SAMPLES, evenly
-    spaced. TinycError, naming the expected shape, if a file does not fit the model's inputs.
+    spaced. TinycError, naming the expected shape, if a file does not fit the model's inputs. sequence: of a model with
+    state, samples after which it is reset, where the data do not say; 0: never.
     """
     beside = model.with_name(model.stem + SUFFIX)
     chosen = file if file is not None else beside if beside.is_file() else None
     onnx_model = model if model.suffix.lower() == ".onnx" else None
-    if chosen is None:
-        return Calibration(
-            _whole(graph, synthetic_samples(graph, SYNTHETIC_SAMPLES).arrays), SYNTHETIC, False, onnx_model
-        )
-    return Calibration(_whole(graph, load_source(chosen, graph, pictures).arrays), chosen.name, True, onnx_model)
+    samples = synthetic_samples(graph, SYNTHETIC_SAMPLES) if chosen is None else load_source(chosen, graph, pictures)
+    source, proven = (SYNTHETIC, False) if chosen is None else (chosen.name, True)
+    if graph.states:
+        sequences = sequences_of(graph, samples, sequence).first(MAX_STEPS)
+        inputs = sequences.with_states(graph)
+        picked = spread(len(sequences), MAX_SAMPLES)
+        some = {name: array[picked] for name, array in inputs.items()}
+        return Calibration(some, source, proven, onnx_model, sequences)
+    arrays, picked = samples.arrays, spread(len(samples), MAX_SAMPLES)
+    whole = {name: arrays[name][picked].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
+    return Calibration(whole, source, proven, onnx_model)
 
 
-def _whole(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    count = min(len(array) for array in arrays.values())
-    picked = spread(count, MAX_SAMPLES)
-    return {name: arrays[name][picked].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
+def sequences_of(graph: Graph, samples: Samples, sequence: int = 0) -> Sequences:
+    """The samples in the full shapes of the graph's inputs. sequence: as `calibrate` has it."""
+    inputs = {name: samples.arrays[name].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
+    return Sequences(inputs, tuple(range(0, len(samples), sequence)) if sequence else samples.starts or (0,))
 
 
 def spread(count: int, most: int) -> list[int]:
@@ -78,7 +123,7 @@ def spread(count: int, most: int) -> list[int]:
 
 def check_inputs(graph: Graph, calibration: Calibration) -> None:
     """Raise TinycError unless the calibration holds samples of every input's shape and type; floats are finite."""
-    for name in graph.inputs:
+    for name in graph.sources:
         value, array = graph.values[name], calibration.inputs.get(name)
         if array is None:
             raise TinycError(f"the calibration data has no input '{name}'", value.loc)

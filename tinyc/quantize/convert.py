@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, Value, read_only
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, State, Value, read_only
 from tinyc.ops.op import Bias, Kept, Observed
 from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide
 from tinyc.quantize.ranges import affine
@@ -62,7 +62,15 @@ def to_integers(graph: Graph, quants: Mapping[str, Quant], wide: Collection[str]
             values[name] = replace(value, dtype="s16" if name in wide else "s8", quant=quants[name])
         elif name not in graph.consts:
             values[name] = value
-    return replace(graph, nodes=nodes, values=values | made.values, consts=made.consts)
+    states = tuple(_begun(graph, state, values[state.name]) for state in graph.states)
+    return replace(graph, nodes=nodes, values=values | made.values, consts=made.consts, states=states)
+
+
+def _begun(graph: Graph, state: State, value: Value) -> State:
+    """The state that begins with the integers nearest to what it begins with."""
+    if value.quant is None:
+        return state
+    return replace(state, initial=quantized(graph.initial(state), value.quant, value.dtype).tobytes())
 
 
 def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constants, wide: Collection[str]) -> Node:

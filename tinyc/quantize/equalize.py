@@ -81,7 +81,7 @@ def find_links(graph: Graph) -> list[Link]:
         if not has_weights(first) or not _scales_freely(graph, first):
             continue
         name, between = first.outputs[0], []
-        while name not in graph.outputs and len(readers := consumers.get(name, ())) == 1:
+        while name not in graph.sinks and len(readers := consumers.get(name, ())) == 1:
             between.append(name)
             reader = readers[0]
             if has_weights(reader):

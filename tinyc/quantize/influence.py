@@ -164,7 +164,9 @@ def _backwards(
     graph, gradients, found = batch.graph, dict(seeds), []
     layers = {node.name for node in wide}
     for node in reversed(graph.nodes):
-        (output,) = node.outputs
+        output = node.outputs[0]
+        if len(node.outputs) > 1:  # a layer that keeps its state: what lies before it is learned from its own sums
+            gradients = {name: gradient for name, gradient in gradients.items() if name not in node.outputs}
         if output not in gradients:
             continue
         y, dy = known[output], gradients.pop(output)
@@ -173,6 +175,6 @@ def _backwards(
             found.append((node.name, sums.reshape(len(y), -1, y.shape[-1])))
         inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
         for name, gradient in zip(node.inputs, backward(node, inputs, y, dy), strict=True):
-            if gradient is not None and name in known and name not in graph.inputs:
+            if gradient is not None and name in known and name not in graph.sources:
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
     return found

@@ -133,7 +133,7 @@ class SampleRunner:
     ) -> None:
         self._graph, self._calibration, self._divisors = graph, calibration, divisors
         self._reference = prepare_float(graph)
-        self._names = [name for name in names if name not in graph.inputs]
+        self._names = [name for name in names if name not in graph.sources]
         self._model = _open(graph, self._names, calibration)
         self._perms = self._arrangements() if self._model is not None else {}
         self._others = [name for name in self._names if name not in self._perms]
@@ -174,7 +174,7 @@ class SampleRunner:
                     if array.size == values[name].size
                     and _alike(self._arranged(name, array, p), values[name], self._model.tolerance)
                 ]
-        for name in self._graph.outputs:
+        for name in self._graph.sinks:
             if left.get(name, [None]) == []:
                 raise TinycError(
                     f"output '{name}' differs from what onnxruntime computes: tinyc has misread the model",
@@ -214,10 +214,10 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
     runtime = load_extra("onnxruntime", "onnx", "quantizing a float ONNX model", Loc(calibration.model.name))
     try:
         proto = onnx.load(calibration.model, load_external_data=False)
-        made = {name for node in proto.graph.node for name in node.output}.union(graph.inputs)
+        made = {name for node in proto.graph.node for name in node.output}.union(graph.sources)
         locs = {name: graph.values[name].loc for name in names}
         tensors = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
-        present = {output.name for output in proto.graph.output}.union(graph.inputs)
+        present = {output.name for output in proto.graph.output}.union(graph.sources)
         for tensor in dict.fromkeys(tensors.values()):
             if tensor not in present:
                 proto.graph.output.append(onnx.helper.make_empty_tensor_value_info(tensor))

@@ -20,8 +20,8 @@ MOST_DB = 100.0  # nothing is better than that
 class Teacher:
     """Samples with what the float graph makes of them.
 
-    wanted: the outputs, and what a softmax at an output gets. A softmax hides the errors of all inputs but the
-    uncertain ones, of which there are few in a calibration set; before it every input counts.
+    wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
+    all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts.
     """
 
     inputs: Mapping[str, Array]
@@ -30,7 +30,7 @@ class Teacher:
 
     @classmethod
     def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
-        names = (*graph.outputs, *before_softmax(graph))
+        names = tuple(dict.fromkeys((*graph.sinks, *before_softmax(graph))))
         run = Batch(graph).run(inputs, names)
         return cls(inputs, {name: run[name] for name in names}, decides(graph))
 

@@ -105,7 +105,7 @@ def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:
         for index, name in enumerate(node.outputs)
         if isinstance(output_rule(node, index), Fixed)
     }
-    fixed |= {groups.of(name) for name in integer.inputs}
+    fixed |= {groups.of(name) for name in integer.sources}
     found: dict[str, tuple[int, list[str]]] = {}
     for index, node in enumerate(integer.nodes):
         for name in node.outputs:

@@ -45,8 +45,8 @@ class Batch:
         self.quants = {n: v.quant for n, v in values.items() if v.quant is not None and n not in self.graph.consts}
 
     def start(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The graph's inputs, rounded."""
-        return {name: self.rounded(name, inputs[name]) for name in self.graph.inputs}
+        """The graph's inputs, and the states that a run begins with, rounded."""
+        return {name: self.rounded(name, inputs[name]) for name in self.graph.sources}
 
     def rounded(self, name: str, x: Array) -> Array:
         """A value's reals as its integers can express them."""

@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,14 +43,16 @@ def load_source(where: Path, graph: Graph, pictures: Pictures | None = None) -> 
     """The samples at `where` that fit the float graph's inputs.
 
     A file: see `load_samples`. A folder: every .npy or .npz in it is a sample or several, or every picture is one, in
-    the order of their names. `module:function`: what the function returns, called without arguments: an array
-    [samples, ...], arrays by input name, or an iterable of samples. TinycError if there is nothing that fits.
+    the order of their names; of a model with state every file is a sequence. `module:function`: what the function
+    returns, called without arguments: an array [samples, ...], arrays by input name, or an iterable of samples.
+    TinycError if there is nothing that fits.
     """
     name = str(where)
     if not where.exists() and _FUNCTION.match(name):
         return fit_samples(_called(name, graph), graph, name)
     if where.is_dir():
-        return fit_samples(_folder(where, graph, pictures or Pictures()), graph, name)
+        arrays, starts = _folder(where, graph, pictures or Pictures())
+        return replace(fit_samples(arrays, graph, name), starts=starts if graph.states else ())
     return fit_samples(load_npz(where), graph, name)
 
 
@@ -91,7 +93,8 @@ def _only_input(graph: Graph, source: str) -> str:
     return graph.inputs[0]
 
 
-def _folder(folder: Path, graph: Graph, pictures: Pictures) -> dict[str, Array]:
+def _folder(folder: Path, graph: Graph, pictures: Pictures) -> tuple[dict[str, Array], tuple[int, ...]]:
+    """The arrays of all files, and where each file's begin."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     arrays = [path for path in files if path.suffix.lower() in ARRAYS]
     images = [path for path in files if path.suffix.lower() in PICTURES]
@@ -101,14 +104,15 @@ def _folder(folder: Path, graph: Graph, pictures: Pictures) -> dict[str, Array]:
         kinds = ", ".join(sorted(ARRAYS | PICTURES))
         raise TinycError("the folder holds no samples", Loc(str(folder)), f"files that count: {kinds}")
     if images:
-        return {_only_input(graph, str(folder)): _images(images, folder, graph, pictures)}
+        return {_only_input(graph, str(folder)): _images(images, folder, graph, pictures)}, ()
     parts = [_one_file(path, graph) for path in arrays]
     keys = parts[0].keys()
     if any(part.keys() != keys for part in parts):
         names = ", ".join(graph.inputs)
         raise TinycError("the files hold arrays of different names", Loc(str(folder)), f"each needs: {names}")
     try:
-        return {key: np.concatenate([part[key] for part in parts]) for key in keys}
+        ends = np.cumsum([len(next(iter(part.values()))) for part in parts])
+        return {key: np.concatenate([part[key] for part in parts]) for key in keys}, (0, *map(int, ends[:-1]))
     except ValueError as error:
         hint = "every array of a name needs the same shape, but for the first axis"
         raise TinycError(f"the files do not fit together: {error}", Loc(str(folder)), hint) from error

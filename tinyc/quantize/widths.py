@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Value
-from tinyc.ops import is_a, node_of
+from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, fresh, is_activation
@@ -76,6 +76,19 @@ def signals(graph: Graph) -> frozenset[str]:
     return frozenset(node.inputs[0] for node in graph.nodes if is_a(node, Trait.SAMPLES))
 
 
+def memories(node: Node) -> frozenset[str]:
+    """What the layer keeps from run to run, before and after: it has 16 bits whatever the layer's other values have."""
+    pairs = op_of(node).updates
+    before = (node.inputs[index] for _, index in pairs if index < len(node.inputs) and node.inputs[index])
+    return frozenset((*before, *(node.outputs[index] for index, _ in pairs if index < len(node.outputs))))
+
+
+def all_memories(graph: Graph) -> frozenset[str]:
+    """Those of all layers."""
+    found = (name for node in graph.nodes for name in memories(node))
+    return frozenset(name for name in found if is_activation(graph, name))
+
+
 def matches(node: Node, pattern: str) -> bool:
     """Whether the layer is called so, or as the pattern says (`*` and `?` as in file names)."""
     return any(name == pattern or fnmatchcase(name, pattern) for name in (node.layer, node.name))
@@ -103,7 +116,7 @@ def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> 
     """
     chosen = _with_free(graph, _tied(graph, wide))
     for node in graph.nodes:
-        if not is_a(node, Trait.INT16) and any(name in chosen for name in node.outputs):
+        if not is_a(node, Trait.INT16) and any(name in chosen for name in node.outputs if name not in memories(node)):
             raise TinycError(f"{node.op} has no int16 form", node.where, "keep this layer int8")
     writer = _Writer(graph, stats, chosen)
     for node in graph.nodes:
@@ -123,7 +136,7 @@ def _with_free(graph: Graph, wide: frozenset[str]) -> frozenset[str]:
     """With the values that only layers on int16 touch: there 16 bits save requantizing. The model's inputs and outputs
     keep their width."""
     groups = Groups(graph)
-    narrow = {groups.of(name) for name in (*graph.inputs, *graph.outputs)}
+    narrow = {groups.of(name) for name in (*graph.sources, *graph.sinks)}
     touched: set[str] = set()
     for node in graph.nodes:
         reps = {groups.of(name) for name in activations_of(graph, node)}
@@ -154,11 +167,11 @@ class _Writer:
             self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
             return
         wide = runs_wide(self._graph, node, self.wide)
-        signal = node.inputs[:1] if is_a(node, Trait.SAMPLES) else ()
-        inputs = (*signal, *(self._as_wide(name, wide, node) for name in node.inputs[len(signal) :]))
+        own = {*memories(node), *(node.inputs[:1] if is_a(node, Trait.SAMPLES) else ())}
+        inputs = tuple(name if name in own else self._as_wide(name, wide, node) for name in node.inputs)
         outputs, behind = [], []
         for name in node.outputs:
-            if not is_activation(self._graph, name) or (name in self.wide) == wide:
+            if not is_activation(self._graph, name) or (name in self.wide) == wide or name in own:
                 outputs.append(name)
                 continue
             outputs.append(self._copy(name, wide))

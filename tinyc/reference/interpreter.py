@@ -59,8 +59,9 @@ class BoundGraph:
 
         An input has its value's shape, or holds n samples: on an axis more in front, or in place of a
         leading 1. Then the results are stacked the same way; of a model with state they are one sequence
-        that begins with a reset. TinycError for a missing, surplus or misshapen input, or one of another
-        kind of number (an integer graph takes integers, not reals).
+        that begins with a reset. States may be given too, in the place of those of before. TinycError for a
+        missing, surplus or misshapen input, or one of another kind of number (an integer graph takes integers, not
+        reals).
         """
         arrays = self._typed(inputs)
         if all(a.shape == self.graph.values[name].shape for name, a in arrays.items()):
@@ -69,14 +70,19 @@ class BoundGraph:
         runs = list(self._run(samples, keep))
         return {name: join([run[name] for run in runs]) for name in runs[0]}
 
-    def sequence(self, samples: Iterable[Mapping[str, Array]], keep: Keep = ()) -> Iterator[dict[str, Array]]:
-        """The same for one sample after the other, from a reset on, each with the state that the last one left."""
-        return self._run(map(self._typed, samples), keep)
+    def sequence(
+        self, samples: Iterable[Mapping[str, Array]], keep: Keep = (), every: int = 0
+    ) -> Iterator[dict[str, Array]]:
+        """The same for one sample after the other, from a reset on, each with the state that the last one left; every:
+        there is a reset after so many, too."""
+        return self._run(map(self._typed, samples), keep, every)
 
-    def _run(self, samples: Iterable[Mapping[str, Array]], keep: Keep) -> Iterator[dict[str, Array]]:
-        states = {state.name: self.initial[state.name] for state in self.graph.states}
-        for sample in samples:
-            known = {**sample, **states}
+    def _run(self, samples: Iterable[Mapping[str, Array]], keep: Keep, every: int = 0) -> Iterator[dict[str, Array]]:
+        states: dict[str, Array] = {}
+        for index, sample in enumerate(samples):
+            if index == 0 or (every and index % every == 0):
+                states = {state.name: self.initial[state.name] for state in self.graph.states}
+            known = {**states, **sample}
             for step in self.steps:
                 known.update(step(known))
             states = {state.name: known[state.after] for state in self.graph.states}
@@ -90,9 +96,10 @@ class BoundGraph:
 
     def _typed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         expected = self.graph.inputs
-        if set(inputs) != set(expected):
+        states = {name: array.dtype.type for name, array in self.initial.items() if name in inputs}
+        if set(inputs) - set(states) != set(expected):
             raise TinycError(f"the model takes inputs {list(expected)}, got {list(inputs)}")
-        return {name: _typed(np.asarray(inputs[name]), self.dtypes[name], name) for name in expected}
+        return {n: _typed(np.asarray(inputs[n]), kind, n) for n, kind in {**self.dtypes, **states}.items()}
 
     def _split(self, arrays: Mapping[str, Array]) -> tuple[list[dict[str, Array]], Callable[..., Array]]:
         """The samples, and what puts their results together again."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +27,13 @@ _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """`arrays[input]`: [samples, *shape without the batch axis]; labels: int [samples] or None."""
+    """`arrays[input]`: [samples, *shape without the batch axis]; labels: int [samples] or None. starts: of a model with
+    state, the samples before which it is reset; none: only before the first."""
 
     arrays: Mapping[str, Array]
     labels: Array | None
     source: str
+    starts: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return min((len(array) for array in self.arrays.values()), default=0)
@@ -40,7 +42,14 @@ class Samples:
         """At most `count` samples from `first` on."""
         part = slice(first, first + count)
         labels = None if self.labels is None else self.labels[part]
-        return Samples({name: array[part] for name, array in self.arrays.items()}, labels, self.source)
+        starts = tuple(start - first for start in self.starts if first <= start < first + count)
+        return Samples({name: array[part] for name, array in self.arrays.items()}, labels, self.source, starts)
+
+    @property
+    def sequence(self) -> int:
+        """Samples after each of which a model with state is reset; 0: all are one sequence, or of several lengths."""
+        every = self.starts[1] if len(self.starts) > 1 else 0
+        return every if every and self.starts == tuple(range(0, len(self), every)) else 0
 
     def sample(self, index: int, graph: Graph) -> dict[str, Array]:
         """Sample `index` in the shapes of the graph's inputs."""
@@ -59,17 +68,28 @@ def load_samples(path: Path, graph: Graph) -> Samples:
 
 
 def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples:
-    """`load_samples` of arrays at hand; `source` is what messages and reports call them."""
+    """`load_samples` of arrays at hand; `source` is what messages and reports call them. Of a model with state, arrays
+    may be [sequences, steps, *shape]."""
     where = Loc(source)
     arrays = {}
+    steps = 0
     for name in graph.inputs:
-        value = graph.values[name]
-        arrays[name] = _fit(where, value, _as_meant(where, held, value, _pick(where, held, name, graph)))
+        value, array = graph.values[name], _pick(where, held, name, graph)
+        if graph.states and array.shape[1:] != value.shape and _has_steps(array, value):
+            steps = array.shape[1]
+            array = array.reshape(-1, *array.shape[2:])
+        arrays[name] = _fit(where, value, _as_meant(where, held, value, array))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
         raise TinycError(f"inputs have different numbers of samples ({counts})", where, _FIRST_AXIS)
     count = len(next(iter(arrays.values())))
-    return Samples(arrays, _labels(where, held, graph, count), source)
+    starts = tuple(range(0, count, steps)) if steps else ()
+    return Samples(arrays, _labels(where, held, graph, count), source, starts)
+
+
+def _has_steps(array: Array, value: Value) -> bool:
+    """Whether the samples are [sequences, steps, *shape]."""
+    return array.size > 0 and array.ndim > 1 and array.shape[2:] in (value.shape, _sample_shape(value))
 
 
 def _labels(where: Loc, held: Mapping[str, Array], graph: Graph, count: int) -> Array | None:
@@ -90,7 +110,7 @@ def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...
     perms: inputs that the integer graph takes with other axes, as axes of the float graph's input.
     """
     arrays = {name: _integers(Loc(samples.source), graph.values[name], a) for name, a in samples.arrays.items()}
-    return moved(Samples(arrays, samples.labels, samples.source), perms)
+    return moved(replace(samples, arrays=arrays), perms)
 
 
 def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
@@ -99,7 +119,7 @@ def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
     for name, perm in perms.items():
         # Samples have no batch axis, which every perm leaves in place.
         arrays[name] = arrays[name].transpose(perm)
-    return Samples(arrays, samples.labels, samples.source)
+    return replace(samples, arrays=arrays)
 
 
 def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:

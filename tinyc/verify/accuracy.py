@@ -17,19 +17,21 @@ _NO_NOISE = 1e-20  # of the signal's power: rounding of the sums
 _WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
 
-def measure(float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs) -> Accuracy | None:
+def measure(
+    float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs, sequence: int = 0
+) -> Accuracy | None:
     """SQNR over all outputs, agreement and top-1 (where labels differ) of the first output; None of inputs that tinyc
     made up: they say nothing of the model's task.
 
     samples: reals, as the float model takes them; so the loss from rounding the inputs is part of the
-    result. outputs: the integer model's, [sample][output].
+    result. outputs: the integer model's, [sample][output]. sequence: a model with state was reset after each so many.
     """
     if samples.source == SYNTHETIC:
         return None
     run = prepare_float(float_graph)
     floats, integers = [], []
-    for index, output in enumerate(outputs):
-        result = run(samples.sample(index, float_graph))
+    rows = (samples.sample(index, float_graph) for index in range(len(outputs)))
+    for output, result in zip(outputs, run.sequence(rows, every=sequence), strict=True):
         floats.append([result[name].ravel() for name in float_graph.outputs])
         integers.append(
             [

@@ -41,12 +41,9 @@ def reference_outputs(
     samples (0: never), as in `run.protocol.requests`."""
     run = prepare_int(graph, program.numerics)
     outputs = []
-    length = sequence or max(len(samples), 1)
-    for start in range(0, len(samples), length):
-        several = range(start, min(start + length, len(samples)))
-        for result in run.sequence(samples.sample(index, graph) for index in several):
-            outputs.append([result[name] for name in graph.outputs])
-            on_sample()
+    for result in run.sequence((samples.sample(index, graph) for index in range(len(samples))), every=sequence):
+        outputs.append([result[name] for name in graph.outputs])
+        on_sample()
     return outputs
 
 

@@ -39,6 +39,11 @@ def _late(r: Array, late: Array | None) -> Floats:
 
 
 def ref(a: Any, x: Array, *rest: Array | None) -> tuple[Array, ...]:
+    return (steps(a, x, *rest)[0],)
+
+
+def steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Array]:
+    """(y, hidden state and cell [U] after the step that is last in time)"""
     w, bias, r, late, hidden, cell = with_absent(rest)
     assert w is not None
     assert r is not None
@@ -62,7 +67,7 @@ def ref(a: Any, x: Array, *rest: Array | None) -> tuple[Array, ...]:
             n = float32.tanh(float32.fma(reset, q[2], p[2]))
             h = float32.fma(z, h - n, n)
         rows.append(h)
-    return (np.stack(rows[::-1] if a.reverse and a.sequence else rows if a.sequence else rows[-1:]),)
+    return np.stack(rows[::-1] if a.reverse and a.sequence else rows if a.sequence else rows[-1:]), h, c
 
 
 def _rows(site: Site) -> int:
@@ -78,6 +83,12 @@ def scratch(site: Site, p: Any) -> int:
 
 def lower(site: Site, p: Any) -> Call:
     """tc_recurrent_f32: all steps."""
+    states: list[Arg] = [In(index) if site.has(index) else 0 for index in (_HIDDEN, _CELL)]
+    return Call((Params(), In(_X), *states, Out(), Scratch()), struct(site))
+
+
+def struct(site: Site) -> Struct:
+    """The tc_recurrent_f32_t of a layer."""
     steps, in_c = site.x(_X).shape
     rows, units, back = _rows(site), site.x(_R).shape[1], site.attrs.reverse
     spare = (0, rows - site.x(_W).shape[0])
@@ -99,8 +110,7 @@ def lower(site: Site, p: Any) -> Call:
         "y_first": (steps - 1) * units if back and site.attrs.sequence else 0,
         "y_step": (-units if back else units) if site.attrs.sequence else 0,
     }
-    states: list[Arg] = [In(index) if site.has(index) else 0 for index in (_HIDDEN, _CELL)]
-    return Call((Params(), In(_X), *states, Out(), Scratch()), Struct("tc_recurrent_f32_t", fields))
+    return Struct("tc_recurrent_f32_t", fields)
 
 
 def cost(site: Site, p: Any) -> Cost:

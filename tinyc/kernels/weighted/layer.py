@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 from tinyc.kernel.kernel import Arg, Call, Const, Cost, Fetches, In, Out, Rows, Scratch, Special, buffered_flow
 from tinyc.kernels.block import RowBlock, block_function, block_twin
@@ -173,10 +174,21 @@ def call(work: WeightedPlan) -> Call:
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
         args = (*args, work.pixels)
-    flow = None
-    if work.rows.in_h == work.rows.out_h == work.layer.k_h == 1 and work.is_direct:
-        flow = buffered_flow(work.pixels, 2, work.rows.in_row_bytes // work.pixels, work.layer.out_c)
+    one_row = work.rows.in_h == work.rows.out_h == work.layer.k_h == 1
+    flow = _flow(work) if one_row and work.is_direct else None
     return Call((*args, Scratch()) if work.scratch_bytes else args, None, work.rows, flow)
+
+
+def _flow(work: WeightedPlan) -> Rows:
+    """How a layer of one row goes along it: pair by pair, each read before its outputs are written. Windows may
+    overlap, or leave some out."""
+    last, step, whole = work.layer.runs[-1], work.layer.pixel_bytes, work.rows.in_row_bytes
+    window = last.offset + last.size
+    if window == step == whole // work.pixels:
+        return buffered_flow(work.pixels, 2, step, work.layer.out_c)
+    unit = gcd(window, step, whole)
+    count, rows = work.pixels, whole // unit
+    return Rows(rows, count, window // unit, step // unit, 0, 1, unit, work.layer.out_c, None, 2, buffered=True)
 
 
 def cost(work: WeightedPlan) -> Cost:

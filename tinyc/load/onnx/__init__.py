@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load.onnx.file import read_onnx
+from tinyc.load.onnx.file import OnnxFile, read_onnx
 from tinyc.load.onnx.importing import OnnxBuilder
 from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError, combined, read_bytes
+from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
 from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import integers_only
 
@@ -26,8 +27,8 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def load_onnx(path: Path, outputs: Sequence[str] = ()) -> Graph:
-    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem. outputs: as
+def load_onnx(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
+    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem. outputs, states: as
     `load_model` has them.
 
     Float models are float32 graphs, quantized ones (QDQ or QOperator) integer graphs; see docs/import.md.
@@ -35,7 +36,7 @@ def load_onnx(path: Path, outputs: Sequence[str] = ()) -> Graph:
     order of the file; see `importing`. TinycError if the file cannot be read or is no intact model, or
     listing every node that tinyc cannot import, with the reason.
     """
-    builder, problems = _import(path, outputs)
+    builder, pairs, problems = _import(path, outputs, states)
     if problems:
         raise combined(problems, path.name)
     graph = builder.graph(path.stem)
@@ -43,6 +44,9 @@ def load_onnx(path: Path, outputs: Sequence[str] = ()) -> Graph:
     if any(value.quant for value in graph.values.values()):
         graph = integers_only(graph)
         check(graph, "load", all_ops())
+    if states is not None and pairs:
+        graph = with_states(graph, pairs, states.initial)
+        check(graph, "states", all_ops())
     return graph
 
 
@@ -51,12 +55,16 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
 
     Raises TinycError if the file cannot be read at all.
     """
-    return _import(path)[1]
+    return _import(path)[2]
 
 
-def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[OnnxBuilder, list[TinycError]]:
-    file = read_onnx(path, read_bytes(path), outputs)
-    builder = OnnxBuilder(replace(file, nodes=spelled_out(file.nodes, file.opset)))
+def _import(
+    path: Path, outputs: Sequence[str] = (), states: Asked | None = None
+) -> tuple[OnnxBuilder, tuple[StatePair, ...], list[TinycError]]:
+    content = read_bytes(path)
+    pairs = () if states is None else _pairs(read_onnx(path, content), states)
+    file = read_onnx(path, content, outputs, [pair.after for pair in pairs])
+    builder = OnnxBuilder(replace(file, nodes=spelled_out(file.nodes, file.opset)), [pair.name for pair in pairs])
     for info in builder.file.inputs:
         builder.add_input(info)
     problems = []
@@ -68,4 +76,11 @@ def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[OnnxBuilder, list[
         except TinycError as e:
             problems.append(e.located(node.where))
             builder.broken.update(node.outputs)
-    return builder, problems
+    return builder, pairs, problems
+
+
+def _pairs(file: OnnxFile, states: Asked) -> tuple[StatePair, ...]:
+    """Inputs and outputs of the file that are state."""
+    inputs = [StatePort(info.name, info.dims, info.elem_type) for info in file.inputs]
+    outputs = [StatePort(name, file.declared.get(name)) for name in file.outputs]
+    return pairs_of(states, inputs, outputs, Loc(file.file))

@@ -210,9 +210,9 @@ class OnnxFile:
         return self.ml_opset if domain == ML_DOMAIN else self.opset
 
 
-def read_onnx(path: Path, content: bytes, asked: Sequence[str] = ()) -> OnnxFile:
+def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Sequence[str] = ()) -> OnnxFile:
     """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact ONNX model. asked: outputs in
-    the place of the file's.
+    the place of the file's; more: tensors that are outputs too.
 
     Shapes, types and attributes of the nodes may still be nonsense; every tensor has one producer and
     there are no cycles. Initializers stay encoded until `decode`.
@@ -227,7 +227,8 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = ()) -> OnnxFile
     inputs = tuple(_input(i, where) for i in graph.input if i.name not in initializers)
     _named("input", [(i.name, i) for i in inputs], where)
     outputs = tuple(asked) or tuple(output.name for output in graph.output)
-    check_outputs(asked, {name for n in graph.node for name in n.output if name}, where)
+    outputs = (*outputs, *(name for name in more if name not in outputs))
+    check_outputs((*asked, *more), {name for n in graph.node for name in n.output if name}, where)
     _named("output", [(name, name) for name in outputs], where)
     if not inputs or not outputs:
         raise TinycError(f"the model has no {'outputs' if inputs else 'inputs'}", where)

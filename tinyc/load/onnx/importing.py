@@ -81,7 +81,7 @@ _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
 class OnnxBuilder:
     """The graph under construction, filled node by node."""
 
-    def __init__(self, file: OnnxFile) -> None:
+    def __init__(self, file: OnnxFile, kept: Iterable[str] = ()) -> None:
         self.file = file
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
@@ -94,6 +94,7 @@ class OnnxBuilder:
         self._names = {*file.initializers, *(i.name for i in file.inputs)}
         self._names.update(name for node in file.nodes for name in node.outputs)
         self.read = {*file.outputs, *(name for node in file.nodes for name in node.reads)}
+        self.kept = frozenset(kept)  # inputs that are state
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
@@ -339,6 +340,27 @@ class OnnxStep:
         """
         name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
         return self._add(inputs, attrs, name, tensor, quant)
+
+    def insert_all(self, inputs: Sequence[Value | None], attrs: Any, suffixes: Sequence[str]) -> list[Value]:
+        """Add a node of floats with several outputs, named as `insert` does."""
+        self._check_integers(attrs, False, inputs)
+        made = []
+        for suffix, type_ in zip(suffixes, op_with(attrs).infer(attrs, *inputs), strict=True):
+            loc = Loc(self.where.file, self.where.node, "", self.where.op)
+            name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
+            made.append(Value(name, type_.shape, type_.dtype, None, loc))
+            check_shape("its output", type_.shape, self.where)
+        names = tuple("" if x is None else x.name for x in inputs)
+        self.builder.nodes.append(node_of(attrs, names, tuple(value.name for value in made), (self.where,)))
+        self.builder.values.update((value.name, value) for value in made)
+        return made
+
+    def is_state(self, x: Value | None) -> bool:
+        """Whether a value is a state of the model, or a part of one."""
+        makers = {node.outputs[0]: node for node in self.builder.nodes if Trait.MOVES in op_with(node.attrs).traits}
+        while x is not None and x.name in makers:
+            x = self.builder.values[makers[x.name].inputs[0]]
+        return x is not None and x.name in self.builder.kept
 
     def emit(self, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0) -> None:
         """Add the (last) node: it computes an output of the ONNX node, in integers if `quant` is given."""

@@ -22,6 +22,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
 from tinyc.ops.recurrent import Recurrent
+from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.slice import Slice
@@ -82,7 +83,9 @@ def lstm(s: OnnxStep) -> None:
     if s.node.flag("input_forget", False) or s.node.float_("clip", 0.0) or s.has(7):
         raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
     layer = _read(s, 4)
-    if _plain(s, layer) and not _wanted(s, 2):
+    if _goes_on(s, layer, (5, 6)):
+        _kept_loop(s, layer, "lstm")
+    elif _plain(s, layer) and not _wanted(s, 2):
         _loop(s, layer, "lstm")
     else:
         _unroll(s, layer, _lstm_step)
@@ -104,7 +107,9 @@ def gru(s: OnnxStep) -> None:
     if s.node.float_("clip", 0.0):
         raise TinycError("GRU with a clip is not supported", s.where)
     layer, after = _read(s, 3), s.node.flag("linear_before_reset", False)
-    if after and _plain(s, layer):
+    if after and _goes_on(s, layer, (5,)):
+        _kept_loop(s, layer, "gru")
+    elif after and _plain(s, layer):
         _loop(s, layer, "gru")
     else:
         _unroll(s, layer, _gru_reset_after if after else _gru_reset_before, fold_bias=not after)
@@ -220,30 +225,54 @@ _ORDER: Mapping[Literal["lstm", "gru"], tuple[int, ...]] = {"lstm": (0, 2, 3, 1)
 
 def _loop(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"]) -> None:
     """A node for each direction, and the outputs Y [T,D,1,U] and Y_h [D,1,U]."""
-    count, units, steps = len(layer.directions), layer.units, layer.steps
+    count, units, steps, sequence = len(layer.directions), layer.units, layer.steps, _wanted(s, 0)
     flat = s.reshape(layer.x, (steps, layer.x.shape[2]), "steps")
-    order, sequence = list(_ORDER[cell]), _wanted(s, 0)
     made: list[Value] = []
     ends: list[Value] = []
     for d, backward in enumerate(layer.directions):
-        own, state = (part.reshape(-1, units)[order] for part in np.split(layer.biases[d], 2))
-        late = state[2] if cell == "gru" else np.zeros(0, np.float32)
-        bias = own + state if cell == "lstm" else own + [[1], [1], [0]] * state
-        w, r = (part.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for part in (layer.w[d], layer.r[d]))
-        inputs = [
-            flat,
-            s.const(w.reshape(-1, w.shape[2]), 1),
-            _constant(s, bias.T.reshape(-1), 3, "bias"),
-            s.const(r.reshape(-1, units), 2),
-            _constant(s, late, 3, "late") if late.any() else None,
-            _initial(s, 5, d, units),
-            *([_initial(s, 6, d, units)] if cell == "lstm" else []),
-        ]
+        inputs = _inputs(s, layer, cell, d, flat)
         made.append(s.insert(inputs, Recurrent(cell, backward, sequence), f"d{d}:hidden"))
         at = Slice((0 if backward else steps - 1, 0), (1, units), (1, 1))
         ends.append(s.insert([made[-1]], at, f"d{d}:end") if sequence and _wanted(s, 1) else made[-1])
     _emit(s, 0, made, (steps, count, 1, units), axis=1)
     _emit(s, 1, ends, (count, 1, units))
+
+
+def _inputs(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"], d: int, flat: Value) -> list[Value | None]:
+    """What the loop of a direction reads. flat: x [T,I]."""
+    order, units = list(_ORDER[cell]), layer.units
+    own, state = (part.reshape(-1, units)[order] for part in np.split(layer.biases[d], 2))
+    late = state[2] if cell == "gru" else np.zeros(0, np.float32)
+    bias = own + state if cell == "lstm" else own + [[1], [1], [0]] * state
+    w, r = (part.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for part in (layer.w[d], layer.r[d]))
+    return [
+        flat,
+        s.const(w.reshape(-1, w.shape[2]), 1),
+        _constant(s, bias.T.reshape(-1), 3, "bias"),
+        s.const(r.reshape(-1, units), 2),
+        _constant(s, late, 3, "late") if late.any() else None,
+        _initial(s, 5, d, units),
+        *([_initial(s, 6, d, units)] if cell == "lstm" else []),
+    ]
+
+
+def _goes_on(s: OnnxStep, layer: _Weights, states: Sequence[int]) -> bool:
+    """Whether the layer has one direction, and begins with states of the model where it ended in the last run."""
+    begins = [s.value(index) if s.has(index) and s.constant(index) is None else None for index in states]
+    return len(layer.directions) == 1 and _plain(s, layer) and any(s.is_state(value) for value in begins)
+
+
+def _kept_loop(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"]) -> None:
+    """One node, and the outputs Y [T,1,1,U], Y_h and Y_c [1,1,U]."""
+    units, steps, sequence = layer.units, layer.steps, _wanted(s, 0)
+    flat = s.reshape(layer.x, (steps, layer.x.shape[2]), "steps")
+    attrs = RecurrentKept(cell, layer.directions[0], sequence)
+    names = ["d0:rows", "d0:hidden", "d0:cell"][: 3 if cell == "lstm" else 2]
+    rows, hidden, *others = s.insert_all(_inputs(s, layer, cell, 0, flat), attrs, names)
+    _emit(s, 0, [rows], (steps, 1, 1, units))
+    _emit(s, 1, [hidden], (1, 1, units))
+    for kept in others:
+        _emit(s, 2, [kept], (1, 1, units))
 
 
 def _unroll(s: OnnxStep, layer: _Weights, run: Run, fold_bias: bool = False) -> None:

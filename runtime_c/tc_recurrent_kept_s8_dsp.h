@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Recurrent layers that go on where the last run ended, with the DSP extension. */
+#ifndef TC_RECURRENT_KEPT_S8_DSP_H
+#define TC_RECURRENT_KEPT_S8_DSP_H
+
+#include "tc_recurrent_kept.h"
+#include "tc_recurrent_s8_dsp.h"
+
+typedef struct {
+    tc_recurrent_s8_dsp_t layer;
+    tc_recurrent_kept_t kept;
+} tc_recurrent_kept_s8_dsp_t;
+
+#endif
