@@ -14,6 +14,7 @@ from tinyc.ir.graph import Array, DType, Graph, Shape, Value
 from tinyc.ops import all_ops
 from tinyc.ops.integer_map import IntegerMap
 from tinyc.ops.log_mel import LogMel
+from tinyc.ops.motion import FEATURES, Motion
 from tinyc.ops.signal_energy import SignalEnergy
 from tinyc.ops.signal_fft_auto_scale import SignalFftAutoScale
 from tinyc.ops.signal_filter_bank import SignalFilterBank
@@ -205,6 +206,8 @@ def _spectra() -> Iterator[Graph]:
 
 def signal_cases() -> Iterator[Graph]:
     """Every signal operator."""
+    yield node_of("motion", Motion(2, 9, FEATURES, 2, 1), [count("x", (6,)), count("held", (14,))])
+    yield node_of("motion", Motion(1, 12, ("std",)), [count("x", (12,))])
     yield from _spectra()
     yield from _of_lines()
     yield node_of("signal_rfft", SignalRfft(512), [count("x", (480,))])

@@ -12,6 +12,18 @@ from tinyc.frontend.declared import Declared
 from tinyc.frontend.join import Joined, join
 from tinyc.frontend.join_camera import join_camera
 from tinyc.frontend.micro import Micro
+from tinyc.frontend.motion import MotionFront
 from tinyc.frontend.settings import FrontEnd, load_frontend
 
-__all__ = ["Camera", "Declared", "FrontEnd", "Joined", "Micro", "join", "join_camera", "load_camera", "load_frontend"]
+__all__ = [
+    "Camera",
+    "Declared",
+    "FrontEnd",
+    "Joined",
+    "Micro",
+    "MotionFront",
+    "join",
+    "join_camera",
+    "load_camera",
+    "load_frontend",
+]

@@ -12,6 +12,7 @@ from tinyc.frontend.declared_nodes import DeclaredNodes
 from tinyc.frontend.draft import Draft
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.micro_nodes import MicroNodes
+from tinyc.frontend.motion import MotionNodes
 from tinyc.frontend.settings import FrontEnd
 from tinyc.ir.graph import Graph, Value
 from tinyc.ops.concat import Concat
@@ -47,7 +48,7 @@ def join(graph: Graph, front: FrontEnd) -> Joined:
     rows = target.elements // front.channels
     frames = rows if graph.states else min(front.hop, rows)
     samples = made.value(SAMPLES, (frames * front.step,), "s16")
-    nodes = MicroNodes(made, front) if isinstance(front, Micro) else DeclaredNodes(made, front)
+    nodes = _nodes(made, front)
     before, after = _held(made, front)
     features = tuple(nodes.frame(samples, before, number) for number in range(frames))
     nodes.finish()
@@ -68,6 +69,12 @@ def join(graph: Graph, front: FrontEnd) -> Joined:
     )
     held = before.name if before else ""
     return Joined(joined, samples.name, held, math.ceil(rows / frames), _extra(front), front.rate)
+
+
+def _nodes(made: Draft, front: FrontEnd) -> MicroNodes | DeclaredNodes | MotionNodes:
+    if isinstance(front, Micro):
+        return MicroNodes(made, front)
+    return DeclaredNodes(made, front) if isinstance(front, Declared) else MotionNodes(made, front)
 
 
 def _extra(front: FrontEnd) -> int:

@@ -13,12 +13,14 @@ from tinyc.board.table import TomlTable
 from tinyc.frontend.declared import DCT_NORMS, LOGS, Dct, Declared, Scaling
 from tinyc.frontend.mel import NORMS, SCALES, SLOPES, WINDOWS, Mel
 from tinyc.frontend.micro import Micro
+from tinyc.frontend.motion import MotionFront
+from tinyc.ops.motion import FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW
 
 _KIND, _PAGE = "front end's file", "docs/frontend.md"
 _MOST_LETTERS, _MOST_DOTS = 1 << 16, 8
 _MOST_RATE = 192_000
 
-FrontEnd = Micro | Declared
+FrontEnd = Micro | Declared | MotionFront
 
 
 def load_frontend(name: str) -> FrontEnd:
@@ -33,7 +35,9 @@ def load_frontend(name: str) -> FrontEnd:
 def _read(name: str) -> FrontEnd:
     table = read_settings(name, _KIND, _PAGE)
     try:
-        kind = table.choice("kind", ("micro", "logmel", "mfcc"))
+        kind = table.choice("kind", ("micro", "logmel", "mfcc", "motion"))
+        if kind == "motion":
+            return _motion(table)
         return _micro(table) if kind == "micro" else _declared(table, kind)
     except TinycError as error:
         raise error.located(Loc(name)) from error
@@ -118,6 +122,27 @@ def _declared(table: TomlTable, kind: str) -> Declared:
         scaling=_scaling(_part(table, "scaling")),
     )
     found.added()
+    table.finish()
+    return found
+
+
+def _motion(table: TomlTable) -> MotionFront:
+    usual = MotionFront()
+    named = table.strings("features", usual.features_of)
+    for name in named:
+        if name not in FEATURES:
+            raise table.error("features", f"has '{name}'; there are {', '.join(FEATURES)}")
+    found = MotionFront(
+        axes=_within(table, "axes", usual.axes, 1, MOST_AXES),
+        hz=table.number("rate", usual.hz, 1e-3, _MOST_RATE),
+        samples=_within(table, "window", usual.samples, 2, MOST_WINDOW),
+        every=_within(table, "step", usual.every, 1, MOST_WINDOW),
+        unit=table.numbers("unit", usual.unit, 1e-9, 1e6),
+        features_of=named,
+        peaks=_within(table, "peaks", usual.peaks, 0, MOST_PEAKS),
+        scaling=_scaling(_part(table, "scaling")),
+        hop=_within(table, "hop", usual.hop, 1, 4096),
+    )
     table.finish()
     return found
 

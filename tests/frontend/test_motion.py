@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion: features against NumPy in float64, and libraries that are pushed samples of several axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinyc
+from tests.frontend.pushing import expected, pushed, random_chunks, window_model
+from tinyc.base.errors import TinycError
+from tinyc.frontend import MotionFront, load_frontend
+from tinyc.ir.graph import Array, Quant
+from tinyc.load import load_model
+from tinyc.passes import normalize
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "motion.toml"
+QUANT = Quant((0.05,), (-7,))
+
+
+def walk(count: int, axes: int, seed: int = 1) -> Array:
+    """int16 [count, axes]: gravity, steps, a tremble, and a knock that saturates."""
+    rng, t = np.random.default_rng(seed), np.arange(count)[:, None]
+    axis = np.arange(axes)
+    x = 8192 * (axis == 2) + 3000 * np.sin(2 * np.pi * (1.9 + axis) * t / 100) + 400 * np.sin(2 * np.pi * 11 * t / 100)
+    x += rng.normal(0, 60, (count, axes))
+    x[count // 2 : count // 2 + 4] *= 40
+    return x.clip(-32768, 32767).astype(np.int16)
+
+
+def test_features_are_those_of_reals() -> None:
+    """mean, rms, std, min and max within a count / window; crossings and the places of peaks the same."""
+    front = load_frontend(str(EXAMPLE))
+    assert isinstance(front, MotionFront)
+    x = walk(1000, 3)
+    found = front.features(x).reshape(-1, 3, 10) * 10
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(float), 128, axis=0)[::64]
+    unit = 0.0011975
+    exact = [windows.mean(-1), np.sqrt((windows**2).mean(-1)), windows.std(-1), windows.min(-1), windows.max(-1)]
+    assert np.abs(found[..., :5] - unit * np.stack(exact, -1)).max() <= unit / 128 + 1e-5
+    above = windows >= windows.mean(-1, keepdims=True)
+    np.testing.assert_allclose(found[..., 5], (above[..., 1:] != above[..., :-1]).sum(-1), rtol=1e-5)
+    spectrum = np.abs(np.fft.rfft(windows))[..., 1:64]
+    largest = np.argsort(-spectrum, axis=-1)[..., :2]
+    np.testing.assert_allclose(found[..., 6::2], (largest + 1) * 100 / 128, rtol=1e-5)
+    sizes = np.take_along_axis(spectrum, largest, -1) * 2 / 128
+    np.testing.assert_allclose(found[..., 7::2], unit * sizes, atol=unit)
+
+
+def test_features_become_the_models_int8() -> None:
+    front = load_frontend(str(EXAMPLE))
+    x = walk(3000, 3)
+    exact = front.features(x).astype(float) / 0.05 - 7
+    off = np.abs(front.quantized(x, 0.05, -7) - np.clip(exact, -128, 127))
+    assert off.max() <= 0.5 + 1e-3
+    both = np.stack([x, walk(3000, 3, 2)])
+    np.testing.assert_array_equal(front.features(both)[0], front.features(x))
+    assert front.features(x[:127]).shape == (0, 30)
+
+
+OWN = """
+kind = "motion"
+axes = 2
+window = 20
+step = 7
+unit = [0.001, 0.002]
+features = ["std"]
+peaks = 1
+hop = 2
+"""
+APART = """
+kind = "motion"
+axes = 1
+window = 9
+step = 9
+features = ["mean", "crossings"]
+[scaling]
+deviation = 900
+"""
+
+
+@pytest.mark.parametrize("text", [OWN, pytest.param(APART, marks=pytest.mark.slow)], ids=["overlap", "apart"])
+def test_pushed_samples_give_the_outputs_of_the_twin(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "front.toml"
+    path.write_text(text)
+    front = tinyc.frontend(str(path))
+    assert isinstance(front, MotionFront)
+    model = window_model(tmp_path / "unit.tflite", 3, QUANT, front.channels)
+    samples = walk(400, front.axes).reshape(-1)
+    found = pushed(model, str(path), samples, random_chunks(front.step), tmp_path)
+    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(wanted)) > 5
+    assert found == wanted
+
+
+BAD = {
+    'kind = "motion"\naxes = 17': "must be at most 16",
+    'kind = "motion"\nwindow = 10\nstep = 11': "a step is at most a window",
+    'kind = "motion"\nwindow = 4\npeaks = 2\nstep = 1': "2 peaks of the spectrum of 4 samples",
+    'kind = "motion"\nfeatures = ["mode"]': "has 'mode'; there are mean, rms",
+    'kind = "motion"\nfeatures = []': "no features are asked for",
+    'kind = "motion"\nunit = [1, 2]': "`unit` has 2 numbers for 3 axes",
+    'kind = "motion"\n[scaling]\nmean = [1, 2]': "`mean` has 2 numbers for 9 features",
+    'kind = "motion"\nmel = 3': "is not a key",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_settings_are_errors(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "front.toml"
+    path.write_text(text)
+    with pytest.raises(TinycError, match=BAD[text]) as error:
+        load_frontend(str(path))
+    assert "front.toml" in str(error.value.where)
+
+
+def test_what_does_not_fit_is_an_error() -> None:
+    front = load_frontend(str(EXAMPLE))
+    with pytest.raises(TinycError, match=r"int16 \[.., n, 3\], not int16 \[300, 2\]"):
+        front.features(walk(300, 2))
+    with pytest.raises(TinycError, match="not float64"):
+        front.features(np.zeros((300, 3)))
+    with pytest.raises(TinycError, match="do not fit int8 with scale 1e-09"):
+        front.projection(Quant((1e-9,), (0,)))
