@@ -9,9 +9,12 @@ graphs with hundreds of layers to within one exchange of kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact, greedy
@@ -28,23 +31,27 @@ Optimize = Literal["speed", "balanced", "size"]
 FLASH_GRAIN = 128  # bytes; sums are compared in these
 EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
 # Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
-PRICE: Mapping[str, int | None] = {"speed": 1, "balanced": 16, "size": None}
+PRICE: Mapping[str, int | None] = {"speed": 12, "balanced": 32, "size": None}
+FASTEST = 1  # the price where time is wanted before all else
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
 FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 # Estimates for kernels without a cost of their own, which are all shared between layers.
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
 _SHARED_CODE = 300
+_PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 _TIME_BITS = 48  # more than the time of any layer has
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What to choose kernels for. flash_bytes: budget of all constants and kernel code together; None: no limit."""
+    """What to choose kernels for. flash_bytes: budget of all constants and kernel code together; None: no limit.
+    price: time that a byte of flash must save to be spent, where that is not what `optimize` says."""
 
     optimize: Optimize = "speed"
     flash_bytes: int | None = None
+    price: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,21 @@ def candidates(
             found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where) from error
-    return found
+    return _sharing_code(found)
+
+
+def _sharing_code(found: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
+    """The choices with a function's bytes in parts for all layers that it may run: which of them will, is not known."""
+    layers = layers_of(tuple(choice.cost for choice in choices) for choices in found.values())
+    return {
+        node: [replace(choice, cost=choice.cost.shared(layers)) for choice in choices]
+        for node, choices in found.items()
+    }
+
+
+def layers_of(costs: Iterable[Iterable[Cost]]) -> Mapping[Hashable, int]:
+    """How many layers may have a function, by the key of its code. costs: of each layer's choices."""
+    return Counter(key for own in costs for key in {cost.code.key for cost in own if cost.code})
 
 
 def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
@@ -144,15 +165,16 @@ def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
     """What the kernel says; else an estimate by multiplications and outputs."""
     if offer.cost is not None:
         return offer.cost
-    consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
+    arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
+    consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
     macs = all_ops()[site.node.op].macs(site)
     instructions = _PER_MAC["dsp" in kernel.isa] * macs + _PER_ELEMENT * site.y().elements
     return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes)
 
 
-def weight_of(choice: Choice, optimize: Optimize) -> int:
+def weight_of(choice: Choice, goal: Goal) -> int:
     """What is minimized: where flash alone counts, time decides between equals."""
-    cost, price = choice.cost, PRICE[optimize]
+    cost, price = choice.cost, goal.price or PRICE[goal.optimize]
     return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
 
 
@@ -160,7 +182,7 @@ def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
     """One Choice of each class: best by the goal, and within the flash budget."""
 
     def weight(choice: Choice) -> int:
-        return weight_of(choice, goal.optimize)
+        return weight_of(choice, goal)
 
     best = [min(options, key=weight) for options in classes]
     if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:

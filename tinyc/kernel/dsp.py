@@ -21,6 +21,7 @@ _SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
 _MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
 _CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
 _SHARED_CODE = 300  # bytes of a C kernel, a layer's share
+_PER_CHANNEL = 12  # bytes of multiplier, shift and what goes with them
 _ALONE = 0.9  # of the instructions of a tap more, without a second pixel
 
 
@@ -44,9 +45,9 @@ def shared_cost(
         pixels = run(site)
         alone = _ALONE * (pixels % 2) / pixels
         executed = site.y().elements * (per_tap * (1 + alone) * taps + per_output)
-        constants = p.w.nbytes + p.bias.nbytes
+        constants = p.w.nbytes + p.bias.nbytes + _PER_CHANNEL * len(p.bias)
         pairs = -(-site.y().elements // (2 * len(p.bias)))
-        fetches = Fetches((constants + 12 * len(p.bias)) * pairs)
+        fetches = Fetches(constants * pairs)
         cycles = int(_CYCLES * executed)
         return Cost(int(executed), constants + _SHARED_CODE, scratch(site, p), cycles, fetches)
 

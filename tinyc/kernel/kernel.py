@@ -15,7 +15,7 @@ Two kinds of call:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -211,12 +211,20 @@ class Fetches:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenCode:
+    """The functions written for a layer. key: equal where the functions are, of any layer. size: bytes, estimated."""
+
+    key: Hashable
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
     cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
 
-    Code that layers share is counted for each. fetches: for boards whose flash is slow; None: what
-    `choose/slow_flash.py` takes for usual.
+    Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
+    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual.
     """
 
     instructions: int
@@ -224,10 +232,18 @@ class Cost:
     scratch_bytes: int
     cycles: int = -1
     fetches: Fetches | None = None
+    code: WrittenCode | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
             object.__setattr__(self, "cycles", self.instructions * 3 // 2)
+
+    def shared(self, layers: Mapping[Hashable, int]) -> Cost:
+        """The same with a part of the code's bytes. layers: how many may have that code, by its key."""
+        if self.code is None:
+            return self
+        count = layers.get(self.code.key, 1)
+        return replace(self, flash_bytes=self.flash_bytes - self.code.size * (count - 1) // count, code=None)
 
     @property
     def time(self) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
-from tinyc.choose.select import Choice, Goal, candidates, choose
+from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose
 from tinyc.emit.blob import with_blob
 from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
@@ -41,6 +41,10 @@ from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
 from tinyc.verify.report import Change
+
+# Code of TensorFlow Lite Micro with CMSIS-NN and the operators of the MLPerf Tiny models: 57 to 60 KB, and what its
+# model files hold beside constants.
+INTERPRETER_BYTES = 72 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +162,9 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
     graph, numerics = made.graph, made.numerics
     with progress.stage("select"):
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
-        choices = _choose(found, board, options)
+        chosen = tuple(_chosen(graph, found, board, options))
     with progress.stage("plan"):
-        kernels, aim = Kernels(found, choices), _aim(board, options)
-        plan: Plan | StreamPlan
-        if options.incremental is not None:
-            plan = plan_window(graph, kernels, aim, options.hop)
-        else:
-            choices, plan = plan_memory(graph, kernels, aim, options.input_rows)
+        choices, plan = _laid_out(graph, found, chosen, board, options)
     with progress.stage("emit"):
         program = _program(made, graph, choices, plan, _name(made.path, options))
         if options.weights_blob:
@@ -275,21 +274,59 @@ def _own_numerics(path: Path, float_graph: Graph | None) -> Numerics:
     return Numerics.ONNX if is_onnx(path) else Numerics.TFLM
 
 
-def _choose(found: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> dict[str, Choice]:
-    """Within the user's flash budget; else within half of the board's flash, since the application needs some,
-    or as small as can be where that is not enough."""
+def _chosen(
+    graph: Graph, found: Mapping[str, Sequence[Choice]], board: Board, options: Options
+) -> Iterator[tuple[dict[str, Choice], int | None]]:
+    """The fastest kernels, and the bytes that constants and kernels may take: the user's.
+
+    By default first those of the model's constants and of an interpreter's code, so that no model takes more flash
+    compiled than interpreted, where arena and time are not wanted before flash. Then kernels within half of the board's
+    flash, since the application needs some, or as small as can be where that is not enough, and all of its flash.
+    """
+    price = FASTEST if options.memory == "speed" and options.optimize == "speed" else None
     if options.flash_budget is not None or board.flash_bytes is None:
-        return choose(found, Goal(options.optimize, options.flash_budget))
+        yield choose(found, Goal(options.optimize, options.flash_budget, price)), options.flash_budget
+        return
+    if _wants_all_small(options):
+        usual = sum(array.nbytes for array in graph.consts.values()) + INTERPRETER_BYTES
+        with suppress(TinycError):
+            budget = min(usual, board.flash_bytes // 2)
+            yield choose(found, Goal(options.optimize, budget)), budget
     for budget in (board.flash_bytes // 2, board.flash_bytes):
         with suppress(TinycError):
-            return choose(found, Goal(options.optimize, budget))
-    return choose(found, Goal("size"))
+            yield choose(found, Goal(options.optimize, budget, price)), board.flash_bytes
+            return
+    yield choose(found, Goal("size")), board.flash_bytes
 
 
-def _aim(board: Board, options: Options) -> Aim:
+def _wants_all_small(options: Options) -> bool:
+    """Whether neither time nor arena nor another way to run is asked for before flash."""
+    other = options.ram_budget is not None or options.input_rows or options.incremental is not None
+    return options.memory == "balanced" and options.optimize == "speed" and not other
+
+
+def _laid_out(
+    graph: Graph,
+    found: Mapping[str, Sequence[Choice]],
+    chosen: Sequence[tuple[dict[str, Choice], int | None]],
+    board: Board,
+    options: Options,
+) -> tuple[Mapping[str, Choice], Plan | StreamPlan]:
+    """Kernels and plan of the first of the chosen that fit the RAM, else of the last."""
+    for kernels, flash_bytes in chosen:
+        aim = _aim(board, options, flash_bytes)
+        if options.incremental is not None:
+            return kernels, plan_window(graph, Kernels(found, kernels), aim, options.hop)
+        choices, plan = plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
+        if aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes:
+            break
+    return choices, plan
+
+
+def _aim(board: Board, options: Options, flash_bytes: int | None) -> Aim:
     """What the user asks for, and else what the board has."""
     ram = board.ram_bytes if options.ram_budget is None else options.ram_budget
-    return Aim(options.optimize, options.memory, ram, options.flash_budget or board.flash_bytes)
+    return Aim(options.optimize, options.memory, ram, flash_bytes)
 
 
 def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.choose.select import OTHER_CORE, Choice, Optimize, weight_of
+from tinyc.choose.select import OTHER_CORE, Choice, Goal, Optimize, weight_of
 from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles
 from tinyc.ir.graph import Array, Graph, Value
@@ -138,7 +138,7 @@ def _why(chosen: Choice, found: Sequence[Choice], optimize: Optimize) -> str:
     """Why the layer has its kernel, in a sentence."""
     if len(found) == 1:
         return "no other kernel takes this layer on this core"
-    best = min(found, key=lambda choice: weight_of(choice, optimize))
+    best = min(found, key=lambda choice: weight_of(choice, Goal(optimize)))
     if best.kernel.name == chosen.kernel.name:
         return f"the cheapest of {len(found)} for {optimize}"
     return f"{best.kernel.name} alone costs less; with this one the arena is smaller, or all fits the budget of flash"

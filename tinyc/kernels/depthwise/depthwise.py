@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
@@ -248,10 +248,10 @@ def cost(work: PlanePlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     calls = site.y().shape[1] if work.layer.by_rows else 1
     words = 1 + work.layer.channels * work.layer.channel_words
-    code = 4 * work.text.count("\\n")
+    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
     whole = calls * (work.executed + _CALL_COST)
     fetches = Fetches.around(4 * words * calls, inner_loop_bytes(work.text), whole.instructions)
-    return Cost(whole.instructions, 4 * words + code, work.layer.scratch_bytes, whole.cycles, fetches)
+    return Cost(whole.instructions, 4 * words + code.size, work.layer.scratch_bytes, whole.cycles, fetches, code)
 
 
 _ASKS = (

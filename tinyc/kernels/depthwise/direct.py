@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, planned
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import GROUP, Finish, Way
@@ -366,11 +366,11 @@ def cost(work: DirectPlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
     words = work.layer.groups * work.layer.group_words
-    code = 4 * work.text.count("\\n")
+    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
     _, out_h, out_w, _ = site.y().shape
     data = 4 * words * out_h * -(-out_w // 2)
     fetches = Fetches.around(data, inner_loop_bytes(work.text), whole.instructions)
-    return Cost(whole.instructions, 4 * words + code, 0, whole.cycles, fetches)
+    return Cost(whole.instructions, 4 * words + code.size, 0, whole.cycles, fetches, code)
 
 
 def takes(site: Site) -> bool:

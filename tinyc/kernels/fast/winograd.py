@@ -28,6 +28,7 @@ from tinyc.kernel.kernel import (
     Out,
     Scratch,
     Special,
+    WrittenCode,
     planned,
 )
 from tinyc.kernel.site import Site
@@ -263,11 +264,12 @@ def cost(work: TilePlan, site: Site, p: ConvParams) -> Cost:
     fresh = 2 * form.across.m * form.stride
     per_pair = work.horizontal + work.products + around + fresh * column + PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
-    code = sum(text.count("\\n") for text in (work.text, *(part.text for part in work.parts)))
-    flash = work.stream.nbytes + work.constants.nbytes + 4 * code
+    texts = (work.text, *(part.text for part in work.parts))
+    code = WrittenCode(texts, 4 * sum(text.count("\\n") for text in texts))
+    flash = work.stream.nbytes + work.constants.nbytes + code.size
     whole = down * per_row
     fetches = _fetches(work, down * across, whole.instructions)
-    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)
+    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches, code)
 
 
 def _fetches(work: TilePlan, pairs: int, executed: int) -> Fetches:

@@ -22,6 +22,7 @@ from tinyc.kernel.kernel import (
     RowIndex,
     Rows,
     Special,
+    WrittenCode,
     planned,
 )
 from tinyc.kernel.site import Site
@@ -125,10 +126,11 @@ def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
     stream = _pixel_stream(layer)
     whole = rows.out_h * (out_w * (executed + _PIXEL) + _CALL)
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
+    code = WrittenCode(text, 4 * text.count("\\n"))
     return RowForm(
         call=Call((Const(stream, "stream of tc_depthwise_columns.h", "stream"), In(0), Out()), rows=rows),
         scratch_bytes=0,
-        cost=Cost(whole.instructions, stream.nbytes + 4 * text.count("\\n"), 0, whole.cycles),
+        cost=Cost(whole.instructions, stream.nbytes + code.size, 0, whole.cycles, code=code),
         special=_special(text, f"k{layer.column.rows}_{out_w}x{channels}"),
         inplace=(0,) if same else (),
     )

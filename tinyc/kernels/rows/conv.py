@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, RowForm, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, RowForm, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.rows import direct as rows_direct
@@ -76,12 +76,13 @@ def _solo_form(work: layer.WeightedPlan, solo: SoloLayer, family: str, in_place:
     name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
     words = stream(work.matrix, work.finish, solo.slots)
     whole = work.rows.out_h * (executed + _CALL)
-    flash = words.nbytes + 4 * text.count("\\n")
+    code = WrittenCode(text, 4 * text.count("\\n"))
+    flash = words.nbytes + code.size
     constant = Const(words, f"stream of tc_stream.h, {solo.steps} steps", "stream")
     return RowForm(
         call=Call((constant, In(0), Out()), rows=work.rows),
         scratch_bytes=0,
-        cost=Cost(whole.instructions, flash, 0, whole.cycles),
+        cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
         special=Special(name, text.replace("@", name), ("tc_stream.h",)),
         inplace=in_place,
     )

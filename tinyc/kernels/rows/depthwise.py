@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
@@ -78,13 +78,14 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
     stream = _stream(p, layer, matrix, finish)
     words = Const(stream, "stream of tc_depthwise_rows.h", "stream")
-    flash = stream.nbytes + 4 * text.count("\\n")
+    code = WrittenCode(text, 4 * text.count("\\n"))
+    flash = stream.nbytes + code.size
     whole = rows.out_h * (executed + _CALL_COST)
     return (
         RowForm(
             call=Call((words, In(0), Out()) if layer.on_stack else (words, In(0), Out(), Scratch()), rows=rows),
             scratch_bytes=layer.scratch_bytes,
-            cost=Cost(whole.instructions, flash, layer.scratch_bytes, whole.cycles),
+            cost=Cost(whole.instructions, flash, layer.scratch_bytes, whole.cycles, code=code),
             special=Special(name, text.replace("@", name), ("tc_depthwise_rows.h",)),
             inplace=_in_place(site, p),
         ),

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
@@ -79,12 +79,13 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             *(In(0), Out()),
         )
         whole = rows.out_h * executed
-        flash = words.nbytes + starts.nbytes + 4 * text.count("\\n")
+        code = WrittenCode(text, 4 * text.count("\\n"))
+        flash = words.nbytes + starts.nbytes + code.size
         found.append(
             RowForm(
                 call=Call(args, rows=rows),
                 scratch_bytes=0,
-                cost=Cost(whole.instructions, flash, 0, whole.cycles),
+                cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
                 special=Special(name, text.replace("@", name), ("tc_row_direct.h",)),
                 inplace=(0,) if held else (),
             )

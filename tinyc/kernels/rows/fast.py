@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
@@ -76,12 +76,13 @@ def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm
         special, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
         scratch = tiles.scratch_bytes(held)
         whole = -(-rows.out_h // tiles.rows) * executed
-        flash = words.data.nbytes + 4 * sum(part.text.count("\\n") for part in special.parts)
+        code = WrittenCode(special.parts, 4 * sum(part.text.count("\\n") for part in special.parts))
+        flash = words.data.nbytes + code.size
         found.append(
             RowForm(
                 call=Call((words, In(0), Out(), Scratch()), rows=rows),
                 scratch_bytes=scratch,
-                cost=Cost(whole.instructions, flash, scratch, whole.cycles),
+                cost=Cost(whole.instructions, flash, scratch, whole.cycles, code=code),
                 special=special,
                 inplace=(0,) if held and same else (),
             )

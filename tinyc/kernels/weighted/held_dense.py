@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Special, planned
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Special, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
@@ -128,8 +128,9 @@ def _stream(work: ResidentPlan) -> npt.NDArray[np.int32]:
 def cost(work: ResidentPlan) -> Cost:
     """Exact but for the step around the call; code counted as all 32-bit instructions."""
     whole = work.executed + _CALL
-    flash = 4 * (work.layer.groups * work.layer.group_words + work.text.count("\\n"))
-    return Cost(whole.instructions, flash, 0, whole.cycles)
+    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
+    flash = 4 * work.layer.groups * work.layer.group_words + code.size
+    return Cost(whole.instructions, flash, 0, whole.cycles, code=code)
 
 
 def takes(site: Site) -> bool:

@@ -14,7 +14,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from tinyc.kernel.kernel import Arg, Call, Const, Cost, Fetches, In, Out, Rows, Scratch, Special, buffered_flow
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Out,
+    Rows,
+    Scratch,
+    Special,
+    WrittenCode,
+    buffered_flow,
+)
 from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.stream import Matrix, stream, twin_text
@@ -200,7 +213,8 @@ def cost(work: WeightedPlan) -> Cost:
     flash = 4 * (work.layer.group_words * work.layer.groups + work.lines)
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
-    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches)
+    code = WrittenCode((work.layer, work.pieces), 4 * work.lines)
+    return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 
 
 def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:

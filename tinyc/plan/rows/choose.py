@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,18 @@ from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import StreamPlan
 from tinyc.plan.problem import Problem
-from tinyc.plan.rows.cuts import Candidate, Partition, Weigh, cheapest, measure, measure_group, smallest, weigh_all
+from tinyc.plan.rows.cuts import (
+    Candidate,
+    Measured,
+    Partition,
+    Weigh,
+    cheapest,
+    measure,
+    measure_group,
+    smallest,
+    weigh_all,
+)
+from tinyc.plan.rows.flash import fastest_in
 from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.live import round_up
@@ -33,6 +44,8 @@ _BEST = 3  # of the cuts for an arena,
 _OTHERS = 12  # how many others are made like each
 _PLACED = 30  # of all of them, how many are placed
 _LITTLE_WORK = 1000  # of `place`, for those
+_DEAREST = 10  # prices of flash, each twice the one before
+_PARTS = (3, 4, 5, 6, 8)  # quarters of the first of them that is high enough: forms are chosen for these prices
 _NARROW = 32  # bytes between arenas that are told apart
 
 
@@ -92,11 +105,15 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
     rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
     measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
     plans: list[StreamPlan] = []
-    ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
+    dearer = _dearer(measured, limits, optimize)
+    ranked = [weigh_all(measured, weigh) for weigh in dearer or _weights(optimize)]
     for candidates in ranked:
         found = smallest(candidates, limits.allow)
         if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
             plans.append(plan_of(problem, found[1]))
+            if dearer and limits.flash_bytes is not None:
+                faster = fastest_in(measured, found[1], found[0], limits.flash_bytes)
+                plans += [plan_of(problem, faster)] if faster is not found[1] else []
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
     best = min(plans, key=rank, default=None)
@@ -113,6 +130,23 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
         validate(best.problem, best)
     return best
+
+
+def _dearer(measured: Sequence[Measured], limits: Limits, optimize: Optimize) -> tuple[Weigh, ...]:
+    """What is minimized where the fastest forms take more flash than they may: time, and flash at higher prices. Empty
+    where flash does not bind, or alone counts."""
+    base = PRICE[optimize]
+    if base is None or limits.flash_bytes is None:
+        return ()
+    for power in range(_DEAREST):
+        cut = cheapest(weigh_all(measured, _priced(base << power)), _UNLIMITED)
+        if cut is None or limits.fit_flash(cut):
+            return tuple(_priced((base << power) * part // 4) for part in _PARTS) if power else ()
+    return ()
+
+
+def _priced(price: int) -> Weigh:
+    return lambda form: form.time + price * form.flash_bytes
 
 
 def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: StreamPlan) -> Iterator[StreamPlan]:
@@ -177,7 +211,7 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
     if price is None:
         yield lambda form: form.flash_bytes
         return
-    yield lambda form: form.time + price * form.flash_bytes
+    yield _priced(price)
     less = price // 4
     yield lambda form: form.time + less * form.flash_bytes
     yield lambda form: 2 * form.cost.instructions + less * form.flash_bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tinyc.choose.select import Choice, cost_of
+from tinyc.choose.select import Choice, cost_of, layers_of
 from tinyc.choose.slow_flash import slowed
 from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
@@ -35,6 +35,7 @@ def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int =
     layers = tuple(
         _layer(graph, node, found[node.name], views, tensors) for node in graph.nodes if not all_ops()[node.op].view
     )
+    layers = _sharing_code(layers)
     used = {name for layer in layers for name in layer.reads + layer.writes} | set(graph.inputs)
     return Problem(
         layers=layers,
@@ -45,6 +46,26 @@ def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int =
         by_rows=by_rows,
         unit=unit,
         scratch_unit=max(8, unit),
+    )
+
+
+def _sharing_code(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers with a function's bytes in parts for all whose rows it may make: which of them will, is not known."""
+    counts = layers_of(
+        tuple(form.cost for forms in (layer.row_forms, *(own for _, own in layer.wider)) for form in forms)
+        for layer in layers
+    )
+
+    def shared(forms: tuple[Form, ...]) -> tuple[Form, ...]:
+        return tuple(replace(form, cost=form.cost.shared(counts)) for form in forms)
+
+    return tuple(
+        replace(
+            layer,
+            row_forms=shared(layer.row_forms),
+            wider=tuple((walk, shared(forms)) for walk, forms in layer.wider),
+        )
+        for layer in layers
     )
 
 
