@@ -55,7 +55,7 @@ static inline void tc_motion_peaks(const tc_motion_s16_t *p, const int32_t *z, i
         y[2 * k] = 0;
         y[2 * k + 1] = -1;
     }
-    for (int32_t bin = 1; bin <= (p->window - 1) / 2; bin++) {
+    for (int32_t bin = 1; p->peaks > 0 && bin <= (p->window - 1) / 2; bin++) {
         const int32_t size = tc_motion_size(p, z, bin);
         int32_t k = p->peaks;
         for (; k > 0 && size > y[2 * k - 1]; k--) {

@@ -16,9 +16,10 @@ from tinyc.ops.motion import COUNT_BITS, FEATURES, Motion, moved, root
 
 CASES = [
     (Motion(3, 16, FEATURES, 3), 48, 0),
-    (Motion(1, 2, ("std", "mean")), 2, 0),
+    (Motion(1, 12, ("std", "mean")), 12, 0),
     (Motion(2, 9, ("crossings",), 4, 1), 6, 14),
     (Motion(6, 33, (), 1, 5), 30, 200),
+    (Motion(1, 2, ("std", "mean")), 2, 0),
     (Motion(1, 128, ("max", "rms", "min"), 2), 128, 0),
 ]
 
