@@ -32,12 +32,13 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
-_NUDGES = (0, 16, 4096, 1 << 17)  # how far to look for a nudge, near first
+_NUDGES = (0, 16, 256, 4096, 1 << 14, 1 << 17)  # how far to look for a nudge, near first
 _UNBOUNDED = 2**62
 _PROBED = 4  # channels that are tried first, to give up early
 _TOGETHER = 4096  # channels
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
+_NUDGED_TOGETHER = 1 << 16  # nudges of channels
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
 
 
@@ -228,22 +229,22 @@ def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scalin
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
     found = ScalingConstants(scale, shift, mult, mult * 0, mult * 0, shifts.sign, shifts.drop)
-    if _is_hopeless(found, steps, np.flatnonzero(steps.is_live)[:_PROBED]):
+    probed = np.flatnonzero(steps.is_live)[:_PROBED]
+    if _has_none(best_slope(found, steps, probed), steps, probed):
         return None
     found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
     open_ = np.flatnonzero(~found.equals(steps))
     if len(open_):
-        if _is_hopeless(found, steps, open_):
-            return None
         found = best_slope(found, steps, open_)
+        if _has_none(found, steps, open_):
+            return None
         found = _nudged(found, steps, grain, open_, _NUDGES)
     return found if found.equals(steps).all() else None
 
 
-def _is_hopeless(s: ScalingConstants, steps: Steps, rows: Int64s) -> bool:
-    """Whether one of the channels `rows` has no offset even with the best multiplier."""
-    best = best_slope(s, steps, rows)
-    least, greatest = interval(_rows(best, rows), _step_rows(steps, rows))
+def _has_none(s: ScalingConstants, steps: Steps, rows: Int64s) -> bool:
+    """Whether one of the channels `rows` has no offset with its multiplier."""
+    least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
     return bool((least > greatest).any())
 
 
@@ -262,26 +263,33 @@ class Offsets:
     def __init__(self, s: ScalingConstants, steps: Steps) -> None:
         goal = (steps.outputs << (32 + s.shift)[:, None]) - s.rounding
         falls = bool(s.fall.any())
+        shape = (2, 1, *steps.reach.shape)  # [least, minus greatest][multipliers][channels][thresholds]
+        self._start, self._x = np.empty(shape, np.int64), np.empty(shape, np.int64)
 
-        def line(acc: Int64s, asked: Bools, free: int) -> tuple[Int64s, Int64s]:
+        def line(side: int, acc: Int64s, asked: Bools, free: int) -> None:
             x = np.where(asked, acc << s.scale[:, None], 0)
             start = goal + _WORD * s.fall[:, None] * (x < 0) if falls else goal
-            return np.where(asked, start, free), x
+            self._start[side, 0], self._x[side, 0] = np.where(asked, start, free), x
 
-        self._least = line(steps.reach, steps.has_reach, -_UNBOUNDED)
-        self._most = line(steps.below, steps.has_below, _UNBOUNDED + 1)
+        line(0, steps.reach, steps.has_reach, -_UNBOUNDED)
+        line(1, steps.below, steps.has_below, _UNBOUNDED + 1)
+        np.negative(self._start[1], out=self._start[1])
+        np.negative(self._x[1], out=self._x[1])
 
     def interval(self, mult: Int64s) -> tuple[Int64s, Int64s]:
-        """(least, greatest) offset that serves every threshold; empty if least > greatest."""
-        (first, x), (last, x_below) = self._least, self._most
-        least = (first - x * mult[:, None]).max(axis=1, initial=-_UNBOUNDED)
-        greatest = (last - x_below * mult[:, None]).min(axis=1, initial=_UNBOUNDED + 1) - 1
-        return least, greatest
+        """(least, greatest) offset that serves every threshold; empty if least > greatest.
+
+        mult [multipliers, channels], and so are they."""
+        room = np.multiply(self._x, mult[None, :, :, None])
+        np.subtract(self._start, room, out=room)
+        least, most = room.max(axis=3, initial=-_UNBOUNDED - 1)
+        return np.maximum(least, -_UNBOUNDED), -most - 1
 
 
 def interval(s: ScalingConstants, steps: Steps) -> tuple[Int64s, Int64s]:
     """(least, greatest) offset that serves every threshold; empty if least > greatest."""
-    return Offsets(s, steps).interval(s.mult)
+    least, greatest = Offsets(s, steps).interval(s.mult[None])
+    return least[0], greatest[0]
 
 
 def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConstants:
@@ -290,17 +298,16 @@ def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConsta
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
     left = np.maximum(part.mult - reach, 0)
     right = np.minimum(part.mult + reach, 2**31 - 1)
-
-    def width(mult: Int64s) -> Int64s:
-        least, greatest = offsets.interval(mult)
-        return greatest - least
-
+    ends = np.empty((2, len(left)), np.int64)
     while (right - left > 2).any():
         third = np.maximum((right - left) // 3, 1)
-        rising = width(left + third) < width(right - third)
-        left, right = np.where(rising, left + third, left), np.where(rising, right, right - third)
+        ends[0], ends[1] = left + third, right - third
+        least, greatest = offsets.interval(ends)
+        rising = np.less(*(greatest - least))
+        left, right = np.where(rising, ends[0], left), np.where(rising, right, ends[1])
     candidates = np.stack([np.minimum(left + i, right) for i in range(3)])
-    widest = np.stack([width(mult) for mult in candidates]).argmax(axis=0)
+    least, greatest = offsets.interval(candidates)
+    widest = (greatest - least).argmax(axis=0)
     mult = s.mult.copy()
     mult[rows] = np.take_along_axis(candidates, widest[None], axis=0)[0]
     return replace(s, mult=mult)
@@ -309,37 +316,48 @@ def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConsta
 def _nudged(
     s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]
 ) -> ScalingConstants:
-    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small.
-
-    Ends early at the first channel that has none within the last distance.
-    """
+    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small, where there is
+    one within the last distance."""
     add, nudge = s.add.copy(), s.nudge.copy()
     least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
-    for row, lo, hi in zip(rows.tolist(), least.tolist(), greatest.tolist(), strict=True):
-        for most in distances:
-            found = _nudge(lo, hi, int(s.mult[row]), most, int(grain[row]))
-            if found is not None:
-                add[row], nudge[row] = found
-                break
-        else:
-            if distances is _NUDGES:
-                break
+    open_ = np.arange(len(rows))
+    for nearer, most in zip((-1, *distances), distances, strict=False):
+        at = rows[open_]
+        found, counts = _nudge(least[open_], greatest[open_], s.mult[at], (nearer, most), grain[at])
+        done = at[found]
+        nudge[done] = counts[found]
+        add[done] = _middle(least[open_][found], greatest[open_][found], nudge[done] * s.mult[done])
+        open_ = open_[~found]
+        if not len(open_):
+            break
     return replace(s, add=add, nudge=nudge)
 
 
-def _nudge(least: int, greatest: int, mult: int, most: int, grain: int) -> tuple[int, int] | None:
-    """(add, nudge) with add * 2^32 + nudge * mult in the interval and the least |nudge| <= most * grain."""
-    if least > greatest:
-        return None
-    counts = np.arange(-most, most + 1, dtype=np.int64) * grain
-    rest = greatest - counts * mult
-    good = np.flatnonzero((rest & (_WORD - 1)) <= min(greatest - least, _WORD - 1))
-    if len(good) == 0:
-        return None
-    nudge = int(counts[good[np.abs(counts[good]).argmin()]])
-    first, last = -((nudge * mult - least) // _WORD), (greatest - nudge * mult) // _WORD
-    # Where there is a choice, the middle is the definition's own rounding or close to it.
-    return (first + last) // 2, nudge
+def _nudge(
+    least: Int64s, greatest: Int64s, mult: Int64s, distance: tuple[int, int], grain: Int64s
+) -> tuple[Bools, Int64s]:
+    """(found, nudge): the nudge nearest to 0, the negative of two, with add * 2^32 + nudge * mult in the interval for
+    some add. distance: it is this many grains away, more than the first and at most the second."""
+    room = np.where(least > greatest, -1, np.minimum(greatest, least + (_WORD - 1)) - least)
+    found, nudge = np.zeros(len(mult), np.bool_), np.zeros_like(mult)
+    far = np.arange(distance[0] + 1, distance[1] + 1, dtype=np.int64)
+    order = np.stack([-far, far], axis=1).ravel()  # near first
+    block = max(1, _NUDGED_TOGETHER // len(order))
+    for start in range(0, len(mult), block):
+        part = slice(start, start + block)
+        counts = order * grain[part, None]
+        rest = greatest[part, None] - counts * mult[part, None]
+        good = (rest & (_WORD - 1)) <= room[part, None]
+        first = good.argmax(axis=1)[:, None]
+        found[part] = np.take_along_axis(good, first, axis=1)[:, 0]
+        nudge[part] = np.take_along_axis(counts, first, axis=1)[:, 0]
+    return found, nudge
+
+
+def _middle(least: Int64s, greatest: Int64s, nudged: Int64s) -> Int64s:
+    """add: where there is a choice, the middle is the definition's own rounding or close to it."""
+    first, last = -((nudged - least) // _WORD), (greatest - nudged) // _WORD
+    return np.asarray((first + last) // 2)
 
 
 def _rows(s: ScalingConstants, rows: Int64s) -> ScalingConstants:
