@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.operands import Address, Operand, Register, RegisterList, operands_of
@@ -30,18 +30,16 @@ class Decoded:
     words: int = 0
     offset_register: bool = False
     writeback: bool = False
+    leaves: bool = field(init=False)
+    is_memory: bool = field(init=False)
 
-    @property
-    def leaves(self) -> bool:
-        return self.kind in BRANCHES or "pc" in self.writes
+    def __post_init__(self) -> None:  # asked for millions of times
+        object.__setattr__(self, "leaves", self.kind in BRANCHES or "pc" in self.writes)
+        object.__setattr__(self, "is_memory", self.kind in MEMORY)
 
     @property
     def conditional(self) -> bool:
         return bool(self.instruction.condition) or self.row.counts or self.row.conditional
-
-    @property
-    def is_memory(self) -> bool:
-        return self.kind in MEMORY
 
     @property
     def is_product(self) -> bool:

@@ -33,9 +33,6 @@ _LONG_STRING = """#pragma GCC diagnostic push
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
-_NOTHING = Work()
-
-
 @functools.lru_cache(maxsize=1 << 16)
 def _cycles(core: str, op: Decoded, before: Decoded | None) -> int:
     return round(_CORES[core].costs([op], () if before is None else (before,))[0])
@@ -61,7 +58,8 @@ class Asm:
         self._items: list[Line | Label | Note] = []
         self._flow = Flow()
         self._often: list[Often] = []  # of each item
-        self._known_costs: Sequence[Work] = ()
+        self._lines = 0
+        self._known_cycles: Sequence[int] = ()
         self._is_ordered = False
         self._labels: dict[str, int] = {}
         self._seen: set[str] = set()
@@ -74,6 +72,7 @@ class Asm:
     def _add(self, item: Line | Label | Note) -> None:
         self._items.append(item)
         self._often.append(self._flow.now)
+        self._lines += 1 + item.aligned if isinstance(item, Label) else not isinstance(item, Note)
 
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
@@ -85,8 +84,7 @@ class Asm:
     @property
     def lines(self) -> int:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
-        items = self._items
-        return sum(not isinstance(item, Note) for item in items) + sum(type(i) is Label and i.aligned for i in items)
+        return self._lines
 
     def note(self, text: str) -> None:
         """A comment on a line of its own: what comes now."""
@@ -213,14 +211,15 @@ class Asm:
         """
         known: dict[str, Often] = {}
         counts: dict[int, int] = {}
-        found = Work()
-        for often, cost in zip(self._often, self._costs, strict=True):
+        instructions = cycles = 0
+        for often, item, cost in zip(self._often, self._items, self._cycles, strict=True):
             times = counts.get(id(often))
             if times is None:
                 times = counts[id(often)] = self._flow.of(often, known).get(unit, 0)
-            if times:
-                found += times * cost
-        return found
+            if times and type(item) is Line:
+                instructions += times
+                cycles += times * cost
+        return Work(instructions, cycles)
 
     def executions(self, unit: str = CALL) -> list[int]:
         """How often each item runs in a call."""
@@ -228,21 +227,21 @@ class Asm:
         return [self._flow.of(often, known).get(unit, 0) for often in self._often]
 
     @property
-    def _costs(self) -> Sequence[Work]:
+    def _cycles(self) -> Sequence[int]:
         """Of each item, run once. Kept for the items that there are: asked for each unit, and by the widths."""
-        if len(self._known_costs) != len(self._items):
-            self._known_costs = list(self._counted())
-        return self._known_costs
+        if len(self._known_cycles) != len(self._items):
+            self._known_cycles = list(self._counted())
+        return self._known_cycles
 
-    def _counted(self) -> Iterator[Work]:
+    def _counted(self) -> Iterator[int]:
         name, before = self._core.name, tuple[Decoded, ...]()
         for item in self._items:
             if isinstance(item, Line):
                 cycles = _cycles(name, item.op, before[-1] if before else None)
-                yield Work(1, cycles + (_taken(name, item.op, before) if item.taken else 0))
+                yield cycles + (_taken(name, item.op, before) if item.taken else 0)
                 before = () if item.taken else (*before[-1:], item.op)
             else:
-                yield _NOTHING
+                yield 0
                 if isinstance(item, Label):
                     before = ()
 
@@ -251,7 +250,7 @@ class Asm:
         for when the function is complete; comments and labels stay."""
         if not isinstance(self._core, ThreeStage) or self._is_ordered:
             return
-        self._known_costs, self._is_ordered = (), True
+        self._known_cycles, self._is_ordered = (), True
         weights = self._weights()
         own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
         for start, stop in self._pieces():
@@ -337,13 +336,13 @@ class Asm:
         places = {item.name: at for at, item in enumerate(self._items) if isinstance(item, Label)}
         slots: dict[int, Slot] = {}
         pending, falls = 0, True
-        for at, (item, cost) in enumerate(zip(self._items, self._costs, strict=True)):
+        for at, (item, cycles) in enumerate(zip(self._items, self._cycles, strict=True)):
             if isinstance(item, Line):
                 op = item.op
                 widths = (
                     branch_widths(item, abs(places[item.label] - at)) if item.label else widths_of(item, pending > 0)
                 )
-                slow = cost.cycles > 1 and not op.leaves
+                slow = cycles > 1 and not op.leaves
                 slots[at] = Slot(widths, weights[at], slow, returns=op.kind is Kind.CALL)
                 pending = len(op.instruction.mnemonic) - 1 if op.kind is Kind.IT else max(0, pending - 1)
                 falls = op.kind is Kind.CALL or not op.leaves or op.conditional

@@ -75,6 +75,15 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class Lowered:
+    """The steps of a library, how its memory is planned, and the kernels that may run each node."""
+
+    program: Program
+    plan: Plan | StreamPlan
+    found: Mapping[str, Sequence[Choice]]
+
+
+@dataclass(frozen=True, slots=True)
 class IntegerModel:
     """A model as integers: what may be compiled for any board. perms: inputs whose axes differ from the file's. front,
     camera: what is part of the graph before the model."""
@@ -159,16 +168,9 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
 @one_thread
 def compile_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Compiled:
     """From the integer graph to the C text of the library for a board."""
-    graph, numerics = made.graph, made.numerics
-    with progress.stage("select"):
-        found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
-        chosen = tuple(_chosen(graph, found, board, options))
-    with progress.stage("plan"):
-        choices, plan = _laid_out(graph, found, chosen, board, options)
+    lowered = lower_integers(made, board, options, progress)
+    program = lowered.program
     with progress.stage("emit"):
-        program = _program(made, graph, choices, plan, _name(made.path, options))
-        if options.weights_blob:
-            program = with_blob(program)
         info = Info(made.path.name, made.sha256, board.name, options=options.shaping())
         files = emit_library(program, info)
         constants = blob_of(program, info) if options.weights_blob else None
@@ -178,12 +180,12 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         made.path,
         made.sha256,
         made.float_graph,
-        graph,
+        made.graph,
         program,
         files,
         made.calibration,
-        plan,
-        found,
+        lowered.plan,
+        lowered.found,
         made.changes,
         made.quantized_from,
         made.front,
@@ -191,6 +193,20 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         made.activations,
         made.camera,
     )
+
+
+@one_thread
+def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+    """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
+    graph, numerics = made.graph, made.numerics
+    with progress.stage("select"):
+        found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
+        chosen = tuple(_chosen(graph, found, board, options))
+    with progress.stage("plan"):
+        choices, plan = _laid_out(graph, found, chosen, board, options)
+    with progress.stage("lower"):
+        program = _program(made, graph, choices, plan, _name(made.path, options))
+        return Lowered(with_blob(program) if options.weights_blob else program, plan, found)
 
 
 def _name(path: Path, options: Options) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.explain.estimate import Estimate, estimate
-from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.compiling import lower_integers, make_integers
 from tinyc.pipeline.options import Options, Progress
 
 
@@ -20,4 +20,5 @@ def estimate_model(path: Path, options: Options, progress: Progress) -> Estimate
     board is no error: `Estimate.problem` says what is missing."""
     board = load_board(options.board)
     quiet = replace(progress, on_warning=lambda message: None)  # that ranges are made up does not matter here
-    return estimate(path.name, compile_model(path, board, options, quiet).program, board)
+    made = make_integers(path, board, options, quiet)
+    return estimate(path.name, lower_integers(made, board, options, quiet).program, board)

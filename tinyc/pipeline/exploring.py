@@ -16,7 +16,7 @@ from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.choose.select import Optimize
 from tinyc.explain.estimate import estimate
-from tinyc.pipeline.compiling import IntegerModel, compile_integers, make_integers
+from tinyc.pipeline.compiling import IntegerModel, compile_integers, lower_integers, make_integers
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.shrink import Memory
@@ -126,7 +126,7 @@ def _with_weights(options: Options, weights: str) -> Options:
 def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
-        found = estimate(made.path.name, compile_integers(made, board, asked, progress).program, board)
+        found = estimate(made.path.name, lower_integers(made, board, asked, progress).program, board)
     except TinycError as error:
         return replace(point, problem=error.message)
     return replace(
