@@ -213,8 +213,11 @@ def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest
                 arguments = [
                     "kws_int8.tflite" if a == "kws.onnx" else "inputs.npz" if a == "test.npz" else a for a in arguments
                 ]
-            if "--compare" in arguments and not Path("old.json").exists():
-                shutil.copy("new.json", "old.json")
+            if "--compare" in arguments:
+                at = arguments.index("--compare")
+                old, new = arguments[at + 1 : at + 3]
+                if not Path(old).exists():
+                    shutil.copy(new, old)
             assert run(arguments, out) == 0, arguments
 
 

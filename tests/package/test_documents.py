@@ -18,7 +18,16 @@ from tests.package.tools import tools_folder
 from tests.unit.reports import small_report
 from tinyc.base.errors import Loc, TinycError
 from tinyc.explain.cycles import FunctionCost, InferenceCost, LayerCost, Profile, speedscope
-from tinyc.explain.documents import chrome_trace, junit, node_data, sarif
+from tinyc.explain.documents import (
+    Case,
+    chrome_trace,
+    github,
+    import_cases,
+    junit,
+    node_data,
+    sarif,
+    verdict_case,
+)
 from tinyc.explain.inspection import ImportProblem, Inspection
 from tinyc.run import OVERHEAD
 from tinyc.verify.report import Verify
@@ -112,7 +121,7 @@ def test_junit_is_read_by_another_reader(verify: Verify | None, error: TinycErro
         "s, = x; c, = s\n"
         "print(s.tests, s.failures, s.errors, [type(r).__name__ for r in c.result] or 'passed', c.classname, c.name)\n"
     )
-    told = by_tools(code, junit("kws.onnx", "cortex-m4", verify, error))
+    told = by_tools(code, junit("tinyc verify", "all", [verdict_case("kws.onnx", "cortex-m4", verify, error)]))
     counts = {"passed": "1 0 0", "Failure": "1 1 0", "Error": "1 0 1"}[result]
     assert told.startswith(f"{counts} ")
     assert result in told
@@ -122,9 +131,27 @@ def test_junit_is_read_by_another_reader(verify: Verify | None, error: TinycErro
 def test_junit_takes_any_names() -> None:
     for verify, error in ((DIFFERENT, None), (None, TinycError(MOST, Loc(MOST), MOST))):
         changed = replace(verify, first_difference=MOST) if verify else None
-        text = junit(MOST, MOST, changed, error)
+        text = junit(MOST, MOST, [verdict_case(MOST, MOST, changed, error)])
         case = xml.dom.minidom.parseString(text.encode("utf-8")).getElementsByTagName("testcase")
         assert len(case) == 1
+
+
+def test_annotations_are_lines_of_github() -> None:
+    """By its rules: `%`, ends of lines, and in properties `:` and `,`, are escaped; nothing else ends a message."""
+    cases = [
+        Case("kws.onnx: cycles, all", "cortex-m4", "failed", "worse", "cycles: 100 -> 120\n20 % more"),
+        Case("kws.onnx", "cortex-m0plus", "skipped", "refused", "no RAM"),
+        Case("kws.onnx", "host"),
+    ]
+    assert github("tinyc bench", cases).splitlines() == [
+        "::error title=kws.onnx%3A cycles%2C all%2C cortex-m4::cycles: 100 -> 120%0A20 %25 more",
+        "::warning title=kws.onnx%2C cortex-m0plus::no RAM",
+        "::notice title=tinyc bench::1 of 3 passed",
+    ]
+    told = github(MOST, [Case(MOST, MOST, "error", MOST, MOST, MOST)])
+    assert [line.split(" ")[0] for line in told.split("\n")] == ["::error", "::notice"]
+    problem = import_cases(inspection(ImportProblem("tinyc does not import Foo", None, "export without it")))
+    assert "::error title=my models/kws #1.onnx::tinyc does not import Foo%0Aexport" in github("tinyc inspect", problem)
 
 
 def inspection(*problems: ImportProblem) -> Inspection:
@@ -190,6 +217,9 @@ def test_the_commands_print_one_document(tinyc, model: Path, tmp_path: Path) -> 
     assert missing.code == 2
     assert 'errors="1"' in missing.out
     assert "error: " in missing.err
+    built = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--format", "github")
+    assert (built.code, built.out) == (0, "::notice title=tinyc build::1 of 1 passed\n")
+    assert tinyc("verify", model, "--board", "cortex-m9", "--format", "github").out.startswith("::error title=")
     findings = tinyc("inspect", model, "--format", "sarif")
     assert findings.code == 0
     assert json.loads(findings.out)["version"] == "2.1.0"

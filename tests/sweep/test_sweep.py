@@ -215,6 +215,8 @@ def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     again = json.loads(sweep(folder, "--json")[1])
     assert (again["ran"], again["rows"]) == (0, found["rows"])
+    assert sweep(folder, "--format", "github") == (0, "::notice title=tinyc sweep::8 of 8 passed\n")
+    assert 'tests="8" failures="0"' in sweep(folder, "--format", "junit")[1]
     code, table = sweep(folder, "--csv")
     assert table.splitlines()[0].startswith("key,model,board,kind,options,status,reason,seconds,instructions")
     assert len(table.splitlines()) == 9

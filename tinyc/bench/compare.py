@@ -15,6 +15,8 @@ from tinyc.bench.report import SCHEMA
 
 _COSTS = ("instructions", "cycles", "arena_bytes", "stack_bytes", "code_bytes", "const_bytes")
 _HINT = "give what `tinyc bench --json` printed"
+FAILED = "failed"  # 1 where something came to no result
+_COUNTS = ("mismatches", FAILED)  # any more is worse
 _SHARES = ("agreement", "top1_board")
 
 Facts = Mapping[tuple[str, str, str], float]  # (model, where, figure) -> value
@@ -49,11 +51,18 @@ def compare_files(
     that was not there; a figure that the new report lacks. Desktop latencies are noisy and only count when
     `latency_threshold` is given. Raises TinycError for a file that is no benchmark report.
     """
-    before, after = _facts(old), _facts(new)
+    return compare_facts(_facts(old), _facts(new), threshold, latency_threshold)
+
+
+def compare_facts(
+    before: Facts, after: Facts, threshold: float, latency_threshold: float | None = None
+) -> list[BenchChange]:
+    """See `compare_files`. Of what failed now or then nothing else is compared."""
     changes = []
+    failed = {key[:2] for facts in (before, after) for key, value in facts.items() if key[2] == FAILED and value}
     for key in dict.fromkeys([*before, *after]):
         was, now = before.get(key), after.get(key)
-        if was != now:
+        if was != now and (key[2] == FAILED or key[:2] not in failed):
             model, where, figure = key
             worse = _is_worse(figure, was, now, threshold, latency_threshold)
             changes.append(BenchChange(model, where, figure, was, now, worse))
@@ -66,14 +75,14 @@ def _is_worse(
     if new is None:
         return figure != "median_us"
     if old is None:
-        return figure == "mismatches" and new > 0
+        return figure in _COUNTS and new > 0
     if figure == "median_us":
         return latency_threshold is not None and new > old * (1 + latency_threshold)
     if figure in _SHARES:
         return new < old - threshold
     if figure == "sqnr_db":
         return new < old - threshold * abs(old)
-    return new > old * (1 + threshold) if figure != "mismatches" else new > old
+    return new > old * (1 + threshold) if figure not in _COUNTS else new > old
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.bench import BenchChange, BenchOptions, BenchReport, compare_files, run_bench
 from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
+from tinyc.cli.cases import CasesFormat, CasesOption, print_cases
 from tinyc.cli.options import (
     CalibrationFile,
     ColorOption,
@@ -26,16 +27,21 @@ from tinyc.cli.options import (
 )
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
+from tinyc.explain.documents import Case, verdict_case
+from tinyc.sweep.compare import compare_sweeps
+from tinyc.sweep.store import holds_results
+from tinyc.verify.report import Verify
 
 Models = Annotated[
     list[Path] | None, typer.Argument(metavar="MODEL", help="Models: .onnx or .tflite files.", show_default=False)
 ]
 Boards = Annotated[list[str], typer.Option("--board", "-b", help="Board name or .toml file; may be repeated.")]
 References = Annotated[str, typer.Option(help="Desktop runs: cpu, gpu, cpu,gpu or none.")]
+_NAME = "tinyc bench"
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, one line per board and desktop run.")]
 Compare = Annotated[
     tuple[Path, Path] | None,
-    typer.Option(metavar="OLD.json NEW.json", help="Compare two reports; exit code 1 if something got worse."),
+    typer.Option(metavar="OLD NEW", help="Compare two reports (.json), or two sweeps (.sqlite); exit code 1 if worse."),
 ]
 Threshold = Annotated[float, typer.Option(min=0, help="With --compare: what share counts as worse; 0.01 is 1 %.")]
 LatencyThreshold = Annotated[
@@ -64,15 +70,18 @@ def command(
     latency_threshold: LatencyThreshold = None,
     json: Json = False,
     csv: Csv = False,
+    form: CasesOption = None,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, how near the outputs are."""
-    with guarded(color, json, verbose) as out:
-        if json and csv:
-            raise TinycError("--json and --csv exclude each other", hint="leave out one of them")
+    with guarded(color, json, verbose, form is not None) as out:
+        if csv and (json or form is not None):
+            raise TinycError("--json, --csv and --format exclude each other", hint="leave out all but one")
         if compare is not None:
-            _compare(out, compare, threshold, latency_threshold, bool(models))
+            if models:
+                raise TinycError("--compare takes no models", hint="tinyc bench --compare old.json new.json")
+            _compare(out, _changes(compare, threshold, latency_threshold), threshold, form)
             return
         options = BenchOptions(
             boards=tuple(board),
@@ -89,6 +98,9 @@ def command(
         )
         report = run_stages(out, lambda progress: run_bench(models or [], options, progress))
         out.json(report.to_json())
+        print_cases(
+            out, form, _NAME, "boards", [_case(model, board) for model in report.models for board in model.boards]
+        )
         if csv:
             typer.echo(report.to_csv(), nl=False)
         else:
@@ -168,12 +180,32 @@ def _parity(run: ReferenceResult) -> tuple[str, str, str]:
     return agreement, sqnr, f"{found.top1_reference:.1%} -> {found.top1_board:.1%}"
 
 
-def _compare(
-    out: Output, files: tuple[Path, Path], threshold: float, latency_threshold: float | None, has_models: bool
-) -> None:
-    if has_models:
-        raise TinycError("--compare takes no models", hint="tinyc bench --compare old.json new.json")
-    changes = compare_files(*files, threshold, latency_threshold)
+def _case(model: ModelResult, board: BoardResult) -> Case:
+    return verdict_case(
+        model.model,
+        board.board,
+        Verify(board.inputs, board.output_bytes, board.mismatches, "integer reference"),
+    )
+
+
+def _changes(files: tuple[Path, Path], threshold: float, latency_threshold: float | None) -> list[BenchChange]:
+    """Of two benchmarks, or of two sweeps."""
+    if not any(holds_results(file) for file in files):
+        return compare_files(*files, threshold, latency_threshold)
+    if latency_threshold is not None:
+        raise TinycError("a sweep has no desktop latencies", hint="leave out --latency-threshold")
+    return compare_sweeps(*files, threshold)
+
+
+def _change_case(change: BenchChange) -> Case:
+    said = f"{change.figure}: {_figure(change.old)} -> {_figure(change.new)}"
+    said += "" if change.relative is None else f" ({change.relative:+.1%})"
+    name = f"{change.model}: {change.figure}"
+    return Case(name, change.where, "failed", "worse", said) if change.worse else Case(name, change.where, detail=said)
+
+
+def _compare(out: Output, changes: list[BenchChange], threshold: float, form: CasesFormat | None) -> None:
+    print_cases(out, form, "tinyc bench --compare", "changes", [_change_case(change) for change in changes])
     worse = [change for change in changes if change.worse]
     out.json({"worse": len(worse), "changes": [_change_facts(change) for change in changes]})
     rows = table("", "", "model", "where", "figure", "old", "new", "change", right=("old", "new", "change"))

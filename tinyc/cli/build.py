@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tinyc.base.errors import TinycError
+from tinyc.cli.cases import CasesOption, print_verdict
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.package import show_packages
@@ -55,6 +56,9 @@ PackageOption = Annotated[
 PageOption = Annotated[bool, typer.Option("--report", help="Also write the report as a page: see `tinyc report`.")]
 
 
+_NAME = "tinyc build"
+
+
 @with_model_options()
 def command(
     model: Model,
@@ -66,19 +70,26 @@ def command(
     baud: BaudOption = None,
     package: PackageOption = None,
     page: PageOption = False,
+    form: CasesOption = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
-    with guarded(color, json, verbose) as out_to:
+    with guarded(color, json, verbose, form is not None) as out_to:
         asked = replace(options, proof=not no_proof, harness=harness.value, task=task, baud=baud)
         kinds = kinds_of(package) if package is not None else ()
         if kinds and no_proof:
             raise TinycError("a package holds a proved library", hint="leave out --no-proof, or --package")
         if page:
             check_drawing()  # now, and not after minutes
-        report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
+        try:
+            report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
+        except TinycError as error:
+            print_verdict(out_to, form, _NAME, model.name, options.board, error)
+            raise
+        proof = report.verify if isinstance(report, Report) else None
+        print_verdict(out_to, form, _NAME, model.name, report.board, proof)
         problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
         renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}
         packages = write_packages(folder, kinds, DEFAULT_VERSION) if kinds and report.passed else []

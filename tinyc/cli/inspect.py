@@ -10,7 +10,7 @@ import typer
 
 from tinyc.cli.options import ColorOption, Json, Model, Verbose
 from tinyc.cli.output import Color, Output, guarded, plural, table
-from tinyc.explain.documents import sarif
+from tinyc.explain.documents import github, import_cases, sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 
 
@@ -18,6 +18,7 @@ class FindingFormat(StrEnum):
     """Formats in which findings can be printed."""
 
     SARIF = "sarif"
+    GITHUB = "github"
 
 
 def command(
@@ -34,8 +35,10 @@ def command(
     with guarded(color, json, verbose, form is not None) as out:
         found = inspect_model(model)
         out.json(found.to_json())
-        if form is not None:
+        if form is FindingFormat.SARIF:
             out.document(sarif(found))
+        elif form is FindingFormat.GITHUB:
+            out.document(github("tinyc inspect", import_cases(found)))
         if found.problems:
             _show_problems(out, found)
             raise typer.Exit(1)

@@ -17,6 +17,8 @@ from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.page_file import page_of, write_page
 from tinyc.explain.documents import node_data
 from tinyc.explain.report_page import report_page
+from tinyc.sweep.page import sweep_page
+from tinyc.sweep.store import holds_results, read_results
 from tinyc.verify.report_file import read_report
 
 
@@ -30,7 +32,7 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="FOLDER",
-        help="The output folder of `tinyc build`, or a file with what `tinyc bench --json` printed.",
+        help="The output folder of `tinyc build`, what `tinyc bench --json` printed, or a sweep's file of results.",
         show_default=False,
     ),
 ]
@@ -47,10 +49,10 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Write the report of the build in FOLDER as one page of HTML, with charts, that needs nothing else."""
+    """Write the report of a build, a benchmark or a sweep as one page of HTML, with charts, that needs nothing else."""
     with guarded(color, json, verbose, form is not None) as out_to:
         if folder.is_file():
-            _bench(out_to, folder, out, form)
+            _other(out_to, folder, out, form)
             return
         report = read_report(folder / REPORT_FILE)
         if form is not None:
@@ -61,10 +63,12 @@ def command(
         out_to.result(f"page: {place}")
 
 
-def _bench(out_to: Output, file: Path, out: Path | None, form: DataFormat | None) -> None:
-    """The page of a benchmark."""
+def _other(out_to: Output, file: Path, out: Path | None, form: DataFormat | None) -> None:
+    """The page of a benchmark, or of a sweep."""
     if form is not None:
         raise TinycError("--format is of a build", Loc(str(file)), "give the output folder of `tinyc build`")
-    place = write_page(bench_page(read_bench(file)), out or file.with_suffix(".html"))
+    sweep = holds_results(file)
+    page = sweep_page(read_results(file), file.name) if sweep else bench_page(read_bench(file))
+    place = write_page(page, out or file.with_suffix(".html"))
     out_to.json({"page": str(place)})
     out_to.result(f"page: {place}")

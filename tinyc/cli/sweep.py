@@ -15,9 +15,11 @@ import typer
 from rich.text import Text
 
 from tinyc.base.errors import TinycError
+from tinyc.cli.cases import CasesOption, print_cases
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
+from tinyc.explain.documents import Case
 from tinyc.pipeline import Progress
 from tinyc.sweep import Cluster, ResultRow, Store, load_sweep, run_sweep
 
@@ -44,6 +46,7 @@ def command(
     workers: Workers = None,
     json: Json = False,
     csv: Csv = False,
+    form: CasesOption = None,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
@@ -51,9 +54,9 @@ def command(
 
     What is in the file already is not done again. The exit code is 1 where bytes differ or a job crashed.
     """
-    with guarded(color, json, verbose) as out_to:
-        if json and csv:
-            raise TinycError("--json and --csv exclude each other", hint="leave out one of them")
+    with guarded(color, json, verbose, form is not None) as out_to:
+        if csv and (json or form is not None):
+            raise TinycError("--json, --csv and --format exclude each other", hint="leave out all but one")
         sweep = load_sweep(spec)
         with Store(out or spec.with_suffix(".sqlite")) as store:
 
@@ -67,12 +70,18 @@ def command(
             rows = store.rows(job.key for job in sweep.jobs)
             file = store.path
         out_to.json({"schema": 1, "ran": ran, "file": str(file), "rows": [asdict(row) for row in rows]})
+        print_cases(out_to, form, "tinyc sweep", spec.name, [_case(row) for row in rows])
         if csv:
             typer.echo(_csv(rows), nl=False)
         else:
             _show(out_to, rows, ran, file)
         if any(row.status in ("differs", "crashed") for row in rows):
             raise typer.Exit(1)
+
+
+def _case(row: ResultRow) -> Case:
+    outcome: Any = {"differs": "failed", "refused": "skipped", "crashed": "error"}.get(row.status, "passed")
+    return Case(f"{row.model} {row.options}".strip(), row.board, outcome, row.status, row.reason or row.status)
 
 
 def _show(out: Output, rows: Sequence[ResultRow], ran: int, file: Path) -> None:

@@ -4,26 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tinyc.base.errors import TinycError
+from tinyc.cli.cases import CasesOption, print_verdict
 from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.explain.documents import junit
 from tinyc.pipeline import BuildProof, Options, Progress, verify_model, verify_object, verify_program
 from tinyc.verify.report import Report
 
-
-class VerdictFormat(StrEnum):
-    """Formats in which a verdict can be printed."""
-
-    JUNIT = "junit"
+_NAME = "tinyc verify"
 
 
 @with_model_options(samples=0)
@@ -44,9 +39,7 @@ def command(
         Path | None,
         typer.Option("--object", help="Prove the library that you compiled: .o or .a.", show_default=False),
     ] = None,
-    form: Annotated[
-        VerdictFormat | None, typer.Option("--format", help="Print the verdict as this.", show_default=False)
-    ] = None,
+    form: CasesOption = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
@@ -57,12 +50,10 @@ def command(
         try:
             report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
         except TinycError as error:
-            if form is not None:
-                out.document(junit(model.name, options.board, None, error))
+            print_verdict(out, form, _NAME, model.name, options.board, error)
             raise
         out.json(report.to_json())
-        if form is not None:
-            out.document(junit(model.name, report.board, report.verify))
+        print_verdict(out, form, _NAME, model.name, report.board, report.verify)
         show_verdict(out, report)
         if not report.passed:
             raise typer.Exit(1)

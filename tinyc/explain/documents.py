@@ -6,7 +6,10 @@ Each function gives a value for JSON, or XML as text. The same facts give the sa
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -60,31 +63,91 @@ def _facts(cost: InferenceCost) -> Json:
     return {"instructions": cost.instructions} | ({} if cost.cycles is None else {"cycles": cost.cycles})
 
 
-def junit(model: str, board: str, verify: Verify | None, error: TinycError | None = None) -> str:
-    """A verdict as JUnit XML, for dashboards of tests: one suite with one case, which passed, failed, or (with `error`)
-    could not run."""
-    counts = {"tests": "1", "failures": str(int(verify is not None and verify.mismatches > 0))}
-    counts |= {"errors": str(int(error is not None)), "skipped": "0"}
-    root = ElementTree.Element("testsuites", {"name": "tinyc verify", **counts})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"{visible(model)} on {visible(board)}", **counts})
-    case = ElementTree.SubElement(
-        suite, "testcase", {"classname": f"tinyc.{visible(board)}", "name": f"{visible(model)}: output bytes"}
-    )
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A test of a list. where: a board. outcome: `passed`; `failed`; `error`, it could not run; `skipped`, it cannot
+    be. kind, message and detail: of what went wrong; of what passed, detail alone."""
+
+    name: str
+    where: str
+    outcome: Literal["passed", "failed", "error", "skipped"] = "passed"
+    kind: str = ""
+    message: str = ""
+    detail: str = ""
+
+
+def verdict_case(model: str, board: str, verify: Verify | None, error: TinycError | None = None) -> Case:
+    """Of a proof that passed, failed, was not made, or (with `error`) could not run."""
+    name = f"{model}: output bytes"
     if error is not None:
-        _told(case, "error", "could not run" if error.exit_code == 2 else "no", error.message, str(error))
-    elif verify is not None and verify.mismatches:
+        return Case(name, board, "error", "could not run" if error.exit_code == 2 else "no", error.message, str(error))
+    if verify is None:
+        return Case(name, board, "skipped", "not proved", "nothing was run")
+    if verify.mismatches:
         message = f"{verify.mismatches:,} of {verify.output_bytes:,} output bytes differ from {verify.against}"
-        _told(case, "failure", "different bytes", message, verify.first_difference or "")
-    elif verify is not None:
-        text = f"{verify.output_bytes} output bytes of {verify.inputs} inputs equal {verify.against}"
-        ElementTree.SubElement(case, "system-out").text = visible(text)
+        return Case(name, board, "failed", "different bytes", message, verify.first_difference or "")
+    text = f"{verify.output_bytes} output bytes of {verify.inputs} inputs equal {verify.against}"
+    return Case(name, board, detail=text)
+
+
+def junit(command: str, suite: str, cases: Sequence[Case]) -> str:
+    """Cases as JUnit XML, for dashboards of tests: one suite."""
+    counted = Counter(case.outcome for case in cases)
+    counts = {"tests": str(len(cases)), "failures": str(counted["failed"])}
+    counts |= {"errors": str(counted["error"]), "skipped": str(counted["skipped"])}
+    root = ElementTree.Element("testsuites", {"name": visible(command), **counts})
+    made = ElementTree.SubElement(root, "testsuite", {"name": visible(suite), **counts})
+    for case in cases:
+        place = {"classname": f"tinyc.{visible(case.where)}", "name": visible(case.name)}
+        element = ElementTree.SubElement(made, "testcase", place)
+        if case.outcome != "passed":
+            _told(element, _TAGS[case.outcome], case.kind, case.message, case.detail)
+        elif case.detail:
+            ElementTree.SubElement(element, "system-out").text = visible(case.detail)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
+_TAGS = {"failed": "failure", "error": "error", "skipped": "skipped"}
+
+
+def github(command: str, cases: Sequence[Case]) -> str:
+    """What went wrong as annotations of a workflow of GitHub: `::error title=...::...`, `::warning` for what is
+    skipped; and one `::notice` that counts what passed."""
+    lines = []
+    for case in cases:
+        if case.outcome != "passed":
+            level = "warning" if case.outcome == "skipped" else "error"
+            said = "\n".join(part for part in (case.message, case.detail) if part)
+            title = ", ".join(part for part in (case.name, case.where) if part)
+            lines.append(f"::{level} title={_property(title)}::{_data(said)}")
+    passed = sum(case.outcome == "passed" for case in cases)
+    lines.append(f"::notice title={_property(command)}::{passed} of {len(cases)} passed")
+    return "\n".join(lines)
+
+
+def _data(text: str) -> str:
+    """A message of a workflow command, which ends with its line."""
+    shown = "\n".join(visible(line) for line in text.splitlines())
+    return shown.replace("%", "%25").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(visible(text)).replace(":", "%3A").replace(",", "%2C")
+
+
 def _told(case: ElementTree.Element, tag: str, kind: str, message: str, text: str) -> None:
     lines = "\n".join(visible(line) for line in text.splitlines())
-    ElementTree.SubElement(case, tag, {"type": kind, "message": visible(message)}).text = lines
+    ElementTree.SubElement(case, tag, {"type": visible(kind), "message": visible(message)}).text = lines
+
+
+def import_cases(found: Inspection) -> list[Case]:
+    """What keeps a model from being imported, or that nothing does."""
+    problems = [
+        Case(found.model, problem.where or "", "error", _RULE, problem.message, problem.hint)
+        for problem in found.problems
+    ]
+    return problems or [Case(found.model, "")]
 
 
 def sarif(found: Inspection) -> Json:

@@ -41,7 +41,7 @@ def plot_front(dots: Sequence[PlotPoint], path: Path, title: str, unit: str) -> 
                 label = visible(name) if best else None
                 across, up = [dot.time for dot in some], [dot.ram_bytes for dot in some]
                 axes.scatter(across, up, s=sizes, color=color, alpha=shown, label=label, edgecolors="white")
-            front = sorted(_corners(own))
+            front = sorted(corners((dot.time, dot.ram_bytes) for dot in own))
             axes.plot([x for x, _ in front], [y for _, y in front], color=color, linewidth=1, alpha=0.6)
         for scale, values in (
             (axes.set_xscale, [d.time for d in dots]),
@@ -60,7 +60,7 @@ def plot_front(dots: Sequence[PlotPoint], path: Path, title: str, unit: str) -> 
             axes.legend(frameon=False, title="area of a dot: flash", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _corners(dots: Iterable[PlotPoint]) -> list[tuple[float, int]]:
-    """Time and RAM of the dots that no other beats in these two."""
-    ends = [(dot.time, dot.ram_bytes) for dot in dots]
-    return [(t, r) for t, r in set(ends) if not any(a <= t and b <= r and (a, b) != (t, r) for a, b in ends)]
+def corners(ends: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those that no other is as near the lower left in one number and nearer in the other."""
+    found = set(ends)
+    return [(t, r) for t, r in found if not any(a <= t and b <= r and (a, b) != (t, r) for a, b in found)]

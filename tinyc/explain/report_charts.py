@@ -8,11 +8,13 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyc.base.escape import Html, visible
 from tinyc.explain.drawing import drawing
+from tinyc.explain.front_plot import COLORS, LARGEST_DOT, WIDE, corners
 from tinyc.explain.treemap import treemap
 from tinyc.verify.report import LayerReport, Report, UnprovedReport
 
@@ -191,6 +193,42 @@ def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
     return _chart((9, 0.9 + 0.27 * len(rows)), draw, title)
 
 
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """series: what is drawn in one colour; area: of the dot, beside the others'."""
+
+    series: str
+    x: float
+    y: float
+    area: int
+
+
+def dots(points: Sequence[Dot], units: tuple[str, str], title: str, joined: bool = True) -> Html:
+    """Dots by x and y, a colour for each series. joined: a line through those that none is left of and below."""
+    largest = max(*(dot.area for dot in points), 1)
+
+    def draw(axes: Axes) -> None:
+        for number, name in enumerate(dict.fromkeys(dot.series for dot in points)):
+            own, colour = [dot for dot in points if dot.series == name], COLORS[number % len(COLORS)]
+            sizes = [max(LARGEST_DOT * dot.area / largest, 9) for dot in own]
+            drawn = axes.scatter([d.x for d in own], [d.y for d in own], s=sizes, color=colour, alpha=0.7)
+            drawn.set_label(f" {name}")  # Matplotlib leaves out those that begin with _
+            if joined:
+                front = sorted(corners((dot.x, dot.y) for dot in own))
+                axes.plot([x for x, _ in front], [y for _, y in front], color=colour, linewidth=1)
+        for scale, values in ((axes.set_xscale, [d.x for d in points]), (axes.set_yscale, [d.y for d in points])):
+            if min(values) > 0 and max(values) / min(values) > WIDE:
+                scale("log")
+        axes.set_xlabel(units[0])
+        axes.set_ylabel(units[1])
+        axes.grid(color=_EDGE, alpha=0.3)
+        legend = axes.legend(frameon=False, labelcolor=_INK, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    return _chart((9, 3.6), draw, title)
+
+
 def _chart(inches: tuple[float, float], draw: Callable[[Axes], None], title: str) -> Html:
     """The drawing as an SVG element with a name for those who do not see it."""
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder, warnings.catch_warnings():
@@ -212,7 +250,7 @@ def _ink(axes: Axes) -> None:
     """Text and lines of the axes in the page's colour, on nothing."""
     axes.figure.patch.set_alpha(0)
     axes.patch.set_alpha(0)
-    axes.tick_params(colors=_INK)
+    axes.tick_params(which="both", colors=_INK, labelcolor=_INK)
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set_color(_INK)
     for spine in axes.spines.values():

@@ -125,6 +125,11 @@ class ResultRow:
     worker: str = ""
     tinyc: str = __version__
 
+    @property
+    def failed(self) -> bool:
+        """Whether it came to no result that can be used."""
+        return self.status in ("differs", "refused", "crashed")
+
 
 def empty_row(job: Job, status: Status, reason: str | None = None) -> ResultRow:
     """A row without figures."""

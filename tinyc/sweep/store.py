@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
@@ -53,3 +54,26 @@ class Store:
         """The rows of these jobs, in this order; jobs without one are left out."""
         found = {row[0]: ResultRow(*row) for row in self._file.execute(f"SELECT {', '.join(_COLUMNS)} FROM results")}
         return [found[key] for key in keys if key in found]
+
+
+def holds_results(path: Path) -> bool:
+    """Whether a file is SQLite's, as files of results are."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+def read_results(path: Path) -> list[ResultRow]:
+    """The rows of a file in the order in which they were written; of those of the same model's name, board and options
+    the last one alone, which the others came before. The file is not changed. TinycError if it holds no results."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+            rows = [
+                ResultRow(*row) for row in file.execute(f"SELECT {', '.join(_COLUMNS)} FROM results ORDER BY rowid")
+            ]
+    except sqlite3.Error as error:
+        hint = "give the file that `tinyc sweep` wrote"
+        raise TinycError(f"no file of results: {error}", Loc(str(path)), hint) from error
+    return list({(row.model, row.board, row.kind, row.options): row for row in rows}.values())
