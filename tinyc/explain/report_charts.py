@@ -194,7 +194,7 @@ def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class PlotDot:
     """series: what is drawn in one colour; area: of the dot, beside the others'."""
 
     series: str
@@ -203,7 +203,7 @@ class Dot:
     area: int
 
 
-def dots(points: Sequence[Dot], units: tuple[str, str], title: str, joined: bool = True) -> Html:
+def dots(points: Sequence[PlotDot], units: tuple[str, str], title: str, joined: bool = True) -> Html:
     """Dots by x and y, a colour for each series. joined: a line through those that none is left of and below."""
     largest = max(*(dot.area for dot in points), 1)
 

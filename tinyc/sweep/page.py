@@ -10,7 +10,7 @@ from itertools import compress
 
 from tinyc.base.escape import Html, visible
 from tinyc.base.templates import render
-from tinyc.explain.report_charts import Dot, cut, dots
+from tinyc.explain.report_charts import PlotDot, cut, dots
 from tinyc.explain.report_page import FILTERS
 from tinyc.sweep.job import ResultRow
 
@@ -85,7 +85,7 @@ def _charts(rows: Sequence[ResultRow], number: int) -> list[Html | None]:
     found: list[Html | None] = []
     for figure, words in (("arena_bytes", "bytes of the arena"), ("sqnr_db", "SQNR, dB")):
         points = [
-            Dot(cut(visible(row.board)), time, getattr(row, figure), row.flash_bytes or 0)
+            PlotDot(cut(visible(row.board)), time, getattr(row, figure), row.flash_bytes or 0)
             for row in rows
             if (time := row.milliseconds if timed else row.instructions) and getattr(row, figure) is not None
         ]
