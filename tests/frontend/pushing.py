@@ -53,7 +53,7 @@ def state_model(path: Path, frames: int, quant: Quant | None = None, channels: i
     return path
 
 
-def expected(graph: Graph, front: FrontEnd, samples: Samples) -> list[Array]:
+def expected(graph: Graph, front: FrontEnd, samples: Samples, numerics: Numerics = Numerics.TFLM) -> list[Array]:
     """The model's outputs on features of the Python function, run after run, since its window is full."""
     (name,) = graph.inputs
     x = graph.values[name]
@@ -63,7 +63,7 @@ def expected(graph: Graph, front: FrontEnd, samples: Samples) -> list[Array]:
     silent = as_features(front, np.zeros(front.window, np.int16), x.quant)
     stream = np.concatenate([np.repeat(silent, rows - hop, axis=0), as_features(front, samples, x.quant)])
     inputs = [{name: stream[at - rows : at].reshape(x.shape)} for at in range(rows, len(stream) + 1, hop)]
-    runs = [run[graph.outputs[0]] for run in prepare_int(graph, Numerics.TFLM).sequence(inputs)]
+    runs = [run[graph.outputs[0]] for run in prepare_int(graph, numerics).sequence(inputs)]
     return runs[-(-rows // hop) - 1 :]
 
 
@@ -76,10 +76,12 @@ def as_features(front: FrontEnd, samples: Samples, quant: Quant) -> Array:
     return mapped(IntegerMap(to_model(front, quant), "s8"), front.features(samples))
 
 
-def pushed(path: Path, front: str, samples: Samples, chunks: Iterator[int], folder: Path) -> list[bytes]:
+def pushed(
+    path: Path, front: str, samples: Samples, chunks: Iterator[int], folder: Path, incremental: int | None = None
+) -> list[bytes]:
     """Outputs of the generated library, sanitizers on, where a push says that there is one. Chunks are so short that a
     push makes one run at most."""
-    options = Options("host", name="unit", frontend=front)
+    options = Options("host", name="unit", frontend=front, incremental=incremental)
     compiled = compile_model(path, load_board("host"), options, Progress())
     for file, text in compiled.files.items():
         (folder / file).write_text(text)

@@ -15,12 +15,12 @@ _COUNTERS = 8  # bytes: samples that have come, runs that the window still lacks
 def with_push(program: Program, samples: str, held: str, runs: int, primed: int) -> Program:
     """The program with `_push`.
 
-    Its input `samples` needs bytes of its own, for between two pushes nobody else may use them; where the planned ones
-    are not, it gets others behind the arena. Behind all lie two counters. held: the state of the samples before; runs,
-    primed: as `frontend.Joined`.
+    Its input `samples` fills between two runs, while the outputs are read: where they lie over it, it gets other bytes
+    behind the arena. During a run its bytes are others' as soon as they are used up. Behind all lie two counters. held:
+    the state of the samples before; runs, primed: as `frontend.Joined`.
     """
     (given,) = (place for place in program.inputs if place.value.name == samples)
-    moved = given if _is_alone(program, given) else replace(given, offset=_up(program.arena_bytes))
+    moved = given if _is_apart(program, given) else replace(given, offset=_up(program.arena_bytes))
     counters = _up(max(moved.end, program.arena_bytes))
 
     def there(place: Place) -> Place:
@@ -36,12 +36,10 @@ def with_push(program: Program, samples: str, held: str, runs: int, primed: int)
     )
 
 
-def _is_alone(program: Program, given: Place) -> bool:
-    """Whether no other tensor and no scratch ever lies where this one does."""
-    others = [place for step in program.steps for place in (*step.inputs, *step.outputs) if place is not None]
-    spans = [(place.offset, place.end) for place in others if place.offset is not None and place.value != given.value]
-    spans += [(s.scratch_offset, s.scratch_offset + s.scratch_bytes) for s in program.steps if s.scratch_bytes]
+def _is_apart(program: Program, given: Place) -> bool:
+    """Whether no output lies where this input does."""
     first = given.offset or 0
+    spans = [(place.offset, place.end) for place in program.outputs if place.offset is not None]
     return all(end <= first or given.end <= begin for begin, end in spans)
 
 

@@ -9,7 +9,7 @@ reads what `--picture` names.
 from tinyc.frontend.camera import Camera
 from tinyc.frontend.camera_settings import load_camera
 from tinyc.frontend.declared import Declared
-from tinyc.frontend.join import Joined, join
+from tinyc.frontend.join import Joined, features_of, join
 from tinyc.frontend.join_camera import join_camera
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.motion import MotionFront
@@ -22,6 +22,7 @@ __all__ = [
     "Joined",
     "Micro",
     "MotionFront",
+    "features_of",
     "join",
     "join_camera",
     "load_camera",

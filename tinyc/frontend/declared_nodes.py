@@ -22,8 +22,9 @@ class DeclaredNodes:
         self._made, self._front = made, front
         self._projection = front.projection(made.quant)
 
-    def frame(self, x: Value, before: Value | None, number: int) -> Value:
-        """The int8 features of frame `number` of the new samples x and those before."""
+    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
+        """What is computed of the samples directly, and the int8 features, of frame `number` of the new samples x and
+        those before."""
         made, f = self._made, self._front
         held = (before,) if before is not None else ()
         attrs = Spectrum(f.length, number * f.step + f.before, f.emphasis_steps)
@@ -33,10 +34,11 @@ class DeclaredNodes:
             power = made.node(SignalSquareRoot(), (power, made.table("unscaled", np.zeros((), np.int32))), name="root")
         bands = made.node(SpectrumBands(), (power, made.table("bands", f.weights())), name="band")
         added = f.added()
-        tables = [made.table("least", f.least_logs()), *([made.table("added", added)] if added is not None else [])]
-        log = made.node(SpectrumLog(f.power), (bands, shift, *tables), name="log")
+        least = [made.table("least", f.least_logs()), *([made.table("added", added)] if added is not None else [])]
+        log = made.node(SpectrumLog(f.power), (bands, shift, *least), name="log")
         project, factor, offset = self._projection
-        return made.node(project, (log, made.table("factor", factor), made.table("offset", offset)), name="feature")
+        tables = (made.table("factor", factor), made.table("offset", offset))
+        return bins, made.node(project, (log, *tables), name="feature")
 
     def finish(self) -> None:
         """After the last frame: nothing more."""

@@ -36,24 +36,26 @@ class Joined:
     rate: int
 
 
-def join(graph: Graph, front: FrontEnd) -> Joined:
+def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     """The model with the front end before its only input, which has to be int8 features [.., frames, channels].
 
     A model with state gets as many new frames per run as its input has; others see a window that moves on by
-    `front.hop` frames. TinycError where model and front end do not fit.
+    `front.hop` frames. window: of a model that keeps its own (`plan.rows.sliding`), how many frames; its input is the
+    new ones. TinycError where model and front end do not fit.
     """
-    target = _input_of(graph, front)
+    target = features_of(graph, front)
     assert target.quant is not None
     made = Draft(graph, target.quant)
     rows = target.elements // front.channels
-    frames = rows if graph.states else min(front.hop, rows)
+    frames = rows if graph.states or window is not None else min(front.hop, rows)
     samples = made.value(SAMPLES, (frames * front.step,), "s16")
     nodes = _nodes(made, front)
     before, after = _held(made, front)
-    features = tuple(nodes.frame(samples, before, number) for number in range(frames))
+    made_of = [nodes.frame(samples, before, number) for number in range(frames)]
+    features = tuple(feature for _, feature in made_of)
     nodes.finish()
-    if before is not None and after is not None:
-        made.node(SignalHistory(), (samples, before), (after,))
+    if before is not None and after is not None:  # behind all that reads the samples: they are free from then on
+        made.node(SignalHistory(), (samples, before, *features[:-1], made_of[-1][0]), (after,))
     fresh = features[0] if frames == 1 else made.node(Concat(0), features, name="features")
     if rows > frames:
         seen, kept = made.state("seen", ((rows * front.channels,), "s8"), nodes.silence())
@@ -68,7 +70,8 @@ def join(graph: Graph, front: FrontEnd) -> Joined:
         states=(*made.states, *graph.states),
     )
     held = before.name if before else ""
-    return Joined(joined, samples.name, held, math.ceil(rows / frames), _extra(front), front.rate)
+    runs = math.ceil((rows if window is None else window) / frames)
+    return Joined(joined, samples.name, held, runs, _extra(front), front.rate)
 
 
 def _nodes(made: Draft, front: FrontEnd) -> MicroNodes | DeclaredNodes | MotionNodes:
@@ -87,7 +90,8 @@ def _held(made: Draft, front: FrontEnd) -> tuple[Value, Value] | tuple[None, Non
     return made.state("held", ((length,), "s16"), b"\0\0") if length else (None, None)
 
 
-def _input_of(graph: Graph, front: FrontEnd) -> Value:
+def features_of(graph: Graph, front: FrontEnd) -> Value:
+    """The model's input, if it is features as the front end gives them. TinycError if not."""
     if len(graph.inputs) != 1:
         raise TinycError(f"a front end is for a model with one input; this one has {len(graph.inputs)}")
     value = graph.values[graph.inputs[0]]

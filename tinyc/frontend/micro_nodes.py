@@ -51,8 +51,9 @@ class MicroNodes:
         self._made, self._front = made, front
         self._first = self._noise = made.value("noise", (front.channels,), "u32")
 
-    def frame(self, x: Value, before: Value | None, number: int) -> Value:
-        """The int8 features of frame `number` of the new samples x and those before."""
+    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
+        """What is computed of the samples directly, and the int8 features, of frame `number` of the new samples x and
+        those before."""
         made, f = self._made, self._front
         begin, end = f.bins
         held = (before,) if before is not None else ()
@@ -68,7 +69,7 @@ class MicroNodes:
             gains = made.table("gains", f.gains())
             clean = made.node(SignalPcan(f.snr_shift), (clean, self._noise, gains), name="gained")
         log = made.node(SignalLog(1 << f.log_shift, f.correction_bits), (clean,), name="log")
-        return made.node(IntegerMap(to_model(f, made.quant), "s8"), (log,), name="feature")
+        return windowed, made.node(IntegerMap(to_model(f, made.quant), "s8"), (log,), name="feature")
 
     def finish(self) -> None:
         """After the last frame."""

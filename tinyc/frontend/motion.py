@@ -145,12 +145,14 @@ class MotionNodes:
         self._made, self._front = made, front
         self._projection = front.projection(made.quant)
 
-    def frame(self, x: Value, before: Value | None, number: int) -> Value:
-        """The int8 features of window `number` of the new samples x and those before."""
+    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
+        """What is computed of the samples directly, and the int8 features, of window `number` of the new samples x and
+        those before."""
         made, held = self._made, (before,) if before is not None else ()
         found = made.node(self._front.operator(number), (x, *held), name="motion")
         project, factor, offset = self._projection
-        return made.node(project, (found, made.table("factor", factor), made.table("offset", offset)), name="feature")
+        tables = (made.table("factor", factor), made.table("offset", offset))
+        return found, made.node(project, (found, *tables), name="feature")
 
     def finish(self) -> None:
         """After the last window: nothing more."""

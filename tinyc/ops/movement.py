@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tinyc.base.errors import TinycError
@@ -18,10 +20,10 @@ def element_bytes(value: Value) -> int:
     return value.size_bytes // value.elements if value.elements else 1
 
 
-def need_one_quant(site: Site) -> None:
-    """Raise TinycError unless every input has the output's dtype and quantization."""
+def need_one_quant(site: Site, names: Sequence[str] | None = None) -> None:
+    """Raise TinycError unless every input (or those of these names) has the output's dtype and quantization."""
     y = site.y()
-    for name in site.node.inputs:
+    for name in site.node.inputs if names is None else names:
         x = site.graph.values[name]
         if x.dtype != y.dtype or x.quant != y.quant:
             raise TinycError(

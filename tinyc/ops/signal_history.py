@@ -2,7 +2,8 @@
 """signal_history: what a state remembers of the samples that came: the last of those before and of the new ones.
 
 x [lines, n] and state [lines, h], any type -> the next state [lines, h]: of each line the last h of state and x, one
-after the other.
+after the other. Further inputs are not read: they are what others have computed of the state, so that it is written
+over its old bytes behind them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class SignalHistory:
     """No attributes."""
 
 
-def infer(a: SignalHistory, x: Value, state: Value) -> Sequence[Type]:
+def infer(a: SignalHistory, x: Value, state: Value, *after: Value) -> Sequence[Type]:
     if not x.shape or len(x.shape) != len(state.shape) or x.shape[:-1] != state.shape[:-1] or x.dtype != state.dtype:
         raise TinycError(
             f"a history {state.dtype} {list(state.shape)} of a tensor {x.dtype} {list(x.shape)}: they may differ in "
@@ -41,11 +42,11 @@ class HistoryParams:
 
 
 def prepare(site: Site) -> HistoryParams:
-    need_one_quant(site)
+    need_one_quant(site, site.node.inputs[:2])
     return HistoryParams()
 
 
-def int_ref(p: HistoryParams, x: Array, state: Array) -> tuple[Array, ...]:
+def int_ref(p: HistoryParams, x: Array, state: Array, *after: Array) -> tuple[Array, ...]:
     return (np.ascontiguousarray(np.concatenate([state, x], axis=-1)[..., -state.shape[-1] :]),)
 
 

@@ -20,7 +20,7 @@ from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
-from tinyc.frontend import Camera, Joined, join, join_camera, load_camera, load_frontend
+from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
@@ -31,6 +31,7 @@ from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.pipeline.changes import changes_of
+from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan import Plan
@@ -139,9 +140,6 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph, perms = relaid.graph, relaid.perms
     numerics = options.numerics or _own_numerics(path, float_graph)
     check_stream_options(graph, perms, options)
-    front = _front_end(graph, options)
-    if front is not None:
-        float_graph, graph, perms = None, front.graph, {}  # the float model begins with features
     camera = None
     if options.picture is not None:
         graph, camera = join_camera(graph, load_camera(options.picture))
@@ -150,6 +148,9 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     if options.stream_unpadded:
         float_graph, graph = None, without_time_padding(graph)  # the float model is another function
         check(graph, "stream", all_ops())
+    front = None if options.frontend is None else with_front_end(graph, options, numerics)
+    if front is not None:
+        float_graph, graph, perms = None, front.graph, {}  # the float model begins with features
     with progress.stage("reduce"):
         whole, graph = graph, graph if stays else drop_dead_channels(graph, numerics)
         check(graph, "reduce", all_ops())
@@ -233,15 +234,6 @@ def _program(
     return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)
 
 
-def _front_end(graph: Graph, options: Options) -> Joined | None:
-    """The model with the front end that is asked for, checked."""
-    if options.frontend is None:
-        return None
-    joined = join(graph, load_frontend(options.frontend))
-    check(joined.graph, "frontend", all_ops())
-    return joined
-
-
 @one_thread
 def quantize_float(
     path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
@@ -317,7 +309,7 @@ def _chosen(
 
 def _wants_all_small(options: Options) -> bool:
     """Whether neither time nor arena nor another way to run is asked for before flash."""
-    other = options.ram_budget is not None or options.input_rows or options.incremental is not None
+    other = options.ram_budget is not None or options.input_rows or options.by_calls
     return options.memory == "balanced" and options.optimize == "speed" and not other
 
 
@@ -331,7 +323,7 @@ def _laid_out(
     """Kernels and plan of the first of the chosen that fit the RAM, else of the last."""
     for kernels, flash_bytes in chosen:
         aim = _aim(board, options, flash_bytes)
-        if options.incremental is not None:
+        if options.by_calls:
             return kernels, plan_window(graph, Kernels(found, kernels), aim, options.hop)
         choices, plan = plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
         if aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes:
@@ -389,9 +381,9 @@ def is_float(graph: Graph) -> bool:
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:
     """Raises TinycError where the options of incremental libraries do not fit each other or the model."""
-    if options.frontend is not None and (options.incremental is not None or options.input_rows):
+    if options.frontend is not None and options.input_rows:
         message = "a library with a front end takes samples, not rows"
-        raise TinycError(message, hint="leave out --incremental and --input-rows")
+        raise TinycError(message, hint="leave out --input-rows")
     if options.picture is not None and (options.frontend is not None or options.incremental is not None):
         message = "a library with a picture before its model takes frames of a camera"
         raise TinycError(message, hint="leave out --frontend and --incremental, or --picture")
@@ -406,8 +398,9 @@ def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Optio
         raise TinycError(f"a hop of {options.hop} rows: at least 1")
     first = graph.values[graph.inputs[0]]
     perm = perms.get(first.name)
-    rows = perm[1] if perm else 1
-    if options.incremental != rows or len(first.shape) < 3:
+    rows = perm[1] if perm else next((axis for axis, n in enumerate(first.shape) if axis and n > 1), 1)
+    flat = options.frontend is not None and first.shape[-1] == first.elements  # the front end knows its frames
+    if options.incremental != rows or (len(first.shape) < 3 and not flat):
         raise TinycError(
             f"input '{first.name}' {list(first.shape)} has its rows on axis {rows}, not on axis {options.incremental}",
             first.loc,

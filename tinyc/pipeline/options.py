@@ -76,6 +76,11 @@ class Options:
         return Asked(self.states, self.state_init)
 
     @property
+    def by_calls(self) -> bool:
+        """Whether the library takes the new rows of a window; one with a front end takes samples."""
+        return self.incremental is not None and self.frontend is None
+
+    @property
     def dialogue(self) -> Dialogue:
         """How the firmware for the board itself speaks."""
         return Dialogue(self.harness, self.task, self.baud)

@@ -164,7 +164,7 @@ def holds_window(board: Board, compiled: Compiled, options: Options) -> bool:
 
 
 def _by_rows(options: Options) -> bool:
-    return options.input_rows or options.incremental is not None
+    return options.input_rows or options.by_calls
 
 
 def _window_bytes(compiled: Compiled) -> int:

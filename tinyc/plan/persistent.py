@@ -16,7 +16,7 @@ def place_states(graph: Graph, plan: Plan) -> Plan:
     """The plan of a graph, with places for its states as well; itself for a graph without any."""
     if not graph.states:
         return plan
-    offsets, buffers = dict(plan.offsets), list(plan.buffers)
+    offsets, buffers = dict(plan.offsets), [buffer for buffer in plan.buffers if buffer.size]
     end = plan.arena_bytes
     for state in graph.states:
         size = graph.values[state.name].size_bytes

@@ -13,7 +13,7 @@ from tinyc.kernel.kernel import Call, In, Kernel, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Moves, moves_of
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
-from tinyc.plan.states import lasting, views_of
+from tinyc.plan.states import lasting, overwritten, views_of
 
 
 def whole_problem(
@@ -34,11 +34,10 @@ def whole_problem(
     kept = lasting(graph)
     moves = moves_of(graph, align) if fuse else Moves(views_of(graph))
     views = {**moves.views, **{name: cut.of for name, cut in moves.cuts.items()}}
-    layers = [
-        whole_layer(graph, node, choices[node.name], moves, slide, kept)
-        for node in graph.nodes
-        if not all_ops()[node.op].view and node.outputs[0] not in moves.cuts
-    ]
+    run = [node for node in graph.nodes if not all_ops()[node.op].view and node.outputs[0] not in moves.cuts]
+    layers = [whole_layer(graph, node, choices[node.name], moves, slide, kept) for node in run]
+    tokens = _tokens(graph, views)
+    layers = [_with_tokens(layer, node, views, tokens) for layer, node in zip(layers, run, strict=True)]
     wanted = [name for name in graph.sinks if views.get(name, name) not in kept]
     for name in wanted:
         if views.get(name, name) in graph.consts:
@@ -49,6 +48,7 @@ def whole_problem(
         for name, value in graph.values.items()
         if name not in views and name not in graph.consts and name not in kept
     }
+    tensors |= {name: TensorRows(name, 1, 0) for name in tokens}
     used = {name for layer in layers for name in layer.reads + layer.writes} | set(graph.inputs)
     return Problem(
         layers=tuple(layers),
@@ -61,6 +61,19 @@ def whole_problem(
         cuts=moves.cuts,
         joins=moves.joins,
     )
+
+
+def _tokens(graph: Graph, views: Mapping[str, str]) -> frozenset[str]:
+    """The next values of states that are written in place and read in the same run: tensors of no bytes, which only say
+    who has to run first."""
+    read = {views.get(name, name) for node in graph.nodes if not all_ops()[node.op].view for name in node.inputs}
+    return frozenset(overwritten(graph).keys() & read)
+
+
+def _with_tokens(layer: Layer, node: Node, views: Mapping[str, str], tokens: Set[str]) -> Layer:
+    reads = [name for name in dict.fromkeys(views.get(name, name) for name in node.inputs) if name in tokens]
+    writes = [name for name in node.outputs if name in tokens]
+    return replace(layer, reads=(*layer.reads, *reads), writes=(*layer.writes, *writes)) if reads or writes else layer
 
 
 def whole_layer(graph: Graph, node: Node, choice: Choice, moves: Moves, slide: bool, kept: Set[str]) -> Layer:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from tinyc.plan.answer import Allocation, Group, StreamPlan
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Turn, Walk
 from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
+from tinyc.plan.rows.sliding import Advancing, sliding
 from tinyc.plan.rows.unpadded import without_time_padding
 
 __all__ = [
+    "Advancing",
     "Allocation",
     "Form",
     "Group",
@@ -21,5 +23,6 @@ __all__ = [
     "Walk",
     "plan_incremental",
     "plan_streamed",
+    "sliding",
     "without_time_padding",
 ]

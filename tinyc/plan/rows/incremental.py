@@ -27,6 +27,15 @@ def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
 
     Raises TinycError naming the layer that makes it impossible.
     """
+    call = call_of(graph, found, hop)
+    nodes = {node.name: node for node in graph.nodes}
+    layers = tuple(_layer(call, nodes[layer.node], layer) for layer in call.whole.layers)
+    kept = {name: rows for name, rows in call.kept.items() if rows}
+    return replace(call.whole, layers=layers, tensors=call.tensors, hop=hop, kept=kept)
+
+
+def call_of(graph: Graph, found: Found, hop: int) -> Moving:
+    """The rows of one call that takes `hop` new ones. TinycError as `incremental_problem`."""
     whole = problem_of(graph, found)
     nodes = {node.name: node for node in graph.nodes}
     if len(graph.inputs) != 1 or whole.tensors[graph.inputs[0]].rows == 1:
@@ -37,13 +46,11 @@ def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
         name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
         for name, tensor in whole.tensors.items()
     }
-    call = _Call(graph, found, whole, tensors, new, kept)
-    layers = tuple(_layer(call, nodes[layer.node], layer) for layer in whole.layers)
-    return replace(whole, layers=layers, tensors=tensors, hop=hop, kept={n: k for n, k in kept.items() if k})
+    return Moving(graph, found, whole, tensors, new, kept)
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class Moving:
     """A call, in rows: those of each tensor that are new, those that are kept from calls before, and both together in
     `tensors`. whole: the problem of the whole model."""
 
@@ -53,6 +60,17 @@ class _Call:
     tensors: Mapping[str, TensorRows]
     new: Mapping[str, int]
     kept: Mapping[str, int]
+
+    def reads(self, layer: Layer) -> tuple[int, int]:
+        """The rows [begin, end) of each tensor that a layer needs in a call."""
+        moving = next(name for name in layer.reads if name in self.new)
+        total = self.tensors[moving].rows
+        if not _timed(layer, self.whole)[1]:
+            return total - self.whole.tensors[moving].rows, total
+        rows = _geometry(layer, self.found)
+        assert rows is not None  # `_new_rows` has found one
+        end = total - _ahead(rows)
+        return end - _span(rows) - (self.new[layer.writes[0]] - 1) * rows.stride, end
 
 
 def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
@@ -83,22 +101,23 @@ def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int)
             continue
         rows = _geometry(layer, found)
         if rows is None:
-            raise _stopped(node, "needs all rows at once")
+            raise stopped(node, "needs all rows at once")
         if rows.starts is not None:
-            raise _stopped(node, "makes several rows of one")
+            raise stopped(node, "makes several rows of one")
         last = (rows.out_h - 1) * rows.stride - rows.pad_top + (rows.k_h - 1) * rows.dilation
         if rows.pad_top > 0 or last >= rows.in_h:
-            raise _stopped(node, f"pads in time, {rows.pad_top} rows before and {max(last - rows.in_h + 1, 0)} after")
+            raise stopped(node, f"pads in time, {rows.pad_top} rows before and {max(last - rows.in_h + 1, 0)} after")
         if len({new.get(name) for name in layer.reads}) != 1:
-            raise _stopped(node, "joins tensors that do not advance together")
+            raise stopped(node, "joins tensors that do not advance together")
         before = new[layer.reads[0]]
         if before % rows.stride:
-            raise _stopped(node, f"takes one row of {rows.stride}, but a call gives it {before} new ones")
+            raise stopped(node, f"takes one row of {rows.stride}, but a call gives it {before} new ones")
         new |= dict.fromkeys(layer.writes, before // rows.stride)
     return new
 
 
-def _stopped(node: Node, reason: str) -> TinycError:
+def stopped(node: Node, reason: str) -> TinycError:
+    """The error that names the layer."""
     return TinycError(
         f"the model cannot run incrementally: {node.op} '{node.name}' {reason}",
         node.where,
@@ -118,7 +137,7 @@ def _kept_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, new: Map
             window = whole.tensors[name].rows
             rows = _geometry(layer, found) if y_timed else None
             if rows is None and new[name] > window:
-                raise _stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
+                raise stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
             needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)
             kept[name] = max(kept[name], needed)
     while True:  # a layer with several inputs reads the same rows of each
@@ -140,7 +159,7 @@ def _ahead(rows: Rows) -> int:
     return rows.in_h - (rows.out_h - 1) * rows.stride + rows.pad_top - _span(rows)
 
 
-def _layer(call: _Call, node: Node, layer: Layer) -> Layer:
+def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
     """The layer with its turns of one call."""
     whole, tensors, choices = call.whole, call.tensors, call.found[node.name]
     x_timed, y_timed = _timed(layer, whole)
