@@ -222,15 +222,16 @@ def test_inspect_lists_operators(tinyc, model: Path) -> None:
 
 def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
-    built = tinyc("build", model, "--board", "host", "-o", tmp_path / "out", "--json").json
+    whole = ("--board", "host", "--memory", "speed")  # layer by layer
+    built = tinyc("build", model, *whole, "-o", tmp_path / "out", "--json").json
     picture = tmp_path / "map.svg"
-    found = tinyc("plan", model, "--board", "host", "--json", "--plot", picture).json
+    found = tinyc("plan", model, *whole, "--json", "--plot", picture).json
     assert found["arena_bytes"] == built["arena_bytes"]
     assert len(found["moments"]) == len(built["layers"])
     assert "peak" in picture.read_text()
     steps = [step for one in found["boundaries"] for step in range(one["first"], one["last"] + 1)]
     assert set(steps) == set(range(len(built["layers"])))
-    text = tinyc("plan", model, "--board", "host", "--width", "20").out
+    text = tinyc("plan", model, *whole, "--width", "20").out
     assert found["boundaries"][0]["reason"].split(";")[0] in " ".join(text.split())
     assert f"arena {found['arena_bytes']:,} bytes" in text
     assert "<- peak" in text
@@ -322,7 +323,7 @@ def test_a_model_that_does_not_fit(tinyc, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path, outputs: 1 / 0)
+    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda *arguments: 1 / 0)
     ran = tinyc("build", model, "--board", "host")
     assert ran.code == 3
     assert "internal error" in ran.err
@@ -330,7 +331,7 @@ def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(path: Path, outputs: tuple[str, ...]) -> None:
+    def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinyc.pipeline.compiling.load_model", interrupt)

@@ -80,6 +80,7 @@ NOT_RUN = {
     "classifier": "needs layers of that name: tests/cli/test_cli.py has them",
     "logmel_model": "needs a model that begins with samples: tests/load/test_spectra.py has them",
     "--scheduler": "needs a cluster: tests/sweep has one",
+    "--state": "needs a model with state: tests/load/test_onnx_states.py has them",
     "--like": "needs a library that is there: tests/target/test_weights_blob.py has them",
     "tinyc pack ": "needs weights and keys: tests/target/test_weights_blob.py has them",
     "--elf": "needs a program of the reader's own: tests/cli/test_user_build.py has them",

@@ -288,14 +288,16 @@ def _chosen(
     """The fastest kernels, and the bytes that constants and kernels may take: the user's.
 
     By default first those of the model's constants and of an interpreter's code, so that no model takes more flash
-    compiled than interpreted, where arena and time are not wanted before flash. Then kernels within half of the board's
-    flash, since the application needs some, or as small as can be where that is not enough, and all of its flash.
+    compiled than interpreted, where arena and time are not wanted before flash. Not where the flash is slow: forms that
+    take less of it wait for more. Then kernels within half of the board's flash, since the application needs some, or
+    as small as can be where that is not enough, and all of its flash.
     """
-    price = FASTEST if options.memory == "speed" and options.optimize == "speed" else None
+    is_slow = board.flash_timing is not None
+    price = FASTEST if options.optimize == "speed" and (options.memory == "speed" or is_slow) else None
     if options.flash_budget is not None or board.flash_bytes is None:
         yield choose(found, Goal(options.optimize, options.flash_budget, price)), options.flash_budget
         return
-    if _wants_all_small(options):
+    if _wants_all_small(options) and not is_slow:
         usual = sum(array.nbytes for array in graph.consts.values()) + INTERPRETER_BYTES
         with suppress(TinycError):
             budget = min(usual, board.flash_bytes // 2)
