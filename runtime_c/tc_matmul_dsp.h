@@ -178,12 +178,11 @@ TC_MATMUL_SHIFTS(tc_matmul_blocks_twice, TC_MATMUL_TWICE)
 /* n <= 4 int8 at x, `next` apart, minus the zero point, as the words (0, 2) and (1, 3); 0 beyond. */
 static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t *even, int32_t *odd)
 {
-    int32_t v[4] = {0, 0, 0, 0};
-    for (int32_t i = 0; i < n; i++) {
-        v[i] = x[i * next] - zero;
-    }
-    *even = (int32_t)((uint32_t)v[2] << 16 | ((uint32_t)v[0] & 0xffffu));
-    *odd = (int32_t)((uint32_t)v[3] << 16 | ((uint32_t)v[1] & 0xffffu));
+    const int32_t v0 = n > 0 ? x[0] - zero : 0, v1 = n > 1 ? x[next] - zero : 0;
+    const int32_t v2 = n > 2 ? x[2 * next] - zero : 0, v3 = n > 3 ? x[3 * next] - zero : 0;
+
+    *even = (int32_t)((uint32_t)v2 << 16 | ((uint32_t)v0 & 0xffffu));
+    *odd = (int32_t)((uint32_t)v3 << 16 | ((uint32_t)v1 & 0xffffu));
 }
 
 /* One row of n int8, `next` apart, into every other word (`apart` 2) or every fourth (4) of xs. */
