@@ -59,6 +59,8 @@ class Store:
 def holds_results(path: Path) -> bool:
     """Whether a file is SQLite's, as files of results are."""
     try:
+        if not path.is_file():  # a pipe would wait for its other end
+            return False
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
