@@ -76,7 +76,8 @@ def test_the_command_prints_json_and_no_color_into_pipes() -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("tinyc pack", "package"),
+        ("tinyc packa", "package"),
+        ("tinyc pack", "package pack"),
         ("tinyc build --board cortex-m3", "cortex-m3 cortex-m33"),
         ("tinyc package build/kws --as cmake,ru", "cmake,rust"),
         ("tinyc build --packa", "--package"),
