@@ -26,7 +26,7 @@ COMMANDS = {
     "sweep": "Build and prove models for boards with options, on this machine or a cluster, into one file of results.",
     "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
     "package": "Make packages for build systems and languages of the library in FOLDER, an output of `tinyc build`.",
-    "report": "Write the report of a build, a benchmark or a sweep as one page of HTML, with charts, that needs nothing else.",
+    "report": "Write the report of a build, a benchmark or a sweep as one page of HTML that needs nothing else.",
     "pack": "Give the constants of a library a version and a signature, or say what a file of constants is.",
     "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
     "explain": "Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, or an exit code.",

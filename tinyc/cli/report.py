@@ -49,7 +49,7 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Write the report of a build, a benchmark or a sweep as one page of HTML, with charts, that needs nothing else."""
+    """Write the report of a build, a benchmark or a sweep as one page of HTML that needs nothing else."""
     with guarded(color, json, verbose, form is not None) as out_to:
         if folder.is_file():
             _other(out_to, folder, out, form)
