@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 /* Everything but the stack: inputs, outputs, activations, scratch. */
-#define TINY_ARENA_BYTES 112
+#define TINY_ARENA_BYTES 32
 #if defined(__GNUC__) && !defined(TC_PORTABLE)
 #define TINY_ARENA_ALIGN 16
 #define TINY_ALIGNED __attribute__((aligned(16)))
@@ -113,7 +113,7 @@ const char *tiny_version(void);
  * later
  * step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is defined.
  */
-#define TINY_STEP_0_OUTPUT_OFFSET 100
+#define TINY_STEP_0_OUTPUT_OFFSET 20
 #define TINY_STEP_0_OUTPUT_BYTES 12
 #define TINY_STEP_1_OUTPUT_OFFSET 4
 #define TINY_STEP_1_OUTPUT_BYTES 2

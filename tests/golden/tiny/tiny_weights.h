@@ -20,12 +20,10 @@
 #define TINY_ALIGNED4
 #endif
 
-/* Step 0, conv2d 'layer/0' node 0: weights int8 [2,3,3,1]. Stored as [1,10,8]: [out_c /
- * 8][k_h][k_w][in_c][8]. */
-static const int8_t tiny_step_0_conv2d_weights[80] TINY_ALIGNED4 = {
-    -127, -49, 0, 0, 0, 0, 0, 0, -90, -12, 0, 0, 0, 0, 0, 0, -53, 25, 0, 0, 0, 0, 0, 0, -16, 62, 0, 0, 0, 0,
-    0, 0, 21, 99, 0, 0, 0, 0, 0, 0, 58, -119, 0, 0, 0, 0, 0, 0, 95, -82, 0, 0, 0, 0, 0, 0, -123, -45, 0, 0, 0,
-    0, 0, 0, -86, -8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+/* Step 0, conv2d 'layer/0' node 0: weights int8 [2,3,3,1]. Stored as [2,3,3,1]:
+ * [out_c][k_h][k_w][in_c/groups]. */
+static const int8_t tiny_step_0_conv2d_weights[18] TINY_ALIGNED4 = {
+    -127, -90, -53, -16, 21, 58, 95, -123, -86, -49, -12, 25, 62, 99, -119, -82, -45, -8,
 };
 
 /* Step 0, conv2d 'layer/0' node 0: biases, in which the zero points are. Stored as [2]: [out_c]. */
@@ -33,10 +31,14 @@ static const int32_t tiny_step_0_conv2d_bias[2] = {
     -843, -464,
 };
 
-/* Step 0, conv2d 'layer/0' node 0: factors of the requantization. Stored as [2,3]: [out_c][mult, c, shift].
- * */
-static const int32_t tiny_step_0_conv2d_scale[6] = {
-    1963413621, -16320, 7, 1963413621, -8160, 6,
+/* Step 0, conv2d 'layer/0' node 0: multipliers of the requantization. Stored as [2]: [out_c]. */
+static const int32_t tiny_step_0_conv2d_multipliers[2] = {
+    1963413621, 1963413621,
+};
+
+/* Step 0, conv2d 'layer/0' node 0: shifts of the requantization. Stored as [2]: [out_c]. */
+static const int8_t tiny_step_0_conv2d_shifts[2] TINY_ALIGNED4 = {
+    -7, -6,
 };
 
 /* Zero points (-3) in place of what lies outside an image. Stored as [4]: [in_w][in_c] of x_zero. */

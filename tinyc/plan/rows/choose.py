@@ -107,8 +107,10 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
     plans: list[StreamPlan] = []
     dearer = _dearer(measured, limits, optimize)
     ranked = [weigh_all(measured, weigh) for weigh in dearer or _weights(optimize)]
-    for candidates in ranked:
-        found = smallest(candidates, limits.allow)
+    chosen = [smallest(candidates, limits.allow) for candidates in ranked]
+    if not any(chosen):  # of a small network flash weighs more than all the time there is
+        chosen = [smallest(weigh_all(measured, lambda form: form.time), limits.allow)]
+    for found in chosen:
         if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
             plans.append(plan_of(problem, found[1]))
             if dearer and limits.flash_bytes is not None:
