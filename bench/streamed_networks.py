@@ -98,7 +98,7 @@ class Network:
         c, h, w = self.shapes[x]
         weights = self.rng.standard_normal((c, out, k, k)) * np.sqrt(2 / (k * k * c))
         pad = (k - 2) // 2
-        attributes = {"strides": [2, 2], "pads": [pad] * 4}
+        attributes = {"strides": [2, 2], "pads": [pad, pad, k - 2 - pad, k - 2 - pad]}
         return self.add(
             "ConvTranspose", [x, self.constant(weights.astype(np.float32))], (out, 2 * h, 2 * w), **attributes
         )

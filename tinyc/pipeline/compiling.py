@@ -30,6 +30,7 @@ from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
+from tinyc.passes.phases import as_convolutions
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
@@ -77,8 +78,10 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The steps of a library, how its memory is planned, and the kernels that may run each node."""
+    """The graph as a board runs it, the steps of its library, how its memory is planned, and the kernels that may run
+    each node."""
 
+    graph: Graph
     program: Program
     plan: Plan | StreamPlan
     found: Mapping[str, Sequence[Choice]]
@@ -181,7 +184,7 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         made.path,
         made.sha256,
         made.float_graph,
-        made.graph,
+        lowered.graph,
         program,
         files,
         made.calibration,
@@ -199,7 +202,8 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
 @one_thread
 def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
-    graph, numerics = made.graph, made.numerics
+    graph, numerics = as_convolutions(made.graph, grow=options.optimize != "size"), made.numerics
+    check(graph, "phases", all_ops())
     with progress.stage("select"):
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         chosen = tuple(_chosen(graph, found, board, options))
@@ -207,7 +211,7 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
         choices, plan = _laid_out(graph, found, chosen, board, options)
     with progress.stage("lower"):
         program = _program(made, graph, choices, plan, _name(made.path, options))
-        return Lowered(with_blob(program) if options.weights_blob else program, plan, found)
+        return Lowered(graph, with_blob(program) if options.weights_blob else program, plan, found)
 
 
 def _name(path: Path, options: Options) -> str:

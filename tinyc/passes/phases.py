@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""transpose_conv2d between int8 tensors -> conv2d, whose channels are then laid side by side as pixels.
+
+Exact. With a stride of s, output rows t * s + e (t counts, e below s is their phase) are sums of the same taps, every
+s-th of the kernel, on input rows around t: a plain convolution. One convolution makes all phases, as channels
+[phases of rows, phases of columns, O]; its window holds the taps of all phases, and 0 where a phase has none. Padding
+with the zero point stands for pixels that do not exist. Convolutions have the faster kernels, on every core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node, Value
+from tinyc.kernel.site import Padding, Pair
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
+from tinyc.ops.transpose import Transpose
+from tinyc.ops.transpose_conv2d import TransposeConv2D
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+
+
+@dataclass(frozen=True, slots=True)
+class _Phases:
+    """One axis. taps[e][k]: the tap of the kernel that phase e has at k of the window, -1 for none. before, after:
+    padding of the input. count: outputs of each phase."""
+
+    taps: tuple[tuple[int, ...], ...]
+    before: int
+    after: int
+    count: int
+
+    @classmethod
+    def of(cls, kernel: int, stride: int, cut: int, sizes: tuple[int, int]) -> _Phases | None:
+        """Of a kernel's taps, the outputs that are cut off before, and (input, output); None where the window would
+        begin behind the input's start or end before its end."""
+        in_size, out_size = sizes
+        count = -(-out_size // stride)
+        # Output t * stride + e adds tap k of input i where i * stride + k = t * stride + e + cut.
+        places = [
+            {(e + cut) // stride - m: (e + cut) % stride + m * stride for m in range(_met(kernel, stride, e + cut))}
+            for e in range(stride)
+        ]
+        met = [offset for phase in places for offset in phase]
+        if not met:
+            return None
+        first, last = min(met), max(met)
+        before, after = -first, count + last - in_size
+        if before < 0 or after < 0:
+            return None
+        taps = tuple(tuple(phase.get(offset, -1) for offset in range(first, last + 1)) for phase in places)
+        return cls(taps, before, after, count)
+
+
+def _met(kernel: int, stride: int, place: int) -> int:
+    """How many taps of a kernel lie at place modulo stride."""
+    return -(-(kernel - place % stride) // stride) if kernel > place % stride else 0
+
+
+def as_convolutions(graph: Graph, grow: bool = True) -> Graph:
+    """The same integer function. grow: also where the weights become more than they are, by zeros."""
+
+    @rule(TransposeConv2D)
+    def split(view: View, node: Node) -> Rewrite | None:
+        return _split(view, node, grow)
+
+    return rewrite(graph, (split,))
+
+
+def _split(view: View, node: Node, grow: bool) -> Rewrite | None:
+    a: TransposeConv2D = node.attrs
+    x, w, y = view.value(node.inputs[0]), view.value(node.inputs[1]), view.value(node.outputs[0])
+    if x.dtype != "s8" or not all(view.is_const(name) for name in node.inputs[1:] if name):
+        return None
+    rows = _Phases.of(w.shape[1], a.stride.h, a.pad.h, (x.shape[1], a.size.h))
+    columns = _Phases.of(w.shape[2], a.stride.w, a.pad.w, (x.shape[2], a.size.w))
+    if rows is None or columns is None or (w.quant is not None and any(w.quant.zero)):
+        return None
+    weights = _weights(view.const(w.name), rows, columns)
+    if not grow and weights.size > w.elements:
+        return None
+    draft = RewriteDraft(view, node)
+    phases = a.stride.h * a.stride.w
+    inputs = [x.name, draft.const(weights, _tiled(w, phases), "phases")]
+    if len(node.inputs) > 2 and node.inputs[2]:
+        b = view.value(node.inputs[2])
+        inputs.append(draft.const(np.tile(view.const(b.name), phases), _tiled(b, phases), "phases"))
+    pad = Padding(rows.before, columns.before, rows.after, columns.after)
+    conv = Conv2D(Pair(1, 1), pad, act=a.act)
+    if phases == 1:
+        return draft.finish(inputs, conv)
+    made = draft.add(inputs, conv, y, (1, rows.count, columns.count, phases * w.shape[0]), "phases")
+    return _interleaved(draft, made, (rows.count, columns.count), a)
+
+
+def _interleaved(draft: RewriteDraft, made: str, counts: tuple[int, int], a: TransposeConv2D) -> Rewrite:
+    """[1, rows, columns, (row phases, column phases, O)] -> [1, H', W', O]."""
+    (height, width), y = counts, draft.view.value(draft.node.outputs[0])
+    run = a.stride.w * y.shape[3]
+    if a.stride.h > 1:
+        parts = (1, height, width, a.stride.h, run)
+        apart = draft.add([made], Reshape(parts), y, parts, "parts")
+        made = draft.add([apart], Transpose((0, 1, 3, 2, 4)), y, (1, height, a.stride.h, width, run), "rows")
+    full = (1, height * a.stride.h, width * a.stride.w, y.shape[3])
+    if full == y.shape:
+        return draft.finish([made], Reshape(full))
+    whole = draft.add([made], Reshape(full), y, full, "whole")
+    return draft.finish([whole], Slice((0, 0, 0, 0), y.shape, (1, 1, 1, 1)))
+
+
+def _weights(w: Array, rows: _Phases, columns: _Phases) -> Array:
+    """[O,KH,KW,I] -> [row phases * column phases * O, rows of the window, columns of the window, I]."""
+    padded = np.pad(w, ((0, 0), (0, 1), (0, 1), (0, 0)))  # taps at -1 are 0
+    by_rows = padded[:, np.array(rows.taps)]  # [O, row phases, window rows, KW, I]
+    both = by_rows[:, :, :, np.array(columns.taps)]  # [O, row phases, window rows, column phases, window columns, I]
+    ordered = both.transpose(1, 3, 0, 2, 4, 5)
+    return np.ascontiguousarray(ordered.reshape(-1, len(rows.taps[0]), len(columns.taps[0]), w.shape[3]))
+
+
+def _tiled(value: Value, times: int) -> Value:
+    """A constant's description for so many repetitions along its first axis."""
+    quant = value.quant
+    if quant is None or quant.axis is None:
+        return value
+    return replace(value, quant=replace(quant, scale=quant.scale * times, zero=quant.zero * times))
