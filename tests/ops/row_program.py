@@ -66,7 +66,7 @@ class Case:
     @property
     def function(self) -> str:
         """The C function."""
-        return self.form.special.name if self.form.special else self.form.function or self.kernel.name
+        return self.form.special().name if self.form.special else self.form.function or self.kernel.name
 
     @property
     def out_rows(self) -> int:
@@ -142,8 +142,8 @@ class RowProgram:
             if case.form.special is None and not case.form.function:
                 includes.update(dict.fromkeys((*case.kernel.includes, f"{case.kernel.name}.h")))
             elif case.form.special is not None:
-                includes.update(dict.fromkeys(case.form.special.includes))
-                texts.update(dict.fromkeys(part.text for part in (*case.form.special.parts, case.form.special)))
+                includes.update(dict.fromkeys(case.form.special().includes))
+                texts.update(dict.fromkeys(part.text for part in (*case.form.special().parts, case.form.special())))
         copied = {name: (paths.runtime_dir() / name).read_text() for name in _closure(includes)}
         head = "\n".join(f'#include "{name}"' for name in includes)
         body = "\n\n".join(

@@ -49,6 +49,7 @@ class Lowering:
         call, before = row.call if row else choice.offer.call(), self.pool.total_bytes
         for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
             self.pool.add(const, node.name)
+        written = row.special if row else choice.offer.special
         values, consts = self.graph.values, self.graph.consts
         return Step(
             index=index,
@@ -63,7 +64,7 @@ class Lowering:
             scratch_offset=scratch_offset,
             macs=all_ops()[node.op].macs(choice.site),
             const_bytes=self.pool.total_bytes - before,
-            special=row.special if row else choice.offer.special() if choice.offer.special else None,
+            special=written() if written else None,
         )
 
     def program(

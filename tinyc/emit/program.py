@@ -202,14 +202,14 @@ class Step:
         form = self.row_step.form
         kernel = () if form.function else self.choice.kernel.headers
         spare = self.row_step.spare
-        other = spare.special.includes if spare and spare.special else ()
+        other = spare.special().includes if spare and spare.special else ()
         return (*kernel, *form.includes, *own, *other, "tc_rows.h", "tc_row_table.h")
 
     @property
     def specials(self) -> tuple[Special, ...]:
         """The functions written for the layer, those first that others call."""
         spare = self.row_step.spare.special if self.row_step and self.row_step.spare else None
-        return tuple(found for own in (self.special, spare) if own for found in (*own.parts, own))
+        return tuple(found for own in (self.special, spare() if spare else None) if own for found in (*own.parts, own))
 
     @property
     def live_bytes(self) -> int:

@@ -285,7 +285,7 @@ def _spare_call(program: Program, step: Step, row: RowStep, names: Mapping[int, 
     """Of the kernel with less scratch, for calls in which too many bytes are alive."""
     assert row.spare is not None
     assert row.spare.special is not None
-    return _row_call(program, step, row, row.spare.special.name, row.spare.call, names)
+    return _row_call(program, step, row, row.spare.special().name, row.spare.call, names)
 
 
 def _row_call(

@@ -252,6 +252,21 @@ class Cost:
         return self.instructions + self.cycles
 
 
+class Once(Generic[T]):
+    """A value that is made when it is first asked for, and kept: `value()`."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._made: T
+
+    def __call__(self) -> T:
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+
 @dataclass(frozen=True, slots=True)
 class RowForm:
     """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
@@ -279,28 +294,13 @@ class RowForm:
     call: Call
     scratch_bytes: int
     cost: Cost
-    special: Special | None = None
+    special: Once[Special] | None = None
     inplace: tuple[int, ...] = ()
     accumulator_bytes: int = 0
     direct: bool = False
     function: str = ""
     includes: tuple[str, ...] = ()
     only_made: bool = False
-
-
-class Once(Generic[T]):
-    """A value that is made when it is first asked for, and kept: `value()`."""
-
-    __slots__ = ("_made", "_make")
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make: Callable[[], T] | None = make
-        self._made: T
-
-    def __call__(self) -> T:
-        if self._make is not None:
-            self._made, self._make = self._make(), None
-        return self._made
 
 
 @dataclass(frozen=True, slots=True)

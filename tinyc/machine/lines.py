@@ -84,21 +84,3 @@ def branch_widths(line: Line, items: int) -> tuple[int, ...]:
         return (SHORT,) if line.op.instruction.mnemonic in SHORT_ONLY else (LONG,)
     reach = _REACH if line.op.conditional else 8 * _REACH
     return (SHORT, LONG) if LONG * (items + 2) < reach else (LONG,)
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def inner_loop_bytes(text: str) -> int:
-    """Code bytes of the largest loop that holds no other, in the C text of naked functions; of all where none loops."""
-    lines = re.findall(r'^\s*"(\S.*?)\s*\\n"', text, re.MULTILINE)
-    starts: dict[str, int] = {}
-    loops: list[tuple[int, int]] = []
-    for number, line in enumerate(lines):
-        if line.endswith(":"):
-            starts[line[:-1]] = number
-        elif (found := re.fullmatch(r"b\w*(?:\.w)?\s+(\d+)b", line)) and not re.match(r"bl\s", line):
-            loops.append((starts[found[1]], number))
-
-    def holds(outer: tuple[int, int]) -> bool:
-        return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)
-
-    return 4 * max((loop[1] - loop[0] for loop in loops if not holds(loop)), default=len(lines))

@@ -12,6 +12,7 @@ and how often loops turn (`Asm.loop`), and nobody counts by hand.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -25,12 +26,15 @@ from tinyc.machine.unwind import Mark, directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
 from tinyc.machine.work import CALL, Flow, Often, Work
 
-__all__ = ["Asm", "Work", "naked_function"]
+__all__ = ["Asm", "Naked", "Work", "naked_function"]
 
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
+
+
+_PLAIN_BRANCH = re.compile(r"b(?!l$|l\.)\w*(\.w)?")  # no call, and nothing but a label behind it
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -308,6 +312,25 @@ class Asm:
             else:
                 yield (item.text,)
 
+    @property
+    def inner_loop_bytes(self) -> int:
+        """Of the largest loop that holds no other, every line counted as 4 bytes; of all where none loops."""
+        starts: dict[str, int] = {}
+        loops: list[tuple[int, int]] = []
+        line = 1  # behind the directive of the syntax
+        for item in self._items:
+            if isinstance(item, Label):
+                line += item.aligned
+                starts[item.name] = line
+            elif isinstance(item, Line) and item.label in starts and _PLAIN_BRANCH.fullmatch(item.text.rstrip()):
+                loops.append((starts[item.label], line))
+            line += not isinstance(item, Note)
+
+        def holds(outer: tuple[int, int]) -> bool:
+            return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)
+
+        return 4 * max((loop[1] - loop[0] for loop in loops if not holds(loop)), default=line)
+
     def unwinding(self) -> Mapping[int, Sequence[str]]:
         """What a debugger has to know from an item on, by its number."""
         return directives(
@@ -366,13 +389,38 @@ class Asm:
         return self._labels.setdefault(name, len(self._labels) + 1)
 
 
+class Naked:
+    """A static C function whose body is the assembly; AAPCS, parameters as the C declarations.
+
+    Its text is printed when it is asked for: of most functions that a compile tries nobody does.
+    """
+
+    def __init__(self, name: str, parameters: Sequence[str], asm: Asm) -> None:
+        self._name, self._parameters, self._asm = name, parameters, asm
+
+    @property
+    def code_bytes(self) -> int:
+        """All lines of assembly counted as 32-bit instructions."""
+        return 4 * (1 + self._asm.lines)
+
+    @property
+    def inner_loop_bytes(self) -> int:
+        """Of the largest loop that holds no other."""
+        return self._asm.inner_loop_bytes
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The C text, with instructions moved."""
+        self._asm.reorder()
+        declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in self._parameters)
+        body = "\n".join(_body(self._asm))
+        function = f"static TC_NAKED void {self._name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
+        return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"
+
+
 def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:
-    """The C text of a static function whose body is the assembly; AAPCS, parameters as the C declarations."""
-    asm.reorder()
-    declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in parameters)
-    body = "\n".join(_body(asm))
-    function = f"static TC_NAKED void {name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
-    return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"
+    """The C text of a function that is printed anyway."""
+    return Naked(name, parameters, asm).text
 
 
 def _body(asm: Asm) -> Iterator[str]:

@@ -21,8 +21,7 @@ from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Way
 from tinyc.kernels.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
-from tinyc.machine.lines import inner_loop_bytes
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
 
@@ -42,7 +41,7 @@ class PlanePlan:
     layer: PlaneLayer
     finish: Finish
     matrix: Matrix
-    text: str
+    function: Naked
     executed: Work
 
 
@@ -63,7 +62,7 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if not written:
         return None
     best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
-    return PlanePlan(best, finish, matrix, *_printed(best))
+    return PlanePlan(best, finish, matrix, *_moved(best))
 
 
 @lru_cache(maxsize=512)
@@ -73,11 +72,11 @@ def _written(layer: PlaneLayer) -> tuple[Asm, Work]:
 
 
 @lru_cache(maxsize=512)
-def _printed(layer: PlaneLayer) -> tuple[str, Work]:
-    """The best of several functions alone is printed, for which its instructions move; what a call executes then."""
+def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
+    """Of the best of several functions alone instructions move; what a call executes then."""
     asm, _ = _written(layer)
-    text = function_text("@", layer, asm)
-    return text, asm.work()
+    asm.reorder()
+    return Naked("@", layer.parameters, asm), asm.work()
 
 
 def fit_of(site: Site) -> Fit:
@@ -200,11 +199,12 @@ def takes(site: Site) -> bool:
 def special(work: PlanePlan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
     layer = work.layer
-    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    text = function_text("@", layer, work.function.text)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
     shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
     name = f"{NAME}{kind}_{shape}_{digest}"
-    return Special(name, work.text.replace("@", name), ("tc_depthwise_planes.h",))
+    return Special(name, text.replace("@", name), ("tc_depthwise_planes.h",))
 
 
 def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:
@@ -248,9 +248,9 @@ def cost(work: PlanePlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     calls = site.y().shape[1] if work.layer.by_rows else 1
     words = 1 + work.layer.channels * work.layer.channel_words
-    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
+    code = WrittenCode((NAME, work.layer), work.function.code_bytes)
     whole = calls * (work.executed + _CALL_COST)
-    fetches = Fetches.around(4 * words * calls, inner_loop_bytes(work.text), whole.instructions)
+    fetches = Fetches.around(4 * words * calls, work.function.inner_loop_bytes, whole.instructions)
     return Cost(whole.instructions, 4 * words + code.size, work.layer.scratch_bytes, whole.cycles, fetches, code)
 
 

@@ -25,8 +25,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import GROUP, Finish, Way
 from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
 from tinyc.machine.frame import Frame
-from tinyc.machine.lines import inner_loop_bytes
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
 
@@ -256,7 +255,7 @@ class DirectPlan:
     layer: DirectLayer
     finish: Finish
     matrix: Matrix
-    text: str
+    function: Naked
     executed: Work
 
 
@@ -295,13 +294,14 @@ def plan(site: Site, p: ConvParams) -> DirectPlan | None:
 
 
 @lru_cache(maxsize=256)
-def _written(layer: DirectLayer) -> tuple[str, Work]:
+def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     """The function, and what a call executes."""
     asm = _Writer(layer).write()
-    return _text(layer, asm), asm.work()
+    asm.reorder()
+    return Naked("@", _PARAMETERS, asm), asm.work()
 
 
-def _text(layer: DirectLayer, asm: Asm) -> str:
+def _text(layer: DirectLayer, fast: str) -> str:
     low, high = layer.way.clamp or (-128, 127)
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
@@ -318,7 +318,7 @@ def _text(layer: DirectLayer, asm: Asm) -> str:
  * stream: tc_depthwise_direct.h. x: {layer.k_h} row pointers.
  */
 #if TC_DSP_ASM
-{naked_function("@", _PARAMETERS, asm)}#else
+{fast}#else
 static void @({", ".join(_PARAMETERS)})
 {{
     static const uint8_t taps[] = {{{", ".join(map(str, layer.taps))}}};
@@ -336,9 +336,10 @@ _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stri
 def special(work: DirectPlan, site: Site, p: ConvParams) -> Special:
     """The function of the layer."""
     layer = work.layer
-    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    text = _text(layer, work.function.text)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}_{digest}"
-    return Special(name, work.text.replace("@", name), ("tc_depthwise_direct.h",))
+    return Special(name, text.replace("@", name), ("tc_depthwise_direct.h",))
 
 
 def call(work: DirectPlan, site: Site, p: ConvParams) -> Call:
@@ -366,10 +367,10 @@ def cost(work: DirectPlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
     whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
     words = work.layer.groups * work.layer.group_words
-    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
+    code = WrittenCode((NAME, work.layer), work.function.code_bytes)
     _, out_h, out_w, _ = site.y().shape
     data = 4 * words * out_h * -(-out_w // 2)
-    fetches = Fetches.around(data, inner_loop_bytes(work.text), whole.instructions)
+    fetches = Fetches.around(data, work.function.inner_loop_bytes, whole.instructions)
     return Cost(whole.instructions, 4 * words + code.size, 0, whole.cycles, fetches, code)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer
 from tinyc.kernels.finish import GROUP
-from tinyc.machine.thumb import Asm, naked_function
+from tinyc.machine.thumb import Asm
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _WORD_REACH = 4095  # of LDR, STRB, ADDW
@@ -286,9 +286,9 @@ def function(layer: PlaneLayer) -> Asm:
     return writer.asm
 
 
-def function_text(name: str, layer: PlaneLayer, asm: Asm) -> str:
-    """C text of `name(stream, x, y, scratch)`, whose assembly is given."""
-    return _contract(layer) + _both(name, layer, naked_function(name, layer.parameters, asm))
+def function_text(name: str, layer: PlaneLayer, fast: str) -> str:
+    """C text of `name(stream, x, y, scratch)`, whose text in assembly is given."""
+    return _contract(layer) + _both(name, layer, fast)
 
 
 def _contract(layer: PlaneLayer) -> str:

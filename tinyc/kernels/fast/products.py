@@ -13,13 +13,13 @@ from dataclasses import replace
 from tinyc.kernels.fast.product_code import ACC, ProductCode
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
 
 
-def products_function(name: str, tiles: Tiles) -> tuple[str, Work, list[tuple[int, int]]]:
-    """`name(stream, constants, factors, y)`: text, instructions of a call, (row, column) products in order.
+def products_function(name: str, tiles: Tiles) -> tuple[Naked, Work, list[tuple[int, int]]]:
+    """`name(stream, constants, factors, y)`: the function, instructions of a call, (row, column) products in order.
 
     y: m pointers to the first output of the pair in each output row.
     """
@@ -31,7 +31,8 @@ def products_function(name: str, tiles: Tiles) -> tuple[str, Work, list[tuple[in
         "const int32_t *factors",
         "int8_t *const *y",
     )
-    return naked_function(name, parameters, asm), asm.work(), writer.order
+    asm.reorder()
+    return Naked(name, parameters, asm), asm.work(), writer.order
 
 
 class _Products(ProductCode):

@@ -14,6 +14,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
+from tinyc.machine.thumb import Naked
 
 
 def layer_text(
@@ -45,7 +46,7 @@ def either(fast: str, twin: str) -> str:
 
 
 def parts_of(
-    tiles: Tiles, vertical: str, horizontal: str, order: list[tuple[int, int]], at_a_time: int = 0
+    tiles: Tiles, vertical: Naked, horizontal: Naked, order: list[tuple[int, int]], at_a_time: int = 0
 ) -> tuple[Special, Special]:
     """The two functions of the inputs, which depend on little else than the number of channels. at_a_time: steps of a
     call, 0: all."""
@@ -53,8 +54,8 @@ def parts_of(
     family = f"tc_tiles_{tiles.form.name}{'_quad' if at_a_time else ''}"
     down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */\n"
     over = f"/* Inputs of {what}, {4 * tiles.quads} channels, horizontally: tc_tiles.h. */\n"
-    down += either(vertical, _vertical_twin(tiles, at_a_time))
-    over += either(horizontal, _horizontal_twin(tiles, order, at_a_time))
+    down += either(vertical.text, _vertical_twin(tiles, at_a_time))
+    over += either(horizontal.text, _horizontal_twin(tiles, order, at_a_time))
     return named(f"{family}_vertical_i{tiles.in_c}", down), named(f"{family}_horizontal_i{4 * tiles.quads}", over)
 
 

@@ -64,7 +64,7 @@ def _functions(tiles: ThinTiles) -> tuple[list[tuple[int, int]], str, tuple[Work
     products, products_count, order = products_function("@_products", tiles)
     columns, around, column = columns_function("@_columns", tiles)
     factors, factors_count = factors_function("@_factors", tiles, order)
-    fast = f"{columns}\n{factors}\n{products}"
+    fast = f"{columns}\n{factors}\n{products.text}"
     text = either(fast, f"{_twins(tiles, order)}\n{products_twin(tiles, order)}")
     return order, text, (around, column), factors_count, products_count
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from tinyc.kernel.kernel import Call, Cost, Kernel, Special, planned
+from tinyc.kernel.kernel import Call, Cost, Kernel, Once, Special, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.fast import winograd
@@ -20,7 +20,7 @@ from tinyc.kernels.fast.text import layer_text, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.finish import GROUP
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 _STEPS = 2  # of four channels
 _MOST = 256  # products times fours of channels: places in a table of bytes
@@ -37,21 +37,21 @@ def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | N
     work = winograd.plan(site, p, form, _inline(form, p.w.shape[3]))
     if work is None:
         return None
-    parts, vertical, horizontal = _inputs(work.tiles, tuple(work.order))
-    text = layer_text(site, p, work.tiles, winograd.products_text(work.tiles), work.order, "tc_tight_run")
-    text = text.replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
+    tiles, order = work.tiles, work.order
+    functions, vertical, horizontal = _inputs(tiles, tuple(order))
+    fast = winograd.products_code(tiles)
+    text = Once(lambda: layer_text(site, p, tiles, fast.text, order, "tc_tight_run"))
+    parts = Once(lambda: parts_of(tiles, *functions, order, _STEPS))
     return replace(work, parts=parts, vertical=vertical, horizontal=horizontal, text=text)
 
 
 @lru_cache(maxsize=64)
-def _inputs(
-    tiles: Tiles, order: tuple[tuple[int, int], ...]
-) -> tuple[tuple[Special, Special], tuple[Work, Work], Work]:
+def _inputs(tiles: Tiles, order: tuple[tuple[int, int], ...]) -> tuple[tuple[Naked, Naked], tuple[Work, Work], Work]:
     """Functions for four channels of tiles.in_c; what a call of the first and each column of it, and a call of the
     second execute."""
     vertical, around, column = vertical_function("@", replace(tiles, in_c=GROUP), tiles.in_c)
     horizontal, horizontal_count = horizontal_function("@", tiles, list(order), _STEPS)
-    return parts_of(tiles, vertical, horizontal, list(order), _STEPS), (around, column), horizontal_count
+    return (vertical, horizontal), (around, column), horizontal_count
 
 
 def special(work: winograd.TilePlan, site: Site, p: ConvParams) -> Special:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tinyc.kernels.fast.bilinear import F4, BilinearForm
 from tinyc.kernels.fast.tiles import Tiles
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _UNROLLED_QUADS = 4  # of a column
@@ -17,8 +17,8 @@ _LOADED = 10  # words of a row of the strip
 # ---- vertical ----
 
 
-def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Work, Work]:
-    """`name(x, offset, columns, strip)`: text, instructions of a call, instructions of each column. pitch: bytes from
+def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
+    """`name(x, offset, columns, strip)`: the function, instructions of a call and of each column. pitch: bytes from
     pixel to pixel where these have more channels than the tiles."""
     asm = Asm()
     asm.note("registers and arguments to the stack")
@@ -32,7 +32,8 @@ def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[str, Wor
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
-    return naked_function(name, parameters, asm), asm.work(), asm.work("column")
+    asm.reorder()
+    return Naked(name, parameters, asm), asm.work(), asm.work("column")
 
 
 def _vertical_pointers(asm: Asm, form: BilinearForm) -> str:
@@ -206,8 +207,10 @@ def _double(asm: Asm, register: str, times: int) -> None:
 # ---- horizontal ----
 
 
-def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0) -> tuple[str, Work]:
-    """`name(strip, factors)`: text and instructions of a call. order: (row, column) products as they are used.
+def horizontal_function(
+    name: str, tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0
+) -> tuple[Naked, Work]:
+    """`name(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used.
     at_a_time: steps of a call, 0: all."""
     asm = Asm()
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
@@ -229,7 +232,8 @@ def horizontal_function(name: str, tiles: Tiles, order: list[tuple[int, int]], a
         asm.count_down("r2", "[sp]", "step")
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
+    asm.reorder()
+    return Naked(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
 def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:

@@ -25,6 +25,7 @@ from tinyc.kernel.kernel import (
     Fetches,
     In,
     Kernel,
+    Once,
     Out,
     Scratch,
     Special,
@@ -42,7 +43,7 @@ from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.finish import GROUP, Finish, Way, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import Matrix, matrix_of
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
@@ -61,8 +62,9 @@ class TilePlan:
     matrix: Matrix
     factors: Int64s
     order: list[tuple[int, int]]
-    text: str
-    parts: tuple[Special, Special]
+    text: Once[str]  # but for the names of the parts
+    parts: Once[tuple[Special, Special]]
+    code_bytes: int
     vertical: tuple[Work, Work]  # of a call, and of each column
     horizontal: Work
     products: Work
@@ -86,13 +88,14 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
         return None
     finish, divided = found
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way, divided, inline)
-    fast, parts, counts, order = _functions(tiles)
-    text = layer_text(site, p, tiles, fast, order)
-    text = text.replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
-    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, text, parts, *counts)
+    fast, inputs, counts, order = _functions(tiles)
+    text = Once(lambda: layer_text(site, p, tiles, fast.text, order))
+    code = fast.code_bytes + sum(function.code_bytes for function in inputs)
+    parts = Once(lambda: parts_of(tiles, *inputs, order))
+    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, text, parts, code, *counts)
 
 
-def products_text(tiles: Tiles) -> str:
+def products_code(tiles: Tiles) -> Naked:
     """The products in assembly."""
     return _functions(tiles)[0]
 
@@ -101,13 +104,13 @@ _Counts = tuple[tuple[Work, Work], Work, Work]
 
 
 @lru_cache(maxsize=128)
-def _functions(tiles: Tiles) -> tuple[str, tuple[Special, Special], _Counts, list[tuple[int, int]]]:
-    """The products in assembly, the functions before them, what all three execute, the order of the products."""
+def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[tuple[int, int]]]:
+    """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
+    the products."""
     products, products_count, order = products_function("@_products", tiles)
     horizontal, horizontal_count = horizontal_function("@", tiles, order)
     vertical, around, column = vertical_function("@", tiles)
-    parts = parts_of(tiles, vertical, horizontal, order)
-    return products, parts, ((around, column), horizontal_count, products_count), order
+    return products, (vertical, horizontal), ((around, column), horizontal_count, products_count), order
 
 
 def weight_factors(w: Array, form: BilinearForm) -> Int64s:
@@ -228,7 +231,9 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
 
 def special(work: TilePlan, family: str) -> Special:
     """The functions of the layer."""
-    return named(f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}", work.text, work.parts)
+    parts = work.parts()
+    text = work.text().replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
+    return named(f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}", text, parts)
 
 
 def call(work: TilePlan, site: Site, p: ConvParams) -> Call:
@@ -264,8 +269,8 @@ def cost(work: TilePlan, site: Site, p: ConvParams) -> Cost:
     fresh = 2 * form.across.m * form.stride
     per_pair = work.horizontal + work.products + around + fresh * column + PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
-    texts = (work.text, *(part.text for part in work.parts))
-    code = WrittenCode(texts, 4 * sum(text.count("\\n") for text in texts))
+    geometry = (site.x(0).shape, site.y().shape, p.attrs.pad.top, p.attrs.pad.left)
+    code = WrittenCode((work.tiles, *geometry), work.code_bytes)
     flash = work.stream.nbytes + work.constants.nbytes + code.size
     whole = down * per_row
     fetches = _fetches(work, down * across, whole.instructions)

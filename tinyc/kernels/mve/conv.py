@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Kernel, Out, RowForm, Rows, Scratch, Special, planned
+from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Kernel, Once, Out, RowForm, Rows, Scratch, Special, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.block import RowBlock, block_function, block_twin
@@ -333,7 +333,7 @@ def row_forms(site: Site, p: ConvParams, family: str) -> tuple[RowForm, ...]:
             call=replace(call(work, p), flow=None),
             scratch_bytes=work.scratch_bytes,
             cost=cost(work, written),
-            special=special(work, written, family),
+            special=Once(lambda: special(work, written, family)),
         ),
     )
 

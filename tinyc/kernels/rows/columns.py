@@ -17,6 +17,7 @@ from tinyc.kernel.kernel import (
     Cost,
     In,
     Kernel,
+    Once,
     Out,
     RowForm,
     RowIndex,
@@ -131,7 +132,7 @@ def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
         call=Call((Const(stream, "stream of tc_depthwise_columns.h", "stream"), In(0), Out()), rows=rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, stream.nbytes + code.size, 0, whole.cycles, code=code),
-        special=_special(text, f"k{layer.column.rows}_{out_w}x{channels}"),
+        special=Once(lambda: _special(text, f"k{layer.column.rows}_{out_w}x{channels}")),
         inplace=(0,) if same else (),
     )
 
@@ -151,7 +152,7 @@ def _sums(layer: _Layer, site: Site) -> RowForm:
         call=Call(args, rows=Rows(column.rows, column.rows, 1, 1, 0, 1, row_bytes(x), site.y().size_bytes, None)),
         scratch_bytes=0,
         cost=Cost(whole.instructions, stream.nbytes + starts.size * 4 + 4 * text.count("\\n"), 0, whole.cycles),
-        special=_special(text, f"sums{column.rows}_{column.channels}"),
+        special=Once(lambda: _special(text, f"sums{column.rows}_{column.channels}")),
         accumulator_bytes=4 * column.channels,
         direct=True,
     )
@@ -249,7 +250,7 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void
 
 def _special_of(form: RowForm) -> Special:
     assert form.special is not None
-    return form.special
+    return form.special()
 
 
 def _pixels_form(site: Site, p: ConvParams) -> RowForm | None:

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, RowForm, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.rows import direct as rows_direct
@@ -16,7 +16,7 @@ from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
 from tinyc.kernels.weighted import conv, layer
 from tinyc.kernels.weighted.pixels import pixels_function
 from tinyc.kernels.weighted.solo import SoloLayer, solo_function, solo_layer
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 _CALL = Work(30, 45)  # around the calls of a row
 _STACK_BYTES = 256  # of scratch that lies on the stack: no more than what pixel pairs of a 1x1 layer take there
@@ -45,62 +45,81 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
 
 def _pairs_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]) -> RowForm:
     """Pixel pairs; small copies of columns at the border lie on the stack."""
-    call, cost, special = layer.call(work), layer.cost(work), layer.special(work, family)
+    call, cost = layer.call(work), layer.cost(work)
     args, scratch = call.args, work.scratch_bytes
-    if 0 < scratch <= _STACK_BYTES:
-        name = f"{special.name}_row"
-        pieces = f"{name}_pieces"  # the same function may be there under its own name, of a layer made whole
-        text = f"""{special.text.replace(special.name, pieces)}
-
-/* The same with its scratch on the stack. */
-static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", int32_t n" if work.is_direct else ""})
-{{
-    int32_t scratch[{-(-scratch // 4)}];
-
-    {pieces}(stream, x, y, {"n, " if work.is_direct else ""}scratch);
-}}"""
-        special, scratch, args = replace(special, name=name, text=text), 0, args[:-1]
+    on_stack = 0 < scratch <= _STACK_BYTES
+    if on_stack:
+        scratch, args = 0, args[:-1]
     return RowForm(
         call=Call(args, rows=call.rows),
         scratch_bytes=scratch,
         cost=replace(cost, scratch_bytes=scratch),
-        special=special,
+        special=Once(lambda: _on_stack(work, family) if on_stack else layer.special(work, family)),
         inplace=in_place,
     )
 
 
+def _on_stack(work: layer.WeightedPlan, family: str) -> Special:
+    """The function of the layer with its scratch on the stack."""
+    special = layer.special(work, family)
+    name = f"{special.name}_row"
+    pieces = f"{name}_pieces"  # the same function may be there under its own name, of a layer made whole
+    text = f"""{special.text.replace(special.name, pieces)}
+
+/* The same with its scratch on the stack. */
+static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", int32_t n" if work.is_direct else ""})
+{{
+    int32_t scratch[{-(-work.scratch_bytes // 4)}];
+
+    {pieces}(stream, x, y, {"n, " if work.is_direct else ""}scratch);
+}}"""
+    return replace(special, name=name, text=text)
+
+
 def _solo_form(work: layer.WeightedPlan, solo: SoloLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
     """The last pixel (of one: the only) by a function of its own."""
-    text, executed = _solo_text(work, solo)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
+    functions, executed = _solo_functions(work, solo)
     words = stream(work.matrix, work.finish, solo.slots)
     whole = work.rows.out_h * (executed + _CALL)
-    code = WrittenCode(text, 4 * text.count("\\n"))
+    code = WrittenCode((solo, work.layer, work.pixels), sum(function.code_bytes for function in functions))
     flash = words.nbytes + code.size
     constant = Const(words, f"stream of tc_stream.h, {solo.steps} steps", "stream")
     return RowForm(
         call=Call((constant, In(0), Out()), rows=work.rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
-        special=Special(name, text.replace("@", name), ("tc_stream.h",)),
+        special=Once(lambda: _solo_special(work, solo, family, [function.text for function in functions])),
         inplace=in_place,
     )
 
 
-def _solo_text(work: layer.WeightedPlan, solo: SoloLayer) -> tuple[str, Work]:
-    """C text of the functions of a row of an odd number of pixels, called `@`, and what a call executes."""
+def _solo_functions(work: layer.WeightedPlan, solo: SoloLayer) -> tuple[list[Naked], Work]:
+    """The functions of the pairs of pixels, if there are any, and of the last pixel; what a row executes."""
     last = work.pixels - 1
     fast, executed = solo_function("@_last", solo)
+    if not last:
+        return [fast], executed
+    pairs, count = pixels_function("@_pixels", work.layer)
+    return [pairs, fast], executed + count.of(last)
+
+
+def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: list[str]) -> Special:
+    text = _solo_text(work, solo, "\n".join(fast))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
+    return Special(name, text.replace("@", name), ("tc_stream.h",))
+
+
+def _solo_text(work: layer.WeightedPlan, solo: SoloLayer, fast: str) -> str:
+    """C text of the functions of a row of an odd number of pixels, called `@`."""
+    last = work.pixels - 1
     twins = [twin_text("@", work.finish, solo.slots, solo.out_c, solo.pixel_bytes, solo.tap_place), _twin("@_last")]
     calls = f"    @_last(stream, x, y + {last * solo.out_c}, 1, {last * solo.pixel_bytes});"
     if last:
-        pairs, count = pixels_function("@_pixels", work.layer)
-        fast, executed = f"{pairs}\n{fast}", executed + count.of(last)
         twins.append(_twin("@_pixels"))
         calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
     portable = "\n".join(twins)
-    text = f"""/* 1 x {solo.row_taps} taps -> {solo.out_c} channels: a row of {work.pixels} pixels.
+    return f"""/* 1 x {solo.row_taps} taps -> {solo.out_c} channels: a row of {work.pixels} pixels.
  * x: 1 row pointer{", at words" if solo.aligned else ""}. y: [{work.pixels}][{solo.out_c}]. stream: tc_stream.h.
  */
 #if TC_DSP_ASM
@@ -115,7 +134,6 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
 {{
 {calls}
 }}"""
-    return text, executed
 
 
 def _twin(name: str) -> str:

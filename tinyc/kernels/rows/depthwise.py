@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Scratch, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
@@ -19,7 +19,7 @@ from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
 from tinyc.kernels.stream import Matrix, depthwise_matrix_of, wide
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
 _CALL_COST = Work(20, 30)  # around a call: row pointers, arguments
@@ -49,7 +49,7 @@ def planes_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             call=depthwise.call(work, site, p),
             scratch_bytes=cost.scratch_bytes,
             cost=cost,
-            special=depthwise.special(work, site, p),
+            special=Once(lambda: depthwise.special(work, site, p)),
             inplace=_in_place(site, p),
         ),
     )
@@ -72,13 +72,11 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     layer = layer_of(site, p, finish)
     if not layer.fits:
         return ()
-    text, executed = _text(layer)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}_{digest}"
+    function, executed = _function(layer)
     rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
     stream = _stream(p, layer, matrix, finish)
     words = Const(stream, "stream of tc_depthwise_rows.h", "stream")
-    code = WrittenCode(text, 4 * text.count("\\n"))
+    code = WrittenCode((NAME, layer), function.code_bytes)
     flash = stream.nbytes + code.size
     whole = rows.out_h * (executed + _CALL_COST)
     return (
@@ -86,7 +84,7 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             call=Call((words, In(0), Out()) if layer.on_stack else (words, In(0), Out(), Scratch()), rows=rows),
             scratch_bytes=layer.scratch_bytes,
             cost=Cost(whole.instructions, flash, layer.scratch_bytes, whole.cycles, code=code),
-            special=Special(name, text.replace("@", name), ("tc_depthwise_rows.h",)),
+            special=Once(lambda: _special(layer, function.text)),
             inplace=_in_place(site, p),
         ),
     )
@@ -112,9 +110,13 @@ def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 @lru_cache(maxsize=128)
-def _text(layer: RowLayer) -> tuple[str, Work]:
-    """C text of the function `@` and its twin, and what a call executes."""
-    fast, executed = row_function("@", layer)
+def _function(layer: RowLayer) -> tuple[Naked, Work]:
+    """The function `@`, and what a call executes."""
+    return row_function("@", layer)
+
+
+def _special(layer: RowLayer, fast: str) -> Special:
+    """The function and its twin."""
     low, high = layer.way.clamp or (-128, 127)
     fields = {
         **{name: getattr(layer, name) for name in ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "channels")},
@@ -144,7 +146,9 @@ static void @({", ".join(layer.parameters)})
 {plane}
 }}
 #endif"""
-    return text, executed
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}_{digest}"
+    return Special(name, text.replace("@", name), ("tc_depthwise_rows.h",))
 
 
 KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

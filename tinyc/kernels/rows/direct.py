@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Special, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
@@ -69,8 +69,6 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             continue
         row = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held)
         text, executed = _text(direct, row)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-        name = f"{NAME}_k{k_h}x{k_w}_i{in_c}_o{out_c}_{digest}"
         words = stream(matrix, finish, _slots(direct))
         starts = _starts(direct, row, p, matrix, finish)
         args = (
@@ -86,11 +84,16 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
                 call=Call(args, rows=rows),
                 scratch_bytes=0,
                 cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
-                special=Special(name, text.replace("@", name), ("tc_row_direct.h",)),
+                special=Once(partial(_special, text, f"k{k_h}x{k_w}_i{in_c}_o{out_c}")),
                 inplace=(0,) if held else (),
             )
         )
     return tuple(found)
+
+
+def _special(text: str, shape: str) -> Special:
+    name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return Special(name, text.replace("@", name), ("tc_row_direct.h",))
 
 
 def _slots(direct: Direct) -> tuple[int, ...]:
@@ -122,8 +125,8 @@ def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
         executed += direct.groups * direct.k_h * (per_row + turns * turn)
     move = ""
     if row.held:
-        text, around, each = move_function("@_move", pairs=False)
-        fast += text
+        moving, around, each = move_function("@_move", pairs=False)
+        fast += moving.text
         executed += row.out_w * (around + direct.groups * each)
         move = """static void @_move(const int8_t *from, int8_t *to, int32_t words)
 {

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
@@ -73,10 +73,9 @@ def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm
         ragged = out_w % tiles.outputs != 0
         if (ragged and not held) or (held and not (same or ragged)):
             continue
-        special, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
+        special, code, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
         scratch = tiles.scratch_bytes(held)
         whole = -(-rows.out_h // tiles.rows) * executed
-        code = WrittenCode(special.parts, 4 * sum(part.text.count("\\n") for part in special.parts))
         flash = words.data.nbytes + code.size
         found.append(
             RowForm(

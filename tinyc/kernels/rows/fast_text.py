@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from tinyc.kernel.kernel import Special
+from tinyc.kernel.kernel import Once, Special, WrittenCode
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_conv2d_3x3_s8_row_asm"
 _PART = "tc_row_tiles"
@@ -44,8 +44,8 @@ class FastRow:
 
 
 @lru_cache(maxsize=64)
-def functions(tiles: RowTiles, row: FastRow) -> tuple[Special, Work]:
-    """The function of a call and its parts, and what a call executes."""
+def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[Special], WrittenCode, Work]:
+    """The function of a call and its parts, the code of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
     variants = tuple(dict.fromkeys(kinds))
@@ -56,10 +56,17 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Special, Work]:
     parts = [*factors, products]
     if row.held:
         pairs = tiles.out_c % 8 == 0
-        text, around, turn = move_function("@", pairs)
-        parts.append(_named(f"{_PART}_move", "/* Copies words. */", text, _MOVE_TWIN))
+        move, around, turn = move_function("@", pairs)
+        parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: _MOVE_TWIN))
         moved = calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
         executed += tiles.rows * moved
+    code = WrittenCode((tiles, variants, row.x_zero, row.held), sum(part.code.code_bytes for part in parts))
+    return Once(lambda: _whole(tiles, row, kinds, [part.special() for part in parts])), code, executed
+
+
+def _whole(tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], parts: Sequence[Special]) -> Special:
+    """The function of a call. parts: of the factors, the products, and, where outputs are held, the move."""
+    *factors, products = parts[: len(parts) - row.held]
     text = f"""/* conv2d 3x3 by {tiles.products} products for {_outputs(tiles)}, \
 {tiles.in_c} -> {tiles.out_c} channels: {_made(tiles, row)}{_together(tiles)}.
  * {_contract(tiles, row)} stream: tc_row_tiles.h. scratch: {tiles.scratch_bytes(row.held)} bytes, word aligned.
@@ -69,11 +76,23 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *{"const *" 
     int32_t *factors = (int32_t *)scratch;
 {_loop(tiles, row, kinds, [part.name for part in factors], products.name, parts[-1].name)}}}"""
     name = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}_{_digest(text)}"
-    return Special(name, text.replace("@", name), ("tc_row_tiles.h",), tuple(parts)), executed
+    return Special(name, text.replace("@", name), ("tc_row_tiles.h",), tuple(parts))
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A function that others call, and its text."""
+
+    code: Naked
+    special: Once[Special]
+
+
+def _part(stem: str, comment: str, code: Naked, twin: Callable[[], str]) -> _Part:
+    return _Part(code, Once(lambda: _named(stem, comment, code.text, twin())))
 
 
 def _named(stem: str, comment: str, fast: str, twin: str) -> Special:
@@ -87,27 +106,27 @@ def _named(stem: str, comment: str, fast: str, twin: str) -> Special:
 
 
 @lru_cache(maxsize=64)  # whether outputs are held or not
-def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[Special], list[Work]]:
+def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
     comment = (
         f"/* Factors of {tiles.products} products for {_outputs(tiles)}, {tiles.in_c} channels: tc_row_tiles.h. */"
     )
     if tiles.rows > 1:
-        text, works = pair_factors_function("@", tiles, variants, x_zero)
-        return [_named(stem, comment, text, _factors_twin(tiles, None, x_zero))], works
+        code, works = pair_factors_function("@", tiles, variants, x_zero)
+        return [_part(stem, comment, code, lambda: _factors_twin(tiles, None, x_zero))], works
     found = [(outside, *factors_function("@", tiles, outside, x_zero)) for outside in variants]
-    parts = [_named(stem, comment, text, _factors_twin(tiles, outside, x_zero)) for outside, text, _ in found]
+    parts = [_part(stem, comment, code, partial(_factors_twin, tiles, outside, x_zero)) for outside, code, _ in found]
     return parts, [work for _, _, work in found]
 
 
 @lru_cache(maxsize=64)
-def _products(tiles: RowTiles) -> tuple[Special, Work]:
-    text, work = products_function("@", tiles)
+def _products(tiles: RowTiles) -> tuple[_Part, Work]:
+    code, work = products_function("@", tiles)
     stem = f"{_PART}_{tiles.name}_products_i{tiles.in_c}_o{tiles.out_c}"
     comment = f"/* {tiles.products} products for {_outputs(tiles)}, {tiles.in_c} -> {tiles.out_c} channels\
 {_together(tiles)}: tc_row_tiles.h. */"
-    return _named(stem, comment, text, _products_twin(tiles)), work
+    return _part(stem, comment, code, lambda: _products_twin(tiles)), work
 
 
 def _bits(outside: _Outside) -> int:

@@ -14,7 +14,7 @@ from itertools import groupby
 from tinyc.kernels.fast.bilinear import F2, F4, S2
 from tinyc.kernels.fast.transforms import toom_of_registers
 from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, RowTiles
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _F2 = (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
 
@@ -24,14 +24,15 @@ PARAMETERS = (*FACTORS_PARAMETERS, "uint32_t outside")
 
 def pair_factors_function(
     name: str, tiles: RowTiles, variants: Sequence[tuple[bool, ...]], x_zero: int
-) -> tuple[str, list[Work]]:
+) -> tuple[Naked, list[Work]]:
     """`name(x, offset, factors, outside)`: as `factors_function`, of the rows of x that two output rows need; bit i of
     `outside` is set where column i counts as x_zero. variants: which columns those may be. What a call with each
     executes."""
     writer = _Factors(tiles, variants)
     asm = writer.write(x_zero)
     always = asm.work()
-    return naked_function(name, PARAMETERS, asm), [always + asm.work(_unit(i)) for i in range(len(variants))]
+    asm.reorder()
+    return Naked(name, PARAMETERS, asm), [always + asm.work(_unit(i)) for i in range(len(variants))]
 
 
 class _Factors:

@@ -17,16 +17,17 @@ from __future__ import annotations
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
 from tinyc.machine.frame import Frame
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _UNROLLED = 400  # instructions of four channels one after the other; beyond, they are a loop
 _WORDS = ("first", "second", "third", "planes", "y", "stream", "groups", "z", "spare")  # of the stack, below the planes
 
 
-def row_function(name: str, layer: RowLayer) -> tuple[str, Work]:
+def row_function(name: str, layer: RowLayer) -> tuple[Naked, Work]:
     """C text of the naked function `name(stream, x, y, scratch)`, and what a call executes."""
     asm = _Writer(layer).write()
-    return naked_function(name, layer.parameters, asm), asm.work()
+    asm.reorder()
+    return Naked(name, layer.parameters, asm), asm.work()
 
 
 class _Writer:

@@ -21,7 +21,7 @@ from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
 from tinyc.kernels.weighted.groups import Weights
 from tinyc.machine.frame import Frame
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 THIRD = 2863311531  # 1/3 modulo 2^32
 _TURN = 48  # steps of a product without a loop
@@ -36,13 +36,14 @@ _ONE_ROW_SLOTS = 3  # vectors of four sums on the stack
 _WORDS = ("y0", "end", "factors", "stop", "third", "back", "y1")
 
 
-def products_function(name: str, tiles: RowTiles) -> tuple[str, Work]:
+def products_function(name: str, tiles: RowTiles) -> tuple[Naked, Work]:
     """`name(stream, factors, y)`, of two rows `name(stream, factors, y, y1)`: the outputs of a call, each y
     [outputs][out_c]. Its text, and what a call executes."""
     writer = _Products(tiles)
     asm = writer.write()
     parameters = ("const int32_t *stream", "const int32_t *factors", "int8_t *y", "int8_t *y1")[: 2 + tiles.rows]
-    return naked_function(name, parameters, asm), asm.work()
+    asm.reorder()
+    return Naked(name, parameters, asm), asm.work()
 
 
 class _Products:

@@ -21,7 +21,7 @@ from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.fast.transforms import toom
 from tinyc.kernels.finish import GROUP, Way
 from tinyc.kernels.rows.walks import WalkStep, walk_of
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 ROWS = 3  # of the kernel
 _REACH = 4095  # of LDR, STR, STRB
@@ -120,7 +120,7 @@ class RowTiles:
 FACTORS_PARAMETERS = ("const int8_t *const *x", "int32_t offset", "int32_t *factors")
 
 
-def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[str, Work]:
+def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[Naked, Work]:
     """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
     into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
     call executes."""
@@ -159,7 +159,8 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
         asm.until_equal("r1", "r9", "row")
     asm.op("add", "sp", "sp", "#20")
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, FACTORS_PARAMETERS, asm), asm.work()
+    asm.reorder()
+    return Naked(name, FACTORS_PARAMETERS, asm), asm.work()
 
 
 def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
@@ -194,7 +195,7 @@ def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
 # ---- held outputs ----
 
 
-def move_function(name: str, pairs: bool) -> tuple[str, Work, Work]:
+def move_function(name: str, pairs: bool) -> tuple[Naked, Work, Work]:
     """`name(from, to, words)`: copies words, with `pairs` an even number of them. Its text, what a call executes, and
     what each turn of one or two words does."""
     asm = Asm()
@@ -210,4 +211,5 @@ def move_function(name: str, pairs: bool) -> tuple[str, Work, Work]:
         asm.until_equal("r0", "r2", "word")
     asm.op("pop", "{r4, pc}")
     parameters = ("const int8_t *from", "int8_t *to", "int32_t words")
-    return naked_function(name, parameters, asm), asm.work(), asm.work("turn")
+    asm.reorder()
+    return Naked(name, parameters, asm), asm.work(), asm.work("turn")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Scratch, Special
+from tinyc.kernel.kernel import Call, Const, In, Once, Out, RowForm, Scratch, Special
 from tinyc.machine.thumb import Work
 
 _CALL = Work(12, 20)  # beside the calls of the form; as counted, less the step's own calls that are saved: -3 to 19
@@ -37,7 +37,7 @@ def twice(form: RowForm, x_zero: int) -> RowForm | None:
         instructions=form.cost.instructions + moved.calls * _CALL.instructions,
         cycles=form.cost.cycles + moved.calls * _CALL.cycles,
     )
-    special = _special(form.call, one, moved.stride)
+    special = Once(lambda: _special(form.call, one(), moved.stride))
     return replace(form, call=Call(form.call.args, rows=moved), cost=cost, special=special, only_made=True)
 
 

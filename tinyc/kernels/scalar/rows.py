@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.dsp import Fields
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Rows, Scratch, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows, Scratch, Special
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
@@ -117,7 +117,7 @@ def _form(site: Site, p: ConvParams, found: ScalarTiles) -> RowForm:
         call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
         scratch_bytes=scratch,
         cost=_cost(site, p, found, scratch),
-        special=_special(site, p, found, fields),
+        special=Once(lambda: _special(site, p, found, fields)),
         inplace=(0,) if same else (),
     )
 
@@ -241,7 +241,7 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
         call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
         scratch_bytes=scratch,
         cost=Cost(executed, whole.flash_bytes, scratch),
-        special=_function(name, head, out_rows, struct, "tc_scalar_strided_rows_run(&p, x, y, scratch)"),
+        special=Once(lambda: _function(name, head, out_rows, struct, "tc_scalar_strided_rows_run(&p, x, y, scratch)")),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, RowForm, Special, offered, only_if
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, Special, offered, only_if
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
@@ -214,7 +214,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """A row in place of an input row, where that may be."""
     if not _layer(site, p).in_place:
         return ()
-    return (RowForm(lower(site, p), 0, cost(site, p), specialize(site, p), inplace=(0,)),)
+    return (RowForm(lower(site, p), 0, cost(site, p), Once(lambda: specialize(site, p)), inplace=(0,)),)
 
 
 _S8, _W4 = "tc_depthwise_conv2d_3x3_s8_rv32", "tc_depthwise_conv2d_3x3_s8_w4_rv32"

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 OUTPUTS = 8  # at a time
 PARAMETERS = ("const int32_t *stream", "const int8_t *x", "int8_t *y")
@@ -77,7 +77,7 @@ def _registers(count: int, first: int = 0) -> str:
 
 
 @lru_cache(maxsize=64)
-def function(name: str, layer: ResidentLayer) -> tuple[str, Work]:
+def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm = Asm()
     saved = _registers(layer.held - _UNSAVED, _UNSAVED) if layer.held > _UNSAVED else ""
@@ -110,7 +110,8 @@ def function(name: str, layer: ResidentLayer) -> tuple[str, Work]:
     if saved:
         asm.op("vpop", saved)
     asm.op("pop", "{r4-r11, pc}")
-    return naked_function(name, PARAMETERS, asm), asm.work()
+    asm.reorder()
+    return Naked(name, PARAMETERS, asm), asm.work()
 
 
 def _hold(asm: Asm, layer: ResidentLayer) -> None:

@@ -22,7 +22,7 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.stream import PROVED, Matrix, matrix_of, packed
 from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.kernels.weighted.layer import NEEDS_FPU
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 _MOST_INPUTS = 2**15
 _MOST_PAIRS = 256  # inputs that are unpacked: stack, and code for each
@@ -52,7 +52,7 @@ class ResidentPlan:
     layer: ResidentLayer
     finish: Finish
     matrix: Matrix
-    text: str
+    function: Naked
     executed: Work
 
 
@@ -63,8 +63,7 @@ def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     if finish is None:
         return None
     layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
-    fast, executed = function("@", layer)
-    return ResidentPlan(layer, finish, matrix, _text(layer, fast), executed)
+    return ResidentPlan(layer, finish, matrix, *function("@", layer))
 
 
 def _text(layer: ResidentLayer, fast: str) -> str:
@@ -100,9 +99,10 @@ static void @({", ".join(PARAMETERS)})
 
 def special(work: ResidentPlan, form: ResidentForm) -> Special:
     """The function of the layer."""
-    digest = hashlib.sha256(work.text.encode()).hexdigest()[:6]
+    text = _text(work.layer, work.function.text)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
-    return Special(name, work.text.replace("@", name), ("tc_dense_held.h",))
+    return Special(name, text.replace("@", name), ("tc_dense_held.h",))
 
 
 def call(work: ResidentPlan) -> Call:
@@ -128,7 +128,7 @@ def _stream(work: ResidentPlan) -> npt.NDArray[np.int32]:
 def cost(work: ResidentPlan) -> Cost:
     """Exact but for the step around the call; code counted as all 32-bit instructions."""
     whole = work.executed + _CALL
-    code = WrittenCode(work.text, 4 * work.text.count("\\n"))
+    code = WrittenCode(work.layer, work.function.code_bytes)
     flash = 4 * work.layer.groups * work.layer.group_words + code.size
     return Cost(whole.instructions, flash, 0, whole.cycles, code=code)
 

@@ -24,7 +24,7 @@ from functools import lru_cache
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights, fpu_registers
 from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.thumb import naked_function
+from tinyc.machine.thumb import Naked
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -41,10 +41,10 @@ def pixels_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
 
 
 @lru_cache(maxsize=256)
-def pixels_function(name: str, layer: WeightedLayer) -> tuple[str, PixelWork]:
+def pixels_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
     """The naked function `name` for n >= 2 pixels, and what it executes."""
     writer, count = pixels_code(layer)
-    return naked_function(name, writer.parameters, writer.asm), count
+    return Naked(name, writer.parameters, writer.asm), count
 
 
 class PixelsWriter(GroupWriter):

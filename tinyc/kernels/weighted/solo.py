@@ -14,7 +14,7 @@ from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.dense import DenseWriter
 from tinyc.kernels.weighted.groups import FIRST, STREAM, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.thumb import Work, naked_function
+from tinyc.machine.thumb import Naked, Work
 
 _MOST_STEPS = 64  # of unrolled code
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10", "r14")
@@ -36,11 +36,11 @@ def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
 
 
 @lru_cache(maxsize=256)
-def solo_function(name: str, layer: SoloLayer) -> tuple[str, Work]:
+def solo_function(name: str, layer: SoloLayer) -> tuple[Naked, Work]:
     """The naked function `name(stream, x, y, n, first)` for one pixel, and what it executes."""
     writer = _SoloWriter(layer)
     count = writer.write()
-    return naked_function(name, writer.parameters, writer.asm), count.call
+    return Naked(name, writer.parameters, writer.asm), count.call
 
 
 class _SoloWriter(DenseWriter):

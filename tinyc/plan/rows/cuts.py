@@ -237,13 +237,16 @@ def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
 def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
     """Without forms that need more bytes than a cheaper one."""
     kept: list[Option] = []
-    for weight, scratch, form in ranking:
-        need = load.peak(form.inplace) + scratch
-        if kept and need >= kept[-1].need:
+    fullest, least = load.fullest, _NEVER
+    most = fullest[()]
+    for weight, scratch, form in ranking:  # of each layer in thousands of groups: `load.peak` without a call
+        need = fullest.get(form.inplace, most) + scratch
+        if need >= least:
             continue
         if kept and weight == kept[-1].weight:
             kept.pop()
         kept.append(Option(need, weight, form))
+        least = need
     return tuple(kept)
 
 

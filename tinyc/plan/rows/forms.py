@@ -246,9 +246,8 @@ def row_forms(choice: Choice) -> Iterator[RowForm]:
         return
     call = offer.call()
     if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
-        special = offer.special() if offer.special else None
         inplace = (0,) if call.rows.buffered else ()
-        yield RowForm(call, choice.scratch_bytes, choice.cost, special, inplace)
+        yield RowForm(call, choice.scratch_bytes, choice.cost, offer.special, inplace)
     elif all_ops()[site.node.op].rowwise(site):
         yield from _one_row(choice)
 
@@ -288,7 +287,7 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
         call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
         cost=Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
-        special=offer.special() if offer.special else None,
+        special=offer.special,
         inplace=(0,) if buffered else kernel.inplace,
         direct=call.rows is None,
     )

@@ -15,6 +15,7 @@ from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
 from tinyc.plan.rows.schedule import Slots
 from tinyc.plan.rows.uses import Access, Ints, Uses
 
+_NEVER = np.array([-1])
 TURN_BITS = 32  # turns that generated code tells apart one by one
 
 Names = tuple[str, ...]
@@ -87,12 +88,15 @@ class _Clock:
     start: int
     stop: int
     uses: Uses
+    numbers: Mapping[int, Ints]  # of each layer's turns, with that of the turn that is never there: -1
 
     def begins(self, layer: int, turns: Ints | int) -> Ints:
-        return np.append(self.slots.of[layer], self.slots.count)[turns]
+        found: Ints = self.numbers[layer][turns]
+        return np.where(found < 0, self.slots.count, found)
 
     def ends(self, layer: int, turns: Ints | int) -> Ints:
-        return np.append(self.slots.of[layer] + 1, 0)[turns]
+        found: Ints = self.numbers[layer][turns] + 1
+        return found
 
     def access(self, layer: int) -> Access | None:
         """What the turns of a layer make and read; None where turn 0 does all."""
@@ -101,7 +105,8 @@ class _Clock:
 
 def lifetimes(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> Lives:
     """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns."""
-    clock = _Clock(slots, start, stop, uses)
+    numbers = {layer: np.concatenate((own, _NEVER)) for layer, own in slots.of.items()}
+    clock = _Clock(slots, start, stop, uses, numbers)
     made = (name for layer in problem.layers[start:stop] for name in layer.writes)
     names = dict.fromkeys((*uses.crossing[start], *made, *problem.kept))
     return {name: life for name in names if (life := _life(problem, name, clock)) is not None}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tinyc.plan.problem import Layer, Problem
-from tinyc.plan.rows.cuts import Measured, Partition, Weighing, cheapest, measure_rows, smallest
+from tinyc.plan.rows.cuts import Candidate, Measured, Partition, Weighing, cheapest, measure_rows, smallest
 from tinyc.plan.rows.uses import Access, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
@@ -51,12 +51,12 @@ class _Search:
         self.problem, self.uses = problem, uses_of(problem)
         self.weighing = Weighing(lambda form: form.time)
         self._wider = [_walks(problem, layer) for layer in problem.layers]
-        self._known: dict[tuple[int, int, WalkChoice], tuple[Measured, ...]] = {}
+        self._known: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
         self._turns = _TURNS
 
     @property
     def found(self) -> tuple[Measured, ...]:
-        return tuple(measured for group in self._known.values() for measured in group)
+        return tuple(measured for group in self._known.values() for measured, _ in group)
 
     def widen(self, cut: Partition | None, limit: int) -> None:
         """Measures choices of walks for every group of the cut."""
@@ -76,21 +76,22 @@ class _Search:
 
     def _rank(self, start: int, stop: int, choice: WalkChoice, limit: int) -> tuple[int, int]:
         """(0, time within the limit), or (1, bytes) of what does not fit."""
-        found = [self.weighing.candidate(measured) for measured in self._measured(start, stop, choice)]
+        found = [candidate for _, candidate in self._measured(start, stop, choice)]
         times = [chosen[0] for candidate in found if (chosen := candidate.choose(limit))]
         if times:
             return 0, min(times)
         return 1, min((candidate.need for candidate in found), default=limit)
 
-    def _measured(self, start: int, stop: int, choice: WalkChoice) -> tuple[Measured, ...]:
+    def _measured(self, start: int, stop: int, choice: WalkChoice) -> tuple[tuple[Measured, Candidate], ...]:
         key = (start, stop, choice)
         if key not in self._known and self._turns > 0:
             layers, access = list(self.problem.layers), list(self.uses.access)
             for i, walk in enumerate(choice, start):
                 layers[i], access[i] = self._wider[i][walk]
             problem, uses = replace(self.problem, layers=tuple(layers)), replace(self.uses, access=access)
-            self._known[key] = tuple(measure_rows(problem, start, stop, uses))
-            self._turns -= sum(len(measured.group.turns) for measured in self._known[key])
+            found = measure_rows(problem, start, stop, uses)
+            self._known[key] = tuple((measured, self.weighing.candidate(measured)) for measured in found)
+            self._turns -= sum(len(measured.group.turns) for measured in found)
         return self._known.get(key, ())
 
 
