@@ -181,6 +181,11 @@ def as_onnx(w: Weights) -> onnx.ModelProto:
     )
 
 
+def generator_of_tests(seed: int) -> np.random.Generator:
+    """Of the scenes to test with, which are drawn apart from all others: scripts/example_numbers.py draws them too."""
+    return np.random.default_rng([seed, 1])
+
+
 def right(w: Weights, x: Reals, kinds: npt.NDArray[np.int64]) -> int:
     return int((forwards(w, x).chances.argmax(1) == kinds).sum())
 
@@ -198,7 +203,7 @@ def main() -> None:
     (words.out / "pictures").mkdir(exist_ok=True)
     for kind, name in enumerate(CLASSES):
         Image.fromarray(scene(kind, rng)).save(words.out / "pictures" / f"{name}.png")
-    print(f"float: {right(w, *scenes(TESTED, rng))} of {TESTED} new scenes")
+    print(f"float: {right(w, *scenes(TESTED, generator_of_tests(words.seed)))} of {TESTED} new scenes")
 
 
 if __name__ == "__main__":
