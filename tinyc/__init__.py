@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         picture,
         plan,
         quantize,
+        run,
         verify,
     )
     from tinyc.base.errors import TinycError
@@ -64,6 +65,7 @@ __all__ = [
     "picture",
     "plan",
     "quantize",
+    "run",
     "verify",
 ]
 

@@ -7,6 +7,7 @@ import importlib
 import sys
 import tempfile
 import warnings
+import wave
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap, map_of
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
+from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
+from tinyc.pipeline.hearing import Hearing, Listening, hear
+from tinyc.pipeline.looking import Looking, look
 from tinyc.pipeline.options import Precision
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
 from tinyc.plan.shrink import Memory
@@ -39,6 +43,7 @@ from tinyc.verify.report import Report, UnprovedReport
 
 File = str | PathLike[str]
 Model = Any  # an onnx.ModelProto or a torch.nn.Module: a package that may not be there
+Recording = File | npt.NDArray[np.int16]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
@@ -86,6 +91,22 @@ class ProofOptions(LibraryOptions, total=False):
     samples: int
     toolchain: str | None
     emulator: str | None
+
+
+class VerifyOptions(ProofOptions, total=False):
+    """And what runs in the place of inputs: a WAV file, or samples at the front end's rate; pictures, or a folder."""
+
+    wav: Recording | None
+    image: File | None
+
+
+class RunOptions(VerifyOptions, total=False):
+    """And what outputs are called, how many are averaged, and where a flashed board answers, at which rate."""
+
+    labels: File | Sequence[str] | None
+    smooth: int
+    port: str | None
+    baud: int | None
 
 
 class BuildOptions(ProofOptions, total=False):
@@ -153,21 +174,58 @@ def verify(
     expect: str | npt.NDArray[Any] | None = None,
     calibration: Data | None = None,
     state_init: Data | None = None,
-    **options: Unpack[ProofOptions],
+    **options: Unpack[VerifyOptions],
 ) -> Report:
     """Like `build`, keeping nothing but the report.
 
     expect: outputs that must come out, `"FILE.npz"`, `"FILE.npz:KEY"`, or an integer array [samples, ...] for a model
-    with one output. Default: the integer reference. samples: all by default. Look at `report.passed`.
+    with one output. Default: the integer reference. samples: all by default. Look at `report.passed`. With `frontend`,
+    wav is a recording to run on in the place of inputs: a WAV file, or int16 [n] at the front end's rate; with
+    `picture`, image is a picture, or a folder of them.
     """
     array = None if expect is None or isinstance(expect, str) else expect
     data = {"calibration": calibration, "inputs": inputs, "state_init": state_init}
-    with _as_files(**data) as files, _as_files(expect=array) as written:
+    with _as_files(**data) as files, _as_files(expect=array) as written, _as_shown(options) as shown:
         wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
-        values = {"samples": 0, **_values(options, ProofOptions, files)}
+        values = {"samples": 0, **_values(options, VerifyOptions, files | shown)}
         chosen = pipeline.Options(board=board, expect=wanted, **values)
         report = pipeline.verify_model(Path(model), chosen, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
+
+
+def run(
+    model: File,
+    board: str = "cortex-m4",
+    *,
+    inputs: Data | None = None,
+    calibration: Data | None = None,
+    **options: Unpack[RunOptions],
+) -> Hearing | Looking | BoardRun:
+    """What a model says of a recording or of pictures, on the board's machine or a flashed board, as `tinyc run`.
+
+    wav: as for `verify`; gives a `Hearing`, whose `.heard` says from when on the model answers what, by the mean of the
+    last `smooth` outputs. image: likewise; a `Looking`, with `.seen`, picture by picture. labels: names of the outputs,
+    or a file of them; default: numbers. port: where a board answers that was flashed with the model, baud its rate;
+    without wav and image it runs the inputs there, which gives a `BoardRun` with `.cycles`. Every output byte is
+    compared with the integer reference: look at `.passed`. Raises TinycError.
+    """
+    port, labels = options.pop("port", None), options.pop("labels", None)
+    baud, smooth = options.pop("baud", None), options.pop("smooth", 1)
+    with (
+        _as_files(inputs=inputs, calibration=calibration) as files,
+        _as_shown(options) as shown,
+        _as_labels(labels) as names,
+    ):
+        values = {"samples": 0, **_values(options, RunOptions, files | shown)}
+        chosen = pipeline.Options(board=board, **values)
+        listening = Listening(names, smooth, None if port is None else DeviceLine(port, baud))
+        if chosen.wav is not None:
+            return hear(Path(model), chosen, listening, _progress())
+        if chosen.image is not None:
+            return look(Path(model), chosen, listening, _progress())
+        if port is None:
+            raise TinycError("nothing says where to run the model", hint="give wav=, image= or port=")
+        return run_on_board(Path(model), chosen, port, baud, _progress())
 
 
 def bench(
@@ -270,7 +328,7 @@ def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> 
     for name in given:
         if name not in kind.__annotations__:
             raise TypeError(f"there is no option '{name}'; there are {', '.join(sorted(kind.__annotations__))}")
-    return {**files, **given, "numerics": _numerics(given.get("numerics"))}
+    return {**given, **files, "numerics": _numerics(given.get("numerics"))}
 
 
 def _numerics(name: str | None) -> Numerics | None:
@@ -307,6 +365,40 @@ def _as_files(**data: Data | None) -> Iterator[dict[str, Path]]:
                 files[role] = Path(folder) / f"{role}.npz"
                 _write_npz(files[role], _arrays(given))
         yield files
+
+
+@contextmanager
+def _as_shown(options: VerifyOptions) -> Iterator[dict[str, Path]]:
+    """Paths of a recording and of pictures, where there are such; samples are written at the rate of the front end."""
+    wav, image = options.get("wav"), options.get("image")
+    paths = {} if image is None else {"image": Path(image)}
+    if wav is None or isinstance(wav, str | PathLike):
+        yield paths if wav is None else {**paths, "wav": Path(wav)}
+        return
+    if wav.dtype != np.int16 or wav.ndim != 1:
+        found = f"{wav.dtype} {list(wav.shape)}"
+        raise TinycError(f"the recording is {found}, not int16 [n]", hint="samples of one channel, 16 bits")
+    front = options.get("frontend")
+    if front is None:
+        raise TinycError("wav= is for libraries with a front end", hint="give frontend=")
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        path = Path(folder) / "samples.wav"
+        with wave.open(str(path), "wb") as file:
+            file.setparams((1, 2, load_frontend(front).rate, 0, "NONE", ""))
+            file.writeframes(wav.astype("<i2").tobytes())
+        yield {**paths, "wav": path}
+
+
+@contextmanager
+def _as_labels(given: File | Sequence[str] | None) -> Iterator[Path | None]:
+    """The path of a file of labels; names are written as lines of one."""
+    if given is None or isinstance(given, str | PathLike):
+        yield None if given is None else Path(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        path = Path(folder) / "labels.txt"
+        path.write_text("\n".join(given) + "\n", encoding="utf-8")
+        yield path
 
 
 @contextmanager

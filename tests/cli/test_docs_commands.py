@@ -269,7 +269,7 @@ def test_the_functions_of_the_python_page_have_what_it_says() -> None:
     """Parameters of the functions in its table, and attributes of what they give."""
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `tinyc\.(\w+)\((.*?)\)` \|(.*)\|$", text, re.MULTILINE)
-    wanted = ["build", "verify", "bench", "estimate", "plan", "quantize", "inspect", "load"]
+    wanted = ["build", "verify", "run", "bench", "estimate", "plan", "quantize", "inspect", "load"]
     assert [name for name, _, _ in rows] == wanted
     for name, parameters, gives in rows:
         real = [each.name for each in docs_site.parameters(getattr(tinyc, name))]

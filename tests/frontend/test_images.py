@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tinyc
 from tests.frontend.test_picture import graph_of, noise, picture_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
@@ -68,6 +69,9 @@ def test_pictures_give_labels(folder: Path) -> None:
     assert [seen.picture for seen in found.seen] == ["a.png", "b.raw, frame 0", "b.raw, frame 1"]
     assert found.passed
     assert (found.output_bytes, found.mismatches) == (3 * 36, 0)
+    names = [f"class {k}" for k in range(36)]
+    ways = {"picture": LINE, "input_rows": True, "image": folder / "pictures"}
+    assert tinyc.run(folder / "unit.tflite", "host", labels=names, **ways) == found
 
 
 def refused(folder: Path, image: str, line: str | None = LINE) -> TinycError:

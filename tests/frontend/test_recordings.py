@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import wave
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tinyc
 from tests.frontend.pushing import expected, window_model
 from tests.frontend.sounds import RATE, Samples, voice
 from tinyc.base.errors import TinycError
@@ -19,7 +21,7 @@ from tinyc.frontend import load_frontend
 from tinyc.ir.graph import Quant
 from tinyc.load import load_model
 from tinyc.passes import normalize
-from tinyc.pipeline.hearing import Listening, hear
+from tinyc.pipeline.hearing import Hearing, Listening, hear
 from tinyc.pipeline.options import Options, Progress
 
 FRONT = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "kws.toml"
@@ -62,6 +64,28 @@ def test_a_recording_gives_labels_with_times(model: Path, options: Options, tmp_
     assert [heard.label for heard in smooth.heard] == [m for k, m in enumerate(means) if k == 0 or m != means[k - 1]]
     assert found.passed
     assert (found.runs, found.output_bytes, found.seconds) == (50, 150, 1.0)
+
+
+def test_samples_in_python_are_a_recording(model: Path, options: Options) -> None:
+    """As the file of the same samples is, with names instead of a file of them."""
+    listening = {"frontend": str(FRONT), "labels": LABELS}
+    found = tinyc.run(model, "host", wav=voice(1.0), **listening)
+    assert isinstance(found, Hearing)
+    assert found.passed
+    assert {heard.label for heard in found.heard} <= {*LABELS}
+    of_file = tinyc.run(model, "host", wav=options.wav, **listening)
+    assert isinstance(of_file, Hearing)
+    assert replace(found, recording="") == replace(of_file, recording="")
+    assert tinyc.verify(model, "host", wav=voice(0.2), frontend=str(FRONT)).verify.inputs == 10
+
+
+def test_samples_in_python_that_do_not_fit_are_errors(model: Path) -> None:
+    with pytest.raises(TinycError, match=r"float64 \[3\], not int16"):
+        tinyc.run(model, "host", wav=np.zeros(3), frontend=str(FRONT))
+    with pytest.raises(TinycError, match="front end"):
+        tinyc.verify(model, "host", wav=voice(0.1))
+    with pytest.raises(TinycError, match="nothing says where"):
+        tinyc.run(model, "host")
 
 
 @pytest.mark.slow
