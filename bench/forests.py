@@ -42,7 +42,7 @@ LINKED = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-nosta
 SAMPLES = 40
 _END = 0x1F000000  # where a call returns to
 
-_TINYC = """#include "forest.h"
+TINYC = """#include "forest.h"
 #include "forest.c"
 static forest_arena_t arena;
 float input[COUNT];
@@ -54,7 +54,7 @@ void predict(void)
     result = RESULT;
 }
 """
-_M2CGEN = """float input[COUNT];
+M2CGEN = """float input[COUNT];
 double result;
 static double features[COUNT], out[CLASSES];
 void predict(void)
@@ -63,11 +63,11 @@ void predict(void)
     SCORE
 }
 """
-_MOST = """score(features, out);
+MOST = """score(features, out);
     int best = 0;
     for (int i = 1; i < CLASSES; i++) best = out[i] > out[best] ? i : best;
     result = best;"""
-_EMLEARN = """#include "model.h"
+EMLEARN = """#include "model.h"
 float input[COUNT];
 double result;
 static TYPE features[COUNT];
@@ -77,7 +77,7 @@ void predict(void)
     result = model_predict(features, COUNT);
 }
 """
-_EMPTY = "float input[COUNT];\ndouble result;\nvoid predict(void)\n{\n    result = input[0];\n}\n"
+EMPTY = "float input[COUNT];\ndouble result;\nvoid predict(void)\n{\n    result = input[0];\n}\n"
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
     """(tool, C text) in a folder that holds the headers."""
     classes = len(getattr(model, "classes_", [0]))
     sizes = {"COUNT": str(x.shape[1]), "CLASSES": str(classes)}
-    yield "empty", _filled(_EMPTY, sizes)
+    yield "empty", filled(EMPTY, sizes)
     options = {"zipmap": False} if classes > 1 else None
     onnx_file = folder / "forest.onnx"
     exported = to_onnx(model, x[:1], options=options, target_opset={"": 17, "ai.onnx.ml": 3})
@@ -126,17 +126,17 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
             (folder / file).write_text(text)
         taken = "forest_output_0(&arena)[0]"
         result = taken if classes > 1 else f"forest_dequantize_output_0({taken})"
-        yield f"tinyc, {goal}", _filled(_TINYC, sizes | {"RESULT": result})
-    score = _MOST if classes > 1 else "result = score(features);"
-    yield "m2cgen", m2cgen.export_to_c(model) + _filled(_M2CGEN.replace("SCORE", score), sizes)
+        yield f"tinyc, {goal}", filled(TINYC, sizes | {"RESULT": result})
+    score = MOST if classes > 1 else "result = score(features);"
+    yield "m2cgen", m2cgen.export_to_c(model) + filled(M2CGEN.replace("SCORE", score), sizes)
     kinds = [("inline", "int16_t"), ("loadable", "int16_t")] if integers else [("inline", "float")]
     for method, dtype in kinds:
         converted = emlearn.convert(model, method=method, dtype=dtype)
         converted.save(file=str(folder / "model.h"), name="model")
-        yield f"emlearn, {method} {dtype.removesuffix('_t')}", _filled(_EMLEARN, sizes | {"TYPE": dtype})
+        yield f"emlearn, {method} {dtype.removesuffix('_t')}", filled(EMLEARN, sizes | {"TYPE": dtype})
 
 
-def _filled(text: str, words: Mapping[str, str]) -> str:
+def filled(text: str, words: Mapping[str, str]) -> str:
     for word, value in words.items():
         text = text.replace(word, value)
     return text

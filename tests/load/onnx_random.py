@@ -416,6 +416,30 @@ def pad(r: Generator) -> Case:
     return Case("Pad", (shape, i64(*pads), value), {"mode": mode}, opset)
 
 
+def top_k(r: Generator) -> Case:
+    shape = tuple(n + 1 for n in shape_of(r))
+    axis = int(r.integers(-len(shape), len(shape)))
+    given = some(r, axis=axis, largest=pick(r, 0, 1), sorted=1)
+    k = int(r.integers(1, shape[given.get("axis", -1)] + 1))
+    node = op("TopK", "x0 c1", "y places", **given)
+    return Case("TopK", (shape, i64(k)), given, pick(r, 11, 17), nodes=(node,))
+
+
+def scan(r: Generator) -> Case:
+    """Distances, as skl2onnx writes them."""
+    features, rows = ints(r, 1, 6, 2)
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("kept", "row", "same", "far")]
+    sized = [op("ReduceSumSquare", "apart", "far", axes=[1], keepdims=0)]
+    if r.random() < 0.5:
+        sized = [op("Abs", "apart", "size"), op("ReduceSumSquare", "size", "far", axes=[-1], keepdims=0)]
+    if r.random() < 0.5:
+        sized = [op("Abs", "apart", "size"), op("ReduceSum", "size axes", "far", keepdims=0)]
+    sub = op("Sub", pick(r, "kept row", "row kept"), "apart")
+    axes = [helper.make_tensor("axes", TensorProto.INT64, [1], [1])]
+    body = helper.make_graph([op("Identity", "kept", "same"), sub, *sized], "body", ports[:2], ports[2:], axes)
+    return Case("Scan", ((1, features), f32(r, rows, features)), {"body": body, "num_scan_inputs": 1}, 13, 2)
+
+
 def expand(r: Generator) -> Case:
     shape = shape_of(r)
     own = tuple(1 if r.random() < 0.5 else n for n in shape)
@@ -634,6 +658,8 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     },
     **{name: reduction(name) for name in ("ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceProd")},
     "CumSum": cum_sum,
+    "Scan": scan,
+    "TopK": top_k,
     "Trilu": trilu,
     **{name: arg_extremum(name) for name in ("ArgMax", "ArgMin")},
     **{name: along_axis(name) for name in ("Softmax", "LogSoftmax")},

@@ -22,6 +22,7 @@ from tinyc.ops.clip import Clip
 from tinyc.ops.compare import KINDS, Compare
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.distance import Distance
 from tinyc.ops.div import Div
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.fully_connected import FullyConnected
@@ -34,6 +35,8 @@ from tinyc.ops.lstm import Lstm
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
+from tinyc.ops.pair_coupling import PairCoupling
+from tinyc.ops.pair_sums import PairSums
 from tinyc.ops.power import Power
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.recurrent import Recurrent
@@ -46,6 +49,7 @@ from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
 from tinyc.ops.svdf import Svdf
 from tinyc.ops.tanh import Tanh
+from tinyc.ops.top_k import TopK
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 
@@ -91,6 +95,12 @@ OTHERS = [
     Layer(ReduceExtremum((0, 1), False, True), (IMAGE,)),
     Layer(ReduceExtremum((2,), True, False), (IMAGE,)),
     Layer(ResizeBilinear(((0, 1, 0), (1, 2, 300), (5, 5, 0)), ((0, 1, 512), (3, 4, 1))), (IMAGE,)),
+    Layer(Distance(), ((2, 7), (5, 7))),
+    Layer(Distance(squared=False), ((1, 9), (11, 9)), 2),
+    Layer(PairSums((3, 1, 0, 4)), ((1, 8), (8, 3), (6,))),
+    Layer(PairCoupling(4), ((1, 6), (6,), (6,))),
+    Layer(PairCoupling(2), ((1, 1), (1,), (1,))),
+    Layer(PairSums((2, 5)), ((1, 7), (7, 1), (1,))),
     Layer(Add(), (IMAGE, (5,)), 2),
     Layer(Mul(), ((1, 6, 1, 5), (1, 1, 7, 1)), 2),
 ]
@@ -125,6 +135,15 @@ def svdf(units: int, rank: int, memory: int, in_c: int) -> Graph:
     return one_node("svdf", Svdf(rank, Act(0.0)), values, consts=weights, others=[tensor("after", state, dtype="f32")])
 
 
+def best_cases() -> Iterator[Graph]:
+    """The best elements of every type along every axis."""
+    for dtype in ("f32", "s32", "s8"):
+        image = tensor("x", IMAGE, 0.1 if dtype == "s8" else 0.0, 3, dtype)
+        yield one_node("top_k", TopK(3, 5), [image])
+        yield one_node("top_k", TopK(1, 2, largest=False), [image])
+        yield one_node("top_k", TopK(-2, 1), [image])
+
+
 def other_cases() -> Iterator[Graph]:
     """One-node graphs with several outputs, or outputs that are no floats."""
     yield lstm(3, 4, 3)
@@ -133,6 +152,7 @@ def other_cases() -> Iterator[Graph]:
     image = tensor("x", IMAGE, dtype="f32")
     yield one_node("argmax", ArgMax(2), [image])
     yield one_node("argmax", ArgMax(3, largest=False, keep_dims=True), [image])
+    yield from best_cases()
     for kind in KINDS:
         yield one_node("compare", Compare(kind), [image, tensor("z", (1, 6, 1, 5), dtype="f32")])
 

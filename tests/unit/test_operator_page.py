@@ -9,7 +9,7 @@ import pytest
 
 from tinyc.explain.operator_page import condition_text, emitted_by, operator_page
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
-from tinyc.load.onnx.importing import LEARNING
+from tinyc.load.onnx.importing import LEARNING, RUNTIME
 from tinyc.load.tflite_ops import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 
@@ -48,7 +48,7 @@ def test_constants_only() -> None:
     assert emitted_by(TFLITE["SHAPE"], "SHAPE") == ()
 
 
-@pytest.mark.parametrize("importers", [ONNX, LEARNING, TFLITE], ids=["onnx", "learning", "tflite"])
+@pytest.mark.parametrize("importers", [ONNX, LEARNING, RUNTIME, TFLITE], ids=["onnx", "learning", "runtime", "tflite"])
 def test_every_importer_emits_known_operators(importers: dict) -> None:
     for foreign, importer in importers.items():
         assert set(emitted_by(importer, foreign)) <= all_ops().keys()

@@ -39,7 +39,7 @@ def operator_page() -> str:
     """The whole page, Markdown, ending in a newline. The same code gives the same text."""
     from tinyc.load.onnx.folding import FOLDABLE  # noqa: PLC0415  an optional extra: the package onnx
     from tinyc.load.onnx.importing import IMPORTERS as ONNX  # noqa: PLC0415
-    from tinyc.load.onnx.importing import LEARNING  # noqa: PLC0415
+    from tinyc.load.onnx.importing import LEARNING, RUNTIME  # noqa: PLC0415
 
     folded = ", ".join(f"`{name}`" for name in sorted({*FOLDABLE, "Constant"} - ONNX.keys()))
     constant = ", ".join(f"`{name}`" for name in sorted({*FOLDS, "RANK", "ZEROS_LIKE"} - TFLITE.keys()))
@@ -51,6 +51,8 @@ def operator_page() -> str:
         f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
         "Classical learning, operators of the domain `ai.onnx.ml` ([classical.md](classical.md)):\n",
         _imports(LEARNING),
+        "\nONNX Runtime's own operators, of the domain `com.microsoft`:\n",
+        _imports(RUNTIME),
         "\n## From TFLite\n",
         _imports(TFLITE),
         f"\nOnly of constants, and then computed when the model is loaded: {constant}.\n",

@@ -86,9 +86,9 @@ def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
     """Kind -> name of a foreign operator -> what imports it. ONNX' need the package onnx, which is optional."""
     found: dict[str, Mapping[str, Callable[..., Any]]] = {"TFLite operator": TFLITE}
     with suppress(ImportError):
-        from tinyc.load.onnx.importing import IMPORTERS, LEARNING  # noqa: PLC0415
+        from tinyc.load.onnx.importing import IMPORTERS, LEARNING, RUNTIME  # noqa: PLC0415
 
-        found = {_ONNX: {**IMPORTERS, **LEARNING}, **found}
+        found = {_ONNX: {**IMPORTERS, **LEARNING, **RUNTIME}, **found}
     return found
 
 

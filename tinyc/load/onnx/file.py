@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 MIN_OPSET = 7
 ML_DOMAIN = "ai.onnx.ml"  # classical learning
+MICROSOFT = "com.microsoft"  # onnxruntime's own operators
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
 _UNPRINTABLE = ("Cc", "Zl", "Zp")  # Unicode categories: control characters, ends of lines and paragraphs

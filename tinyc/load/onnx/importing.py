@@ -20,7 +20,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import Constants, check_shape
 from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
-from tinyc.load.onnx.file import FLOATS, OnnxFile, OnnxInput, OnnxNode, decode
+from tinyc.load.onnx.file import FLOATS, MICROSOFT, ML_DOMAIN, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import is_quantized, quant_of_input
 from tinyc.load.ports import with_unsigned_ports
@@ -453,19 +453,21 @@ class OnnxStep:
 Importer = Callable[[OnnxStep], None]
 IMPORTERS: dict[str, Importer] = {}
 LEARNING: dict[str, Importer] = {}  # those of ai.onnx.ml, by name without the domain
+RUNTIME: dict[str, Importer] = {}  # those of com.microsoft
+IMPORTERS_OF: Mapping[str, dict[str, Importer]] = {"": IMPORTERS, ML_DOMAIN: LEARNING, MICROSOFT: RUNTIME}
 WHOLE: dict[str, Importer] = {}  # of operators whose computed inputs are integers without a scale, or truth values
 IGNORED: dict[str, frozenset[str | int]] = {}  # by `OnnxNode.full_name`
 
 
 def imports(*ops: str, ignores: Iterable[str | int] = (), domain: str = "") -> Callable[[Importer], Importer]:
-    """Register a function as the importer of ONNX operators of the standard domain, or of ML_DOMAIN.
+    """Register a function as the importer of ONNX operators of the standard domain, ML_DOMAIN or MICROSOFT.
 
     `ignores`: attributes by name and inputs by index that change nothing in what it emits; see `load.looked`.
     """
 
     def register(importer: Importer) -> Importer:
         for op in ops:
-            (LEARNING if domain else IMPORTERS)[op] = importer
+            IMPORTERS_OF[domain][op] = importer
             IGNORED[f"{domain}.{op}" if domain else op] = frozenset(ignores)
         return importer
 

@@ -10,6 +10,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.file import ML_DOMAIN
 from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.integers import constant
 from tinyc.load.onnx.labels import class_labels, emit_label
 from tinyc.load.onnx.reductions import over_norm
 from tinyc.ops.absolute import Absolute
@@ -76,13 +77,26 @@ def normalizer(s: OnnxStep) -> None:
 
 @imports("ArrayFeatureExtractor", domain=ML_DOMAIN)
 def array_feature_extractor(s: OnnxStep) -> None:
-    """The columns that constant indices say."""
-    x = s.value(0)
+    """The columns that constant indices say, or the numbers of a constant row at computed places."""
     indices = s.constant(1)
+    if indices is None and s.constant(0) is not None:
+        _from_table(s)
+        return
+    x = s.value(0)
     if indices is None or indices.dtype.kind not in "iu":
         raise TinycError("the columns are computed from the data", s.where)
     picked = tuple(int(k) for k in indices.ravel())
     s.emit([x], Pick(len(x.shape) - 1, picked))
+
+
+def _from_table(s: OnnxStep) -> None:
+    table, places = s.constant(0), s.value(1)
+    if table is None or table.size != table.shape[-1] or table.ndim > 2:
+        raise TinycError("computed columns of more than one row", s.where)
+    row = s.const(table.ravel(), 0) if table.dtype.kind == "f" else constant(s, 0, "s32")
+    flat = s.reshape(places, (places.elements,), "flat")
+    found = s.insert([s.reshape(row, (table.size,), "row"), flat], Gather(0), "found")
+    s.emit([found], Reshape((1, places.elements)))
 
 
 @imports("ZipMap", ignores=("classlabels_int64s", "classlabels_strings"), domain=ML_DOMAIN)

@@ -14,10 +14,9 @@ from typing import Any
 from onnx import AttributeProto, helper
 
 from tinyc.base.errors import TinycError
-from tinyc.load.onnx.file import OnnxNode, as_node
+from tinyc.load.onnx.file import MICROSOFT, OnnxNode, as_node
 from tinyc.load.onnx.running import check_attributes
 
-MICROSOFT = "com.microsoft"
 _LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 

@@ -8,12 +8,11 @@ from onnx import AttributeProto
 
 from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
-from tinyc.load.onnx.file import ML_DOMAIN, OnnxNode, as_inner_node, decode
+from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.folding import FOLDABLE, fold
 from tinyc.load.onnx.importing import (
     IGNORED,
-    IMPORTERS,
-    LEARNING,
+    IMPORTERS_OF,
     WHOLE,
     Importer,
     OnnxBuilder,
@@ -47,13 +46,13 @@ def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:
 def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
     if not node.domain and node.op in WHOLE and _on_integers(node, builder):
         return WHOLE[node.op]
-    importers = {"": IMPORTERS, ML_DOMAIN: LEARNING}.get(node.domain, {})
+    importers = IMPORTERS_OF.get(node.domain, {})
     if node.op in importers:
         return importers[node.op]
     hint = "docs/operators.md lists the operators that tinyc imports"
-    if node.op in ("Loop", "Scan"):
+    if node.op == "Loop":
         hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
-    if node.op in ("TopK", "NonMaxSuppression", "NonZero", "Unique", "Compress"):
+    if node.op in ("NonMaxSuppression", "NonZero", "Unique", "Compress"):
         hint = "end the model before it and do it in the program: its time and memory depend on the data"
     if not node.domain and node.op in FOLDABLE:
         hint = "only of numbers that are known when the model is loaded: give the model fixed shapes"

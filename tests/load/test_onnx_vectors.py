@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Support vector machines, nearest neighbours and naive Bayes decide as ONNX Runtime does, in float32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.load.onnx_forests import model, saved
+from tests.load.onnx_vectors import FEATURES, classifier, naive_bayes, neighbours, regressor
+from tests.load.test_onnx_trees import theirs
+from tinyc import api
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.ir.graph import Graph
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.reference.interpreter import prepare_int
+
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+
+
+def check(made: onnx.ModelProto, folder: Path, features: int = FEATURES, count: int = 60) -> Graph:
+    """Asserts that in float32 labels are equal, and reals near ONNX Runtime's."""
+    graph = normalize(load_model(saved(made, folder)), True)
+    run = prepare_int(graph, Numerics.OURS)
+    x = (1.5 * np.random.default_rng(1).standard_normal((count, features))).astype(np.float32)
+    rows = [run({"x": row[None]}) for row in x]
+    for name, want in zip(graph.outputs, theirs(made, x), strict=True):
+        got = np.concatenate([row[name] for row in rows])
+        assert got.shape == want.shape
+        if want.dtype.kind == "i":
+            assert len(np.unique(want)) > 1
+            np.testing.assert_array_equal(got, want)
+        else:
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
+    return graph
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("counts", [[4, 3], [3, 5, 1, 4]], ids=["two", "four"])
+@pytest.mark.parametrize("proba", [False, True], ids=["sums", "probabilities"])
+def test_classifier(kernel: str, counts: list[int], proba: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(len(counts) + 10 * proba)
+    graph = check(classifier(rng, kernel, counts, proba=proba), tmp_path)
+    assert ("pair_coupling" in {node.op for node in graph.nodes}) == proba
+
+
+def test_linear_vectors_become_a_row_for_each_pair(tmp_path: Path) -> None:
+    made = classifier(np.random.default_rng(3), "LINEAR", [40, 30, 20])
+    graph = normalize(load_model(saved(made, tmp_path)), True)
+    shapes = {graph.values[node.inputs[1]].shape for node in graph.nodes if node.op == "fully_connected"}
+    assert (3, FEATURES) in shapes
+    assert max(n for shape in shapes for n in shape) <= FEATURES
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("one_class", [False, True], ids=["sum", "one_class"])
+def test_regressor(kernel: str, one_class: bool, tmp_path: Path) -> None:
+    check(regressor(np.random.default_rng(5), kernel, 7, one_class=one_class), tmp_path)
+
+
+def test_regressor_without_vectors(tmp_path: Path) -> None:
+    check(regressor(np.random.default_rng(6), "LINEAR", 0), tmp_path)
+
+
+@pytest.mark.parametrize(("metric", "weighted"), [("euclidean", False), ("sqeuclidean", True), ("cityblock", True)])
+def test_neighbours(metric: str, weighted: bool, tmp_path: Path) -> None:
+    check(neighbours(np.random.default_rng(7), 20, 4, metric, weighted=weighted), tmp_path)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances_of_onnxruntimes_own_operator(metric: str, tmp_path: Path) -> None:
+    rows = numpy_helper.from_array(np.random.default_rng(8).standard_normal((9, FEATURES)).astype(np.float32), "rows")
+    node = helper.make_node("CDist", ["x", "rows"], ["y"], domain="com.microsoft", metric=metric)
+    made = model([node], FEATURES, [("y", TensorProto.FLOAT)], [rows])
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    check(made, tmp_path)
+
+
+def test_naive_bayes(tmp_path: Path) -> None:
+    check(naive_bayes(np.random.default_rng(9), 4), tmp_path)
+
+
+MODELS = {
+    "svm": lambda rng: classifier(rng, "RBF", [2, 1, 2], proba=True),
+    "knn": lambda rng: neighbours(rng, 6, 3),
+    "bayes": lambda rng: naive_bayes(rng, 2),
+}
+QUICK = [("cortex-m4", "svm"), ("cortex-m0plus", "knn")]
+SLOW = [
+    (board, kind)
+    for board in ("cortex-m4", "cortex-m0plus", "cortex-m3", "cortex-m55", "riscv32imc")
+    for kind in MODELS
+    if (board, kind) not in QUICK
+]
+
+
+@pytest.mark.parametrize(("board", "kind"), [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)])
+def test_on_boards(board: str, kind: str, tmp_path: Path) -> None:
+    """The reference's bytes on the emulated core; those without FPU compute in software."""
+    path = saved(MODELS[kind](np.random.default_rng(11)), tmp_path)
+    assert api.verify(path, board, precision="float32", samples=2).passed
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"kernel_type": "OTHER"}, "kernel 'OTHER'"),
+        ({"kernel_type": "POLY", "kernel_params": [0.1, 0.0, 2.5]}, "degree 2.5"),
+        ({"rho": [0.0]}, "1 numbers 'rho' for 3 pairs"),
+        ({"vectors_per_class": [1, 2]}, "3 classes, and support vectors of 2"),
+        ({"vectors_per_class": [1, 2, 9]}, "coefficients for 12 support vectors"),
+        ({"post_transform": "SOFTMAX"}, "post_transform 'SOFTMAX'"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(changed: dict, message: str, tmp_path: Path) -> None:
+    made = classifier(np.random.default_rng(2), "RBF", [2, 2, 2])
+    node = made.graph.node[0]
+    kept = [attribute for attribute in node.attribute if attribute.name not in changed]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in changed.items())])
+    with pytest.raises(TinycError, match=message):
+        load_model(saved(made, tmp_path))
+
+
+def test_a_loop_of_anything_else_is_refused(tmp_path: Path) -> None:
+    made = neighbours(np.random.default_rng(2), 5, 2)
+    body = made.graph.node[0].attribute[0].g
+    next(node for node in body.node if node.op_type == "Sub").op_type = "Add"
+    with pytest.raises(TinycError, match="Scan of anything but distances"):
+        load_model(saved(made, tmp_path))
