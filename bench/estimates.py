@@ -5,8 +5,9 @@
     python bench/estimates.py --records FILE.jsonl --fit                                  # fit what was measured
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
-From all of them come tinyc/explain/measured_costs.json and the table of docs/estimate.md. The errors there are those of
-models that the fit has not seen: each model is estimated with what the others say.
+From all of them come tinyc/explain/measured_costs.json, where cores that were not measured keep what is known of them,
+and the table of docs/estimate.md. The errors of models "of a new kind" are those of models that the fit has not seen:
+each is estimated with what models of other names say.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ import json
 import statistics
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from stacks import depths_of
 from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
-from tinyc.explain.estimate import MeasuredCosts, assembly_bytes, estimate
+from tinyc.explain.estimate import MeasuredCosts, assembly_bytes, assembly_stack_bytes, estimate, kernel_keys
 from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.pipeline.options import Precision
 from tinyc.pipeline.proving import prove_in
 
 PAGE = ROOT / "docs" / "estimate.md"
@@ -39,13 +43,19 @@ HEAD = (
     "models",
     "instructions, median error",
     "largest",
+    "of a new kind, median",
+    "largest",
     "code, median error",
     "largest",
     "arena",
     "constants",
+    "stack, bound over measured",
 )
 
+_FLOAT = "_fp32"  # in the names of files that are measured without quantizing them
+
 Record = Mapping[str, Any]
+Floats = npt.NDArray[np.float64]
 
 
 def main() -> int:
@@ -58,9 +68,9 @@ def main() -> int:
     if not args.fit:
         _measure_all(args.records, args.models, args.boards)
     records = [record for record in _read(args.records) if "error" not in record]
-    fitted = fit(records)
+    fitted = fit(records, json.loads(COSTS.read_text(encoding="utf-8")))
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    rows = [_row(core, own) for core, own in _by_core(records).items()]
+    rows = [row for core, own in _by_core(records).items() for row in _rows(core, own)]
     write_section(PAGE, "errors", as_table(HEAD, rows) + "\n", "bench/estimates.py", "How near")
     return 0
 
@@ -70,23 +80,25 @@ def _read(file: Path) -> list[Record]:
 
 
 def _measure_all(file: Path, models: Sequence[Path], boards: Sequence[str]) -> None:
-    done = {(record["model"], record["board"]) for record in _read(file)}
-    for model in models:
-        for board in boards:
-            if (model.name, board) not in done:
+    done = {(record["model"], record["precision"], record["board"]) for record in _read(file)}
+    for board in boards:
+        for model in models:
+            precision: Precision = "float32" if _FLOAT in model.name else "integer"
+            if (model.name, precision, board) not in done:
                 with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(_measure(model, board)) + "\n")
+                    stream.write(json.dumps(_measure(model, precision, board)) + "\n")
 
 
-def _measure(model: Path, name: str) -> Record:
-    board, options, progress = load_board(name), Options(name, samples=1), Progress()
-    record: dict[str, Any] = {"model": model.name, "board": name, "core": board.core}
+def _measure(model: Path, precision: Precision, name: str) -> Record:
+    board, options, progress = load_board(name), Options(name, samples=1, precision=precision), Progress()
+    record: dict[str, Any] = {"model": model.name, "precision": precision, "board": name, "core": board.core}
     try:
         compiled = compile_model(model, board, options, progress)
         with tempfile.TemporaryDirectory() as folder:
             report = prove_in(Path(folder), compiled, board, options, progress)
             elf = read_elf(Path(folder) / "firmware" / f"{compiled.program.name}.elf")
             functions = elf.step_functions(compiled.program.name)
+            depths = depths_of(Path(folder) / "firmware" / f"{compiled.program.name}.elf", elf)
     except TinycError as error:
         return record | {"error": error.message}
     said = estimate(model.name, compiled.program, board, MeasuredCosts({}, {}, {}, {}))
@@ -98,14 +110,21 @@ def _measure(model: Path, name: str) -> Record:
         "arena_bytes": report.arena_bytes,
         "said": {"arena_bytes": said.arena_bytes, "const_bytes": said.const_bytes},
         "assembly_bytes": assembly_bytes(compiled.program),
+        "stack_bytes": report.stack_bytes,
+        "overhead": report.overhead_instructions,
+        "run_stack": depths.get(f"{compiled.program.name}_run", 0),
         "steps": [
             {
                 "kernel": step.kernel,
+                "op": step.op,
+                "macs": step.macs,
+                "stack": depths.get(functions[step.step].name, 0) if step.step in functions else 0,
+                "own_stack": assembly_stack_bytes(made),
                 "said": step.instructions,
                 "counted": layer.instructions,
                 "code": functions[step.step].size if step.step in functions else 0,
             }
-            for step, layer in zip(said.layers, report.layers, strict=True)
+            for step, made, layer in zip(said.layers, compiled.program.steps, report.layers, strict=True)
         ],
     }
 
@@ -117,84 +136,191 @@ def _by_core(records: Iterable[Record]) -> dict[str, list[Record]]:
     return dict(found)
 
 
-def fit(records: Sequence[Record]) -> dict[str, Any]:
-    """What measured_costs.json holds."""
-    parts = {core: _fit_core(own) for core, own in _by_core(records).items()}
-    errors = {core: _words(_errors(own)[0]) for core, own in _by_core(records).items()}
-    return {
-        "kernels": {core: kernels for core, (kernels, _, _) in parts.items()},
-        "code": {core: code for core, (_, code, _) in parts.items()},
-        "base": {core: base for core, (_, _, base) in parts.items()},
-        "errors": errors,
-    }
+def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What measured_costs.json holds: `known`, with the measured cores as they are now."""
+    found: dict[str, dict[str, Any]] = {part: dict(known.get(part, {})) for part in _PARTS}
+    for core, own in _by_core(records).items():
+        fitted, networks = _fit_core(own), _kinds(own)["networks"]
+        values = (*fitted, _words(_errors(networks, fitted)[0], _errors(networks, others=own)[0]))
+        for part, value in zip(_PARTS, values, strict=True):
+            found[part][core] = value
+    return found
 
 
-Line = tuple[float, float]
+Line = tuple[float, ...]  # instructions for each one said, of a step, and for each MAC
+_PARTS = ("kernels", "code", "base", "stack", "errors")
 
 
-def _fit_core(records: Sequence[Record]) -> tuple[dict[str, Line], dict[str, int], int]:
-    """By kernel: factor and summand that make counted instructions of said ones, and bytes of a step's function; `""`:
-    for any other kernel. Bytes of the rest."""
-    pairs: dict[str, set[tuple[float, float]]] = defaultdict(set)  # equal layers count once
+class Fitted(NamedTuple):
+    """Of a core, by kernel: the line that makes counted instructions of said ones, and bytes of a step's function;
+    `""`: for any other kernel. base: bytes of the rest. stack: bytes of a step beside its functions in assembly; `""`:
+    beside the deepest step."""
+
+    kernels: dict[str, Line]
+    code: dict[str, int]
+    base: int
+    stack: dict[str, int]
+
+
+def _fit_core(records: Sequence[Record]) -> Fitted:
+    layers: dict[str, dict[tuple[float, float, float], Layer]] = defaultdict(dict)  # equal ones count once
     code: dict[str, list[int]] = defaultdict(list)
+    stack: dict[str, int] = defaultdict(int)
     for record in records:
-        for step in record["steps"]:
-            pairs[step["kernel"]].add((step["said"], step["counted"]))
+        stack[""] = max(stack[""], record["stack_bytes"] - max((step["stack"] for step in record["steps"]), default=0))
+        for step, keys in zip(record["steps"], _keys(record), strict=True):
+            for key in keys[2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
+                own = step["said"], step["macs"], step["counted"]
+                whole = min(record["instructions"], layers[key][own].whole if own in layers[key] else 2**62)
+                layers[key][own] = Layer(*own, whole)
+            deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
+            stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
             for kernel in (step["kernel"], ""):
                 code[kernel].append(step["code"])
-    kernels = {kernel: _line(sorted(own)) for kernel, own in pairs.items()}
-    kernels[""] = (round(statistics.median(c / s for own in pairs.values() for s, c in own if s), 4), 0.0)
+    known = {key: sorted(own.values()) for key, own in layers.items() if key}
+    assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
+    kernels = {
+        key: _line(own, key not in assembly) for key, own in known.items() if " " not in key or len(own) >= _ENOUGH
+    }
+    every = [layer for own in layers.values() for layer in own.values()]
+    kernels[""] = (round(statistics.median(layer.counted / layer.said for layer in every), 4), 0.0)
     steps = {kernel: round(statistics.median(sizes)) for kernel, sizes in code.items()}
     rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in records]
-    return kernels, steps, round(statistics.median(rest))
+    return Fitted(kernels, steps, round(statistics.median(rest)), dict(stack))
 
 
-def _line(pairs: Sequence[tuple[float, float]]) -> Line:
-    """The line with the least relative errors through (said, counted); through zero where there are only one or two, or
-    where it would begin below."""
-    said, counted = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
-    ratio = (round(float(np.median(counted / np.maximum(said, 1))), 4), 0.0)
-    if len(pairs) < 3:
-        return ratio
-    (factor, summand), *_ = np.linalg.lstsq(
-        np.stack([said, np.ones_like(said)], 1) / counted[:, None], np.ones(len(said))
-    )
-    return (round(float(factor), 4), round(float(summand), 1)) if factor > 0 and summand >= 0 else ratio
+_TERMS = ((0,), (0, 1), (0, 2), (2,), (1, 2), (0, 1, 2))  # of said, a step, MACs; in doubt the first of these
+_ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
+_WORTHWHILE = 0.9  # another term has to bring errors below this share
+
+
+class Layer(NamedTuple):
+    """What a step's kernel said, its MACs, what was counted, and of how many instructions of its model."""
+
+    said: float
+    macs: float
+    counted: float
+    whole: float
+
+
+def _line(layers: Sequence[Layer], compiled: bool) -> Line:
+    """The line that says best what a layer takes which it has not seen, by the shares of models that it misses; for
+    assembly the ratio. compiled: C."""
+    said, macs, counted, whole = (np.array(column, np.float64) for column in zip(*layers, strict=True))
+    terms = np.stack([said, np.ones_like(said), macs], 1) / whole[:, None]
+    wanted = counted / whole
+    best, least = _solved(terms, wanted, _TERMS[0]), _missed(terms, wanted, _TERMS[0])
+    for chosen in _TERMS[1:] if compiled and len(layers) > _ENOUGH else ():
+        error, line = _missed(terms, wanted, chosen), _solved(terms, wanted, chosen)
+        if error < _WORTHWHILE * least and line[0] >= 0 and line[2] >= 0 and (terms @ line > 0).all():
+            best, least = line, error
+    factor, summand, per_mac = (round(float(value), 4) for value in best)
+    return (factor, summand, per_mac) if per_mac else (factor, summand)
+
+
+def _missed(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> float:
+    """The sum of squares of what lines miss, each of the layer that it was made without."""
+    kept = [np.arange(len(wanted)) != at for at in range(len(wanted))] if len(wanted) > 1 else [np.array([True])]
+    lines = [_solved(terms[own], wanted[own], chosen) for own in kept]
+    return float(sum((row @ line - value) ** 2 for row, line, value in zip(terms, lines, wanted, strict=True)))
+
+
+def _solved(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> Floats:
+    """Factors of all terms, 0 but for the chosen ones, that miss least."""
+    found = np.zeros(terms.shape[1])
+    found[list(chosen)] = np.linalg.lstsq(terms[:, list(chosen)], wanted, rcond=None)[0]
+    return found
+
+
+def _keys(record: Record) -> list[Sequence[str]]:
+    """Of each step."""
+    counts = Counter(step["kernel"] for step in record["steps"])
+    return [kernel_keys(step["kernel"], step["op"], counts[step["kernel"]]) for step in record["steps"]]
 
 
 def _steps_code(record: Record, steps: Mapping[str, int]) -> int:
     return sum(steps.get(step["kernel"], steps[""]) for step in record["steps"])
 
 
-def _errors(records: Sequence[Record]) -> tuple[list[float], list[float]]:
-    """Relative errors of instructions and code of each model, estimated with what the other models say."""
+def _errors(
+    records: Sequence[Record], known: Fitted | None = None, others: Sequence[Record] = ()
+) -> tuple[list[float], list[float]]:
+    """Relative errors of instructions and code of each model; without `known`, of what those of the others say that are
+    of another family."""
     instructions, code = [], []
+    fits: dict[str, Fitted] = {}
     for record in records:
-        others = [other for other in records if other["model"].partition("_")[0] != record["model"].partition("_")[0]]
-        if not others or not record["instructions"]:
+        family = _family(record)
+        if known is None and family not in fits:
+            fits[family] = _fit_core([other for other in others if _family(other) != family])
+        fitted = known or fits[family]
+        if not record["steps"]:  # of views alone
             continue
-        kernels, steps, base = _fit_core(others)
-        lines = [(step["said"], kernels.get(step["kernel"], kernels[""])) for step in record["steps"]]
-        total = sum(said * factor + summand for said, (factor, summand) in lines)
+        costs = MeasuredCosts({"": fitted.kernels}, {}, {}, {})
+        steps = zip(record["steps"], _keys(record), strict=True)
+        total = sum(costs.counted("", keys, step["said"], step["macs"]) for step, keys in steps)
         instructions.append(total / record["instructions"] - 1)
-        size = record["assembly_bytes"] + _steps_code(record, steps) + base
+        size = record["assembly_bytes"] + _steps_code(record, fitted.code) + fitted.base
         code.append(size / record["code_bytes"] - 1)
     return instructions, code
 
 
-def _words(errors: Sequence[float]) -> str:
+def _family(record: Record) -> str:
+    """Of models with the same layers: `kws_int8.tflite`, `kws_fp32.onnx`; `conv0.tflite`, `conv12.tflite`."""
+    name: str = record["model"].partition("_")[0].partition(".")[0]
+    return name.rstrip("0123456789")
+
+
+def _words(errors: Sequence[float], unseen: Sequence[float]) -> str:
+    """unseen: of models like which none was measured."""
     if not errors:
         return "not measured"
     sizes = [abs(error) for error in errors]
-    return f"{100 * statistics.median(sizes):.1f} % median, {100 * max(sizes):.1f} % at most, of {len(sizes)} models"
+    of_all = f"{100 * statistics.median(sizes):.1f} % median, {100 * max(sizes):.1f} % at most, of {len(sizes)} models"
+    return of_all + (
+        f"; {100 * statistics.median(map(abs, unseen)):.1f} % median of models of new kinds" if unseen else ""
+    )
 
 
-def _row(core: str, records: Sequence[Record]) -> tuple[str, ...]:
-    instructions, code = ([abs(error) for error in errors] for errors in _errors(records))
-    equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in records)
-    constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in records)
-    shares = [f"{100 * how(errors):.1f} %" for errors in (instructions, code) for how in (statistics.median, max)]
-    return (core, str(len(records)), *shares, f"{equal} equal", f"within {constants:,} bytes")
+def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
+    """Networks, and layers that are published one by one, which miss what their kernel does alone."""
+    fitted = _fit_core(records)
+    for kind, own in _kinds(records).items():
+        instructions, code = _errors(own, fitted)
+        unseen, _ = _errors(own, others=records)
+        shares = [f"{100 * how(map(abs, errors)):.1f} %" for errors in (instructions, unseen, code) for how in _HOWS]
+        equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in own)
+        constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in own)
+        yield (
+            f"{core}, {kind}",
+            str(len(own)),
+            *shares,
+            "all equal" if equal == len(own) else f"{equal} equal",
+            f"within {constants:,} bytes",
+            _stack(own, fitted),
+        )
+
+
+_HOWS: tuple[Callable[[Iterable[float]], float], ...] = (statistics.median, max)
+
+
+def _kinds(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
+    """Those that run something, by what they are."""
+    kinds = {"networks": range(3, 2**31), "single layers": range(1, 3)}
+    found = {kind: [record for record in records if len(record["steps"]) in counts] for kind, counts in kinds.items()}
+    return {kind: own for kind, own in found.items() if own}
+
+
+def _stack(records: Sequence[Record], fitted: Fitted) -> str:
+    """How far the bound is above what was measured; those that it is made of, and those that the others bound."""
+    over = [_bound(record, fitted) - record["stack_bytes"] for record in records]
+    assert min(over) >= 0
+    return f"{min(over)} to {max(over)} bytes, median {round(statistics.median(over))}"
+
+
+def _bound(record: Record, fitted: Fitted) -> int:
+    steps = record["steps"]
+    return fitted.stack[""] + max((fitted.stack[step["kernel"]] + step["own_stack"] for step in steps), default=0)
 
 
 if __name__ == "__main__":

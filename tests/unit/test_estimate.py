@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import MeasuredCosts, estimate
+from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys
 from tinyc.pipeline import Options, Progress, compile_model, prove
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
@@ -63,6 +63,9 @@ def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, memory: str) 
     assert abs(said.code_bytes / report.flash.code_bytes - 1) < 0.35
     assert sum(layer.instructions for layer in said.layers) == said.instructions
     assert said.fits
+    assert report.stack_bytes is not None
+    assert said.stack_bytes is None or report.stack_bytes <= said.stack_bytes < report.stack_bytes + 800
+    assert said.stack_bytes is not None or any(layer.kernel.endswith("_lean") for layer in said.layers)  # not measured
 
 
 def test_what_was_measured_is_applied(tmp_path: Path) -> None:
@@ -80,6 +83,25 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
     assert found.code_bytes - plain.code_bytes == 100 * len(program.steps) + 7
     assert found.cycles is None  # no kernel knows the cycles of this core
     assert found.milliseconds is None
+
+
+def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
+    lines = {"k": (1.0, 0.0), "k fused": (2.0, 0.0, 3.0), "k shared": (4.0, 5.0), "": (6.0, -1000.0)}
+    costs = MeasuredCosts({"core": lines}, {}, {}, {})
+
+    def counted(kernel: str, title: str, steps: int) -> int:
+        return costs.counted("core", kernel_keys(kernel, title, steps), 100, 10)
+
+    assert counted("k", "conv2d", 1) == 100
+    assert counted("k", "conv2d", 2) == 405
+    assert counted("k", "conv2d + relu", 1) == 230
+    assert counted("k", "conv2d + relu", 2) == 230  # of shared ones with an activation none was measured
+    assert counted("unknown", "conv2d", 1) == 0
+    assert costs.counted("other", kernel_keys("k", "conv2d", 1), 100, 10) == 100
+
+
+def test_no_stack_without_measurements() -> None:
+    assert tinyc.estimate(network(8), "cortex-m3").stack_bytes is None
 
 
 def test_what_does_not_fit_is_no_error_but_said() -> None:

@@ -49,8 +49,8 @@ def command(
 def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
     rows = table(
         "",
-        *("board", "instructions", "error", "cycles", "ms", "uJ", "arena", "constants", "code", "fits"),
-        right=("instructions", "cycles", "ms", "uJ", "arena", "constants", "code"),
+        *("board", "instructions", "error", "cycles", "ms", "uJ", "arena", "stack", "constants", "code", "fits"),
+        right=("instructions", "cycles", "ms", "uJ", "arena", "stack", "constants", "code"),
     )
     for each in found:
         rows.add_row(
@@ -61,6 +61,7 @@ def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
             "-" if each.milliseconds is None else f"{each.milliseconds:,.2f}",
             "-" if each.microjoules is None else f"{each.microjoules:,.0f}",
             f"{each.arena_bytes:,}",
+            "-" if each.stack_bytes is None else f"<= {each.stack_bytes:,}",
             f"{each.const_bytes:,}",
             f"{each.code_bytes:,}",
             "yes" if each.problem is None else Text(each.problem),

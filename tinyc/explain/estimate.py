@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ _CALL = 12  # instructions around each call of a step's function, its arguments 
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
 _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
+_FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
 _COSTED_CORE = "cortex-m4"  # whose cycles kernels know
 
 
@@ -47,7 +48,8 @@ class LayerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """arena_bytes, state_bytes (of the arena), const_bytes: exact. code_bytes, instructions, cycles, milliseconds:
+    """arena_bytes, state_bytes (of the arena), const_bytes: exact. stack_bytes: at most, by the deepest that was
+    measured of each kernel; None where the core's are not known. code_bytes, instructions, cycles, milliseconds:
     estimated; `error` says how well the instructions, `cycle_error` how well the cycles. cycles and milliseconds are
     None where the core's are not known, microjoules where the board's energy is not; `energy`: where it was measured.
     problem: why it does not fit the board, None if it does."""
@@ -58,6 +60,7 @@ class Estimate:
     state_bytes: int
     const_bytes: int
     code_bytes: int
+    stack_bytes: int | None
     instructions: int
     cycles: int | None
     milliseconds: float | None
@@ -86,24 +89,34 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """measured_costs.json, each by core. kernels: by kernel, counted = factor * said + summand. code: by kernel,
-    bytes of a step's function that calls it, or that it is part of. base: bytes of the rest of a library's code.
-    errors: in words. The kernel `""` stands for one that was never measured on the core."""
+    """measured_costs.json, each by core. kernels: by `kernel_keys`, counted = factor * said +
+    summand (+ per_mac * MACs). code: by kernel, bytes of a step's function that calls it, or that it is part of.
+    base: bytes of the rest of a library's code. errors: in words. The kernel `""` stands for one that was never
+    measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are taken
+    beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
     base: Mapping[str, int]
     errors: Mapping[str, str]
+    stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def counted(self, core: str, kernel: str, said: float) -> int:
-        """Instructions of a step whose kernel says so many."""
+    def counted(self, core: str, keys: Sequence[str], said: float, macs: int) -> int:
+        """Instructions of a step whose kernel says so many. keys: of `kernel_keys`."""
         of_core = self.kernels.get(core, {})
-        factor, summand = of_core.get(kernel, of_core.get("", (1.0, 0.0)))
-        return round(factor * said + summand)
+        factor, summand, *per_mac = next((of_core[key] for key in keys if key in of_core), (1.0, 0.0))
+        return max(round(factor * said + summand + sum(per_mac) * macs), 0)
 
     def code_of(self, core: str, kernel: str) -> int:
         of_core = self.code.get(core, {})
         return of_core.get(kernel, of_core.get("", 0))
+
+
+def kernel_keys(kernel: str, title: str, steps: int) -> Sequence[str]:
+    """The kernel's name with what decides how a compiler translates it, and with less of that. title: of the step, with
+    what is fused into it. steps: that call the kernel; of a single one it becomes part, its parameters constants."""
+    fused = " fused" * (" + " in title)
+    return f"{kernel}{fused} {'shared' if steps > 1 else 'alone'}", f"{kernel}{fused}", kernel, ""
 
 
 class _File:
@@ -121,7 +134,8 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     compiled = core_named(board.core).code or board.core
     core = core_of(board.core) if board.core == _COSTED_CORE else None
     timed = core is not None
-    layers = tuple(_layer(step, compiled, known, timed) for step in program.steps)
+    counted = _counted(program, compiled, known)
+    layers = tuple(_layer(step, own, timed) for step, own in zip(program.steps, counted, strict=True))
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
     steps = sum(known.code_of(compiled, step.choice.kernel.name) for step in program.steps)
     code = assembly_bytes(program) + steps + known.base.get(compiled, 0)
@@ -134,6 +148,7 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         state_bytes=program.arena_bytes - program.state_offset,
         const_bytes=consts,
         code_bytes=code,
+        stack_bytes=_stack_bytes(program, known.stack.get(compiled, {})),
         instructions=sum(layer.instructions for layer in layers),
         cycles=cycles,
         milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
@@ -147,8 +162,16 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     )
 
 
-def _layer(step: Step, core: str, measured: MeasuredCosts, timed: bool) -> LayerEstimate:
-    instructions, cycles = step_cost(step)
+def _counted(program: Program, core: str, measured: MeasuredCosts) -> Iterator[int]:
+    """Instructions of each step."""
+    kernels = [step.choice.kernel.name for step in program.steps]
+    for step, kernel in zip(program.steps, kernels, strict=True):
+        keys = kernel_keys(kernel, step.title, kernels.count(kernel))
+        yield measured.counted(core, keys, step_cost(step)[0] + _CALL, step.macs)
+
+
+def _layer(step: Step, instructions: int, timed: bool) -> LayerEstimate:
+    _, cycles = step_cost(step)
     return LayerEstimate(
         step=step.index,
         name=step.node.layer,
@@ -156,7 +179,7 @@ def _layer(step: Step, core: str, measured: MeasuredCosts, timed: bool) -> Layer
         kernel=step.choice.kernel.name,
         macs=step.macs,
         const_bytes=step.const_bytes,
-        instructions=measured.counted(core, step.choice.kernel.name, instructions + _CALL),
+        instructions=instructions,
         cycles=round(cycles) if timed else None,
     )
 
@@ -182,6 +205,19 @@ def _row_cost(row: RowStep, calls: int) -> tuple[float, float]:
 def assembly_bytes(program: Program) -> int:
     """Bytes of the functions that were written for single layers."""
     return sum(_INSTRUCTION_BYTES * len(_INSTRUCTION.findall(special.text)) for special in program.specials)
+
+
+def assembly_stack_bytes(step: Step) -> int:
+    """The deepest frame of the functions that were written for the layer, none of which calls another."""
+    return max((int(depth) for special in step.specials for depth in _FRAME.findall(special.text)), default=0)
+
+
+def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
+    """What the library takes at most; None where a kernel was never measured. known: of the core, by kernel."""
+    if any(step.choice.kernel.name not in known for step in program.steps):
+        return None
+    deepest = max((known[step.choice.kernel.name] + assembly_stack_bytes(step) for step in program.steps), default=0)
+    return known[""] + deepest
 
 
 def _cycle_error(core: Core, board: Board) -> str:
