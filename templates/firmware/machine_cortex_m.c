@@ -24,7 +24,7 @@ void tc_machine_fault(const uint32_t *frame, uint32_t exc_return);
 
 #ifndef TC_WITHOUT_PROTECTION
 
-enum { FLASH, RAM, PERIPHERALS }; /* regions; the last one is device memory */
+enum { FLASH, RAM, SLOW, PERIPHERALS }; /* regions; the last one is device memory */
 
 #if __ARM_ARCH >= 8
 
@@ -97,6 +97,9 @@ void tc_machine_open(void)
 #endif
     protect(FLASH, TC_FLASH_ORIGIN, TC_FLASH_BYTES, 0);
     protect(RAM, TC_RAM_ORIGIN, TC_RAM_BYTES, 1);
+#ifdef TC_SLOW_ORIGIN
+    protect(SLOW, TC_SLOW_ORIGIN, TC_SLOW_BYTES, 1);
+#endif
 #ifdef TC_PERIPHERALS
     protect(PERIPHERALS, 0x40000000u, 0x20000000u, 1);
 #endif

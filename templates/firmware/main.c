@@ -172,28 +172,51 @@ static int holds(const uint8_t *p, uint32_t bytes, uint32_t seed)
     return 1;
 }
 
-/* Where the first input at or behind `from` begins, and *end where it ends; `limit` and `limit` when there is none. */
-static uint32_t next_input(uint8_t *arena, uint32_t from, uint32_t limit, uint32_t *end)
+#ifdef TC_SLOW_PART
+static uint8_t *slow_part(void)
+{
+    return TC_SLOW_PART;
+}
+
+#ifdef TC_SLOW_ORIGIN
+extern uint8_t tc_slow_below[TC_GUARD_BYTES], tc_slow_above[TC_GUARD_BYTES]; /* firmware.ld */
+#endif
+#endif
+
+/* Where in a block the first input at or behind `from` begins, and *end where it ends; `limit` and `limit` when there is none. */
+static uint32_t next_input(uint8_t *arena, const uint8_t *block, uint32_t from, uint32_t limit, uint32_t *end)
 {
     uint32_t start = limit;
     *end = limit;
     for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
-        uint32_t at = (uint32_t)((uint8_t *)tc_input(arena, i) - arena);
+        uintptr_t at = (uintptr_t)tc_input(arena, i) - (uintptr_t)block;
         if (at < from || at >= start) continue;
-        start = at;
-        *end = at + input_bytes[i];
+        start = (uint32_t)at;
+        *end = start + input_bytes[i];
     }
     return start;
 }
 
-static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
+static void fill_around_inputs(uint8_t *arena, uint8_t *block, uint32_t bytes, uint32_t seed)
 {
     uint32_t from = 0, end, start;
     do {
-        start = next_input(arena, from, TC_STATE_OFFSET, &end);
-        fill(arena + from, start - from, 4 * (seed + from) + 1);
+        start = next_input(arena, block, from, bytes, &end);
+        fill(block + from, start - from, 4 * (seed + from) + 1);
         from = end;
-    } while (from < TC_STATE_OFFSET);
+    } while (from < bytes);
+}
+
+static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
+{
+    fill_around_inputs(arena, arena, TC_STATE_OFFSET, seed);
+#ifdef TC_SLOW_PART
+    fill_around_inputs(arena, slow_part(), TC_SLOW_PART_BYTES, ~seed);
+#ifdef TC_SLOW_ORIGIN
+    fill(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2);
+    fill(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3);
+#endif
+#endif
     if (!guarded) return;
     fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2);
     fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3);
@@ -202,6 +225,10 @@ static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
 static uint32_t damaged_guards(const uint8_t *arena, int guarded, uint32_t seed)
 {
     uint32_t damaged = 0;
+#if defined(TC_SLOW_PART) && defined(TC_SLOW_ORIGIN)
+    if (!holds(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
+    if (!holds(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
+#endif
     if (!guarded) return 0;
     if (!holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
     if (!holds(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
@@ -265,6 +292,14 @@ static int serve_run(uint32_t length)
 #ifdef TC_DUMP_STEPS
 static const tc_step_t steps[] = {TC_STEPS};
 
+static const uint8_t *place_of(const void *arena, uint32_t offset)
+{
+#ifdef TC_SLOW_PART
+    if (offset >= TC_SLOW_PART_FROM) return slow_part() + (offset - TC_SLOW_PART_FROM);
+#endif
+    return (const uint8_t *)arena + offset;
+}
+
 void tc_after_step(unsigned step, const void *arena);
 void tc_after_step(unsigned step, const void *arena)
 {
@@ -273,7 +308,7 @@ void tc_after_step(unsigned step, const void *arena)
         begin_reply(REPLY_STEP, 8 + steps[i].bytes);
         send_u32(inference);
         send_u32(step);
-        send((const uint8_t *)arena + steps[i].offset, steps[i].bytes);
+        send(place_of(arena, steps[i].offset), steps[i].bytes);
         end_reply();
     }
 }

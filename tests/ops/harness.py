@@ -66,6 +66,10 @@ class OneStepPlan:
         return self.scratch_offset("") + self.scratch_bytes
 
     @property
+    def slow_bytes(self) -> int:
+        return 0
+
+    @property
     def lower_bound_bytes(self) -> int:
         return self.arena_bytes
 

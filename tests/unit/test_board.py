@@ -11,7 +11,7 @@ import pytest
 
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
-from tinyc.board import Board, Memory, list_boards, load_board
+from tinyc.board import Board, Memory, SlowRam, list_boards, load_board
 
 GOOD = (paths.boards_dir() / "cortex-m4.toml").read_text()
 
@@ -192,3 +192,55 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
 def test_empty_file(tmp_path: Path) -> None:
     with pytest.raises(TinycError, match="'firmware' is missing"):
         load_board(write(tmp_path, ""))
+
+
+SLOW = """
+[[memories]]
+name = "psram"
+origin = 0x6000_0000
+bytes = 8_388_608
+read_waits = 12
+write_waits = 6
+width_bytes = 2
+"""
+
+
+def with_slow(text: str = SLOW, board: str = GOOD) -> str:
+    return board.replace("\n[firmware]", f"{text}\n[firmware]", 1)
+
+
+def test_a_second_ram(tmp_path: Path) -> None:
+    ram = load_board(write(tmp_path, with_slow())).slow_ram
+    assert ram == SlowRam("psram", 0x60000000, 8 << 20, 12, 6, 2)
+    assert [ram.accesses(size) for size in (1, 2, 4)] == [1, 1, 2]
+    assert load_board("cortex-m4").slow_ram is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "psram"\n', "", "whose 'name' is missing"),
+        ('"psram"', '"RAM"', "is the word for a memory of"),
+        ("0x6000_0000", "0x2000_0000", "has 'psram' in the board's RAM"),
+        ("0x6000_0000", "0x000F_0000", "has 'psram' in the board's flash"),
+        ("0x6000_0000", "0xFFF0_0000", "has 'psram' beyond the addresses of 32 bits"),
+        ("0x6000_0000", "0x6000_0001", "whose 'origin' must be a multiple of 1024"),
+        ("8_388_608", "1000", "whose 'bytes' must be from 1024"),
+        ("width_bytes = 2", "width_bytes = 3", "whose 'width_bytes' must be 1, 2, 4 or 8"),
+        ("read_waits = 12", "read_wait = 12", "whose 'read_waits' is missing"),
+        ("width_bytes = 2", "width = 2", "whose 'width' is not a key of a board file; did you mean 'width_bytes'?"),
+        (SLOW, SLOW + SLOW, "is there 2 times"),
+    ],
+)
+def test_a_second_ram_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = write(tmp_path, with_slow(SLOW.replace(old, new)))
+    with pytest.raises(TinycError) as caught:
+        load_board(file)
+    assert message in caught.value.message
+    assert str(caught.value.where) == f"{file}:{line_of(file.read_text(), '[[memories]]')}"
+
+
+def test_a_second_ram_needs_a_core_that_protects_it(tmp_path: Path) -> None:
+    text = with_slow(board=(paths.boards_dir() / "riscv32imc.toml").read_text())
+    with pytest.raises(TinycError, match="'memories' is for the startup 'cortex-m' so far"):
+        load_board(write(tmp_path, text))

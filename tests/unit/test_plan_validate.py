@@ -11,6 +11,7 @@ import pytest
 from tests.unit.plan_problems import changed, layer, problem_of
 from tinyc.kernel.kernel import Rows
 from tinyc.plan import InvalidPlanError, Plan, PlanStep, SlidingInput, solve, validate
+from tinyc.plan.answer import SLOW
 
 ROWS = Rows(8, 8, 3, 1, 1, 1, 4, 4, None)
 PROBLEM = problem_of(
@@ -43,6 +44,17 @@ def moved(plan: Plan, **places: int) -> Plan:
     return replace(plan, offsets=offsets, scratch_offsets=scratch, arena_bytes=arena, lower_bound_bytes=bound)
 
 
+def slow(plan: Plan, size: int, **places: int) -> Plan:
+    """The plan with places in a slow part of so many bytes."""
+    return replace(moved(plan, **{name: SLOW + at for name, at in places.items()}), slow_bytes=size)
+
+
+def test_a_slow_part_without_faults(plan: Plan) -> None:
+    validate(PROBLEM, slow(plan, 32, x=0))
+    validate(PROBLEM, slow(plan, 32, x=0, y=0))  # one dies before the other is made
+    validate(PROBLEM, slow(plan, 24, c=0, y=8))
+
+
 def test_the_plan_without_faults(plan: Plan) -> None:
     validate(PROBLEM, plan)
 
@@ -60,6 +72,11 @@ FAULTS: list[tuple[str, Callable[[Plan], Plan]]] = [
     ("leaves the arena", lambda p: moved(p, x=-4)),
     ("leaves the arena", lambda p: moved(p, y=56)),
     ("not where", lambda p: moved(p, flat=4)),
+    ("leaves the arena", lambda p: slow(p, 32, x=4)),
+    ("leaves the arena", lambda p: slow(p, 0, x=0)),
+    ("leaves the arena", lambda p: slow(moved(p, pool=80), 32, x=0)),  # scratch has no slow part
+    ("not aligned", lambda p: slow(p, 36, x=2)),
+    ("something is alive", lambda p: slow(p, 20, c=0, y=4)),
     ("lower bound", lambda p: replace(p, lower_bound_bytes=69)),
     ("input row", lambda p: moved(p, x=4)),  # one row closer than the window allows
     ("still needed", lambda p: moved(p, x=0)),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tinyc.base.errors import Loc, TinycError
 
 MAX_ELEMENTS = 1 << 24  # of a tensor: 16 MiB in int8, more than the RAM of any microcontroller
-MAX_ACTIVATIONS = 1 << 24  # of all that a model computes; the float reference holds them, and sums of them, at once
+MAX_ACTIVATIONS = 1 << 25  # of all that a model computes; the float reference holds them, and sums of them, at once
 MAX_STORED = 1 << 26  # of all constants that the file holds: 64 MiB in int8
 MAX_FOLDED = 1 << 25  # of all constants that are computed when a model is loaded
 MAX_PRODUCTS = 1 << 32  # multiplications in one of them

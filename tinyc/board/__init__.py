@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
-from tinyc.board.board import Board, Memory, Qemu, list_boards, load_board
+from tinyc.board.board import Board, Qemu, list_boards, load_board
+from tinyc.board.memories import Memory, SlowRam
 
-__all__ = ["Board", "Memory", "Qemu", "list_boards", "load_board"]
+__all__ = ["Board", "Memory", "Qemu", "SlowRam", "list_boards", "load_board"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
+from tinyc.board.memories import Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
     Flashing,
@@ -27,17 +28,6 @@ from tinyc.board.parts import (
 )
 from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_flags, read_qemu_arguments, read_qemu_program, read_word
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The memories that firmware may use: addresses and bytes. The stack is the first part of the RAM."""
-
-    flash_origin: int
-    flash_bytes: int
-    ram_origin: int
-    ram_bytes: int
-    stack_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +90,11 @@ class Board:
     def ram_bytes(self) -> int | None:
         """RAM that the board has, None when there is no limit."""
         return self.memory.ram_bytes if self.memory else None
+
+    @property
+    def slow_ram(self) -> SlowRam | None:
+        """The slower RAM beside it, None where there is none."""
+        return self.memory.slow if self.memory else None
 
 
 STARTUPS = ("cortex-m", "riscv", "host")
@@ -175,7 +170,7 @@ def _board(table: TomlTable) -> Board:
         core=read_word(table, "core"),
         isa=_isa(table),
         clock_hz=clock_hz,
-        memory=_memory(table, startup),
+        memory=read_memory(table, startup),
         startup=startup,
         io=io,
         boot2=boot2,
@@ -198,37 +193,6 @@ def _isa(table: TomlTable) -> frozenset[str]:
         if word not in ISA:
             raise table.error("isa", f"has {shown(word)}; the words are: {', '.join(ISA)}")
     return frozenset(words)
-
-
-def _memory(table: TomlTable, startup: str) -> Memory | None:
-    memory = table.table("memory")
-    if memory is None:
-        if startup != "host":
-            raise table.error("memory", "is missing")
-        return None
-    result = Memory(
-        flash_origin=memory.integer("flash_origin"),
-        flash_bytes=memory.integer("flash_bytes", least=1024),
-        ram_origin=memory.integer("ram_origin"),
-        ram_bytes=memory.integer("ram_bytes", least=1024),
-        stack_bytes=memory.integer("stack_bytes", least=512),
-    )
-    for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes"):
-        if getattr(result, key) % 1024:
-            raise memory.error(key, "must be a multiple of 1024")
-    if result.stack_bytes % 8 or result.stack_bytes >= result.ram_bytes:
-        raise memory.error("stack_bytes", "must be a multiple of 8 and less than ram_bytes")
-    if _overlap(result):
-        raise memory.error("ram_origin", "puts the RAM into the flash")
-    memory.finish()
-    return result
-
-
-def _overlap(memory: Memory) -> bool:
-    return (
-        memory.flash_origin < memory.ram_origin + memory.ram_bytes
-        and memory.ram_origin < memory.flash_origin + memory.flash_bytes
-    )
 
 
 def _cflags(table: TomlTable, startup: str) -> Mapping[str, tuple[str, ...]]:

@@ -143,7 +143,7 @@ class TomlTable:
         header = None
         section = ""
         for number, line in enumerate(self._text.splitlines(), 1):
-            if opened := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
+            if opened := re.match(r"\s*\[{1,2}\s*([^\]]+?)\s*\]", line):
                 section = opened[1].replace(" ", "")
                 if section == f"{self._section}.{key}".lstrip("."):
                     return number

@@ -76,6 +76,7 @@ class Checks:
 
 
 NO_CHECKS = Checks()
+_GUARD_BYTES = 64  # TC_GUARD_BYTES of port.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,9 @@ def _sources(board: Board, harness: Harness) -> list[Path]:
 def _memory_defines(board: Board) -> dict[str, str]:
     if board.memory is None:
         return {}
-    return {
+    slow = board.memory.slow
+    found = {"TC_SLOW_ORIGIN": f"{slow.origin}u", "TC_SLOW_BYTES": f"{slow.bytes}u"} if slow else {}
+    return found | {
         "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
         "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
         "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
@@ -261,7 +264,8 @@ def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str |
     if board.is_host:
         return []
     script = out_dir / "firmware.ld"
-    script.write_text(render("firmware/firmware.ld.j2", {"board": board.name, "memory": board.memory}))
+    values = {"board": board.name, "memory": board.memory, "guard_bytes": _GUARD_BYTES}
+    script.write_text(render("firmware/firmware.ld.j2", values))
     flags: list[str | Path] = [
         "-nostartfiles",
         "-T",
@@ -293,6 +297,7 @@ def _write_glue(sources: Sources, out_dir: Path, dump_steps: bool) -> None:
         "row_input": _row_type(sources),
         "dump_steps": dump_steps,
         "has_state": f"{prefix}_STATE_BYTES" in _read_text(header),
+        "has_slow": f"{prefix}_SLOW_BYTES" in _read_text(header),
     }
     (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
 

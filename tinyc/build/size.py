@@ -35,7 +35,8 @@ class LibrarySize:
 def library_size(library_object: Path, toolchain: Toolchain, board: Board, out_dir: Path) -> LibrarySize:
     """Links the library's object with nothing but the helpers it needs, and reads the sections.
 
-    Raises TinycError when the library has variables (.data or .bss): the contract is that it has none.
+    Raises TinycError when the library has variables (.data or .bss): the contract is that it has none, but for the slow
+    part of an arena.
     """
     roots = [s.name for s in read_elf(library_object).symbols if s.is_function and s.is_global]
     folder = paths.templates_dir() / "firmware"
@@ -63,15 +64,17 @@ _MEMORY_FUNCTION = re.compile(r"(__aeabi_)?mem(cpy|move|set|clr)[48]?")
 
 # Where a position-independent object of the host keeps constants that hold addresses.
 RELOCATED = ".data.rel.ro"
+SLOW_PART = ".tinyc_slow"  # of the arena, which a library has room for where the board has a second RAM
 
 
 def _measure(elf: Elf) -> LibrarySize:
-    variables = [s for s in elf.sections if s.writable and s.name != RELOCATED]
+    variables = [s for s in elf.sections if s.writable and s.name not in (RELOCATED, SLOW_PART)]
+    slow = [s for s in elf.sections if s.name == SLOW_PART]
     for section in variables:
         if section.size > 0:
             raise TinycError(f"the library has {section.size} bytes of variables ({section.name})")
     code = sum(s.size for s in elf.sections if s.executable)
-    const = sum(s.size for s in elf.sections if not s.executable and s not in variables and not s.is_note)
+    const = sum(s.size for s in elf.sections if not s.executable and s not in (*variables, *slow) and not s.is_note)
     memory = {s.address: s.size for s in elf.symbols if s.is_function and _MEMORY_FUNCTION.fullmatch(s.name)}
     memory_bytes = sum(memory.values())
     return LibrarySize(code - memory_bytes, const, memory_bytes)

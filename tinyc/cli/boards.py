@@ -60,6 +60,9 @@ def _details(out: Output, board: Board) -> None:
         rows.add_row("flash", f"0x{memory.flash_origin:08x}, {memory.flash_bytes:,} bytes")
         stack = f"the first {memory.stack_bytes:,} are the stack"
         rows.add_row("RAM", f"0x{memory.ram_origin:08x}, {memory.ram_bytes:,} bytes, {stack}")
+        if (slow := memory.slow) is not None:
+            waits = f"{slow.read_waits} waits to read, {slow.write_waits} to write {slow.width_bytes} bytes"
+            rows.add_row(f"{slow.name} (RAM)", f"0x{slow.origin:08x}, {slow.bytes:,} bytes, {waits}")
     if board.uart is not None:
         rows.add_row("uart", f"{board.uart.kind} at 0x{board.uart.base:08x}, {board.uart.baud:,} baud")
     if board.flashing is not None:
@@ -100,6 +103,7 @@ def _facts(board: Board) -> dict[str, object]:
         "clock_hz": board.clock_hz,
         "flash_bytes": board.flash_bytes,
         "ram_bytes": board.ram_bytes,
+        "slow_ram": None if board.slow_ram is None else asdict(board.slow_ram),
         "emulators": _machines(board),
         "uart": board.uart.kind if board.uart is not None else None,
         "flashing": list(board.flashing.methods) if board.flashing is not None else [],

@@ -60,6 +60,8 @@ def _show(out: Output, found: MemoryMap, width: int, plot: Path | None, said: Se
     bound = f"lower bound {found.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
     fullest = ", ".join(map(str, found.peak[:MOST_PEAKS])) + (" ..." if len(found.peak) > MOST_PEAKS else "")
     out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {fullest}")
+    if found.slow_bytes:
+        out.result(f"and {found.slow_bytes:,} bytes in slower RAM, which the map has from {found.arena_bytes:,} on")
     out.result("", *(Text(line) for one in said for line in one.lines()))
     if plot is not None:
         out.result(f"drawn in {plot}")

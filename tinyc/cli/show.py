@@ -64,7 +64,7 @@ def _layers(report: Report | UnprovedReport) -> Table:
             "x".join(map(str, layer.output_shape[1:] or layer.output_shape)),
             f"{layer.macs:,}" if layer.macs else "-",
             f"{layer.const_bytes:,}" if layer.const_bytes else "-",
-            f"{layer.arena[0]}..{layer.arena[1]}",
+            f"{'slow ' if layer.in_slow else ''}{layer.arena[0]}..{layer.arena[1]}",
             "-" if layer.instructions is None else f"{layer.instructions:,}",
             f"{layer.instructions / layer.macs:.2f}" if layer.instructions and layer.macs else "",
             *([f"{layer.cycles:,}"] if layer.cycles is not None else []),
@@ -81,6 +81,10 @@ def _totals(report: Report | UnprovedReport) -> Table:
         total = flash.code_bytes + flash.const_bytes
         rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
     rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
+    if report.slow is not None:
+        slow = report.slow
+        how = "counted" if slow.counted else "estimated"
+        rows.add_row(slow.memory, f"{slow.bytes:,} bytes of arena beside it; {slow.waits:,} cycles of waits, {how}")
     if report.state_bytes:
         rows.add_row("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
     if report.calls > 1:

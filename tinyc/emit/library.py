@@ -18,6 +18,7 @@ from tinyc.emit.columns import narrow
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
 from tinyc.ir.graph import INT_RANGE, Value
+from tinyc.plan.answer import SLOW
 
 _DIGEST = "@digest@"  # where in the template the digest of the text goes
 _PROOF = "library/proof.c.j2"
@@ -72,6 +73,11 @@ class _Port:
     @property
     def offset(self) -> int:
         return self.place.offset or 0
+
+    @property
+    def in_slow(self) -> int | None:
+        """Where in the slow part it lies; None: in the other one."""
+        return self.place.first if self.place.is_slow else None
 
     @property
     def title(self) -> C:
@@ -168,6 +174,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "has_schedule": any(symbol.const.role in schedule.ROLES for symbol in program.symbols),
         "input_row": steps.input_row(program, table) if table else "",
         "lost": LOST,
+        "slow_from": SLOW,
         "const_bytes": sum(symbol.const.data.nbytes for symbol in program.symbols),
         "macs": sum(step.macs for step in program.steps),
     }

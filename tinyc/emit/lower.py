@@ -33,6 +33,8 @@ class Arena(Protocol):
     def lower_bound_bytes(self) -> int: ...
     @property
     def arena_align(self) -> int: ...
+    @property
+    def slow_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Lowering:
             arena_bytes=plan.arena_bytes,
             arena_lower_bound_bytes=plan.lower_bound_bytes,
             arena_align=plan.arena_align,
+            slow_bytes=plan.slow_bytes,
             input_perms=dict(input_perms or {}),
         )
 

@@ -27,7 +27,7 @@ from tinyc.emit.program import (
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Const, In, RowForm, Rows
 from tinyc.ops import all_ops
-from tinyc.plan.answer import StreamPlan
+from tinyc.plan.answer import SLOW, StreamPlan
 from tinyc.plan.problem import Form, Turn
 from tinyc.plan.rows.live import reads_of
 
@@ -205,11 +205,12 @@ def _append(moves: list[Move], move: Move) -> None:
 
 
 def _lossy_table(places: Sequence[int], lost: Sequence[int], unit: int, pool: ConstPool) -> RowTable:
-    units = [LOST if row in lost else at // unit for row, at in enumerate(places)]
+    base = SLOW if max(places) >= SLOW else 0
+    units = [LOST if row in lost else (at - base) // unit for row, at in enumerate(places)]
     what = f"{_WHERE}, in units of {unit} bytes; {LOST}: nobody reads the row"
     const = Const(np.array(units, np.uint16), what, "rows_at")
     pool.add(const, "input")
-    return RowTable(0, 0, unit, const)
+    return RowTable(base, 0, unit, const)
 
 
 def _place(graph: Graph, value: str, plan: StreamPlan) -> Place:
@@ -300,10 +301,11 @@ def _table(offsets: Sequence[int], unit: int, pool: ConstPool, owner: str, role:
     step = offsets[1] - offsets[0] if len(offsets) > 1 else 0
     if all(at == offsets[0] + row * step for row, at in enumerate(offsets)):
         return RowTable(offsets[0], step)
-    units = np.array(offsets) // unit
+    base = SLOW if offsets[0] >= SLOW else 0
+    units = (np.array(offsets) - base) // unit
     if units.max() >= _TABLE_LIMIT:
         raise ValueError(f"{owner}: row at {units.max()} units, a table holds 16 bits")
     where = _WHERE if role == "rows_at" else "where the scratch of each call lies in the arena"
     const = Const(units.astype(np.uint16), f"{where}, in units of {unit} bytes", role)
     pool.add(const, owner)
-    return RowTable(0, 0, unit, const)
+    return RowTable(base, 0, unit, const)

@@ -11,11 +11,13 @@ from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, holds
 from tinyc.ir.graph import Node, Value
 from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Special
+from tinyc.plan.answer import SLOW
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash.
+    """A tensor in the arena, bytes [offset, offset + value.size_bytes), or a constant in flash. Offsets from SLOW on
+    are of the slow part.
 
     rows: where each row of a streamed tensor starts, if they do not lie one after another; offset is the lowest.
     """
@@ -31,12 +33,23 @@ class Place:
             return max(self.rows) + self.value.size_bytes // len(self.rows)
         return (self.offset or 0) + self.value.size_bytes
 
+    @property
+    def first(self) -> int:
+        """Its offset in its own part of the arena."""
+        return (self.offset or 0) - (SLOW if self.is_slow else 0)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it lies in the slow part."""
+        return (self.offset or 0) >= SLOW
+
 
 @dataclass(frozen=True, slots=True)
 class RowTable:
     """Where the rows of a tensor (or the scratch of a step, row by row) lie in the arena.
 
-    table: offsets in units of `unit` bytes, a constant of the library; None: row r is at base + r * step. of_call: > 0:
+    table: offsets from base on in units of `unit` bytes, a constant of the library; None: row r is at base + r * step.
+    base, of tables: 0, or where the slow part begins. of_call: > 0:
     the table has so many places for each call of a step, those of its window, LOST for a row outside the tensor.
     """
 
@@ -250,6 +263,7 @@ class Program:
     kept: tuple[KeptState, ...] = ()
     moves: RowMoves | None = None
     push: Push | None = None
+    slow_bytes: int = 0  # of the arena's slow part, which arena_bytes does not count
     blob: Blob | None = None
 
     @property
@@ -267,6 +281,10 @@ class Program:
     def state_offset(self) -> int:
         """Where in the arena what lasts from run to run begins; it is the arena's end."""
         return min((kept.place.offset or 0 for kept in self.kept), default=self.arena_bytes)
+
+    def address(self, offset: int, arena: str = "arena") -> str:
+        """C of a place, in a function that calls the arena so."""
+        return f"{self.name}_slow + {offset - SLOW}" if offset >= SLOW else f"{arena} + {offset}"
 
     def stream_of(self, step: int) -> Stream | None:
         """The streamed group that the step belongs to."""

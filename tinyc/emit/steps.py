@@ -156,7 +156,7 @@ def _field(program: Program, value: int | float | str | Const) -> str:
 
 def _body(program: Program, step: Step) -> Body:
     rows = step.call.rows
-    pointers = tuple(_pointer(step, arg) for arg in step.call.args if isinstance(arg, In | Out))
+    pointers = tuple(_pointer(program, step, arg) for arg in step.call.args if isinstance(arg, In | Out))
     if rows is None:
         return Body(pointers, _call(program, step))
     if rows.out_h == rows.k_h == 1 and rows.begins(0) == 0:
@@ -169,12 +169,12 @@ def _body(program: Program, step: Step) -> Body:
     return Body(pointers, call, rows, C(f"{window}, {_padding(program, rows)}"))
 
 
-def _pointer(step: Step, arg: In | Out) -> Pointer:
+def _pointer(program: Program, step: Step, arg: In | Out) -> Pointer:
     place = step.place(arg)
     # Pointers to rows are pointers to bytes, whatever is in them.
     by_rows = isinstance(arg, In) and step.call.rows is not None
     ctype = "int8_t" if by_rows else CTYPE[place.value.dtype]
-    return Pointer(C(_local(step, arg)), C(ctype), C(f"arena + {place.offset}"), isinstance(arg, Out))
+    return Pointer(C(_local(step, arg)), C(ctype), C(program.address(place.offset or 0)), isinstance(arg, Out))
 
 
 def _call(program: Program, step: Step, rows: str = "", advance: str = "") -> KernelCall:
@@ -269,7 +269,7 @@ def _window(program: Program, rows: Rows, table: RowTable, name: C, count: int) 
         number = first if first == "r" or table.table is not None else f"({first})"
         return InputRows(name, ctype, count, "one", at=C(_row_at(program, table, number)))
     if table.table is None:
-        where = f"(const int8_t *)(arena + {table.base})"
+        where = f"(const int8_t *)({program.address(table.base)})"
         window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"
         return InputRows(name, ctype, count, "rows", arguments=C(f"{name}, {where}, {window}, {table.step}, {pad}"))
     symbol = program.symbol_of(table.table)
@@ -277,7 +277,7 @@ def _window(program: Program, rows: Rows, table: RowTable, name: C, count: int) 
         places = f"{symbol} + {table.of_call} * r, {table.unit}, {table.of_call}"
         return InputRows(name, ctype, count, "places", arguments=C(f"{name}, arena, {places}, {pad}"))
     window = f"{first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}"
-    arguments = C(f"{name}, arena, {symbol}, {table.unit}, {window}, {pad}")
+    arguments = C(f"{name}, {_base(program, table)}, {symbol}, {table.unit}, {window}, {pad}")
     return InputRows(name, ctype, count, "table", arguments=arguments)
 
 
@@ -322,10 +322,16 @@ def _among(turns: Sequence[int]) -> str:
 def _row_at(program: Program, table: RowTable, row: str, arena: str = "arena") -> str:
     """The address of a row."""
     if table.table is not None:
-        return f"{arena} + {table.unit} * {program.symbol_of(table.table)}[{row}]"
+        return f"{_base(program, table, arena)} + {table.unit} * {program.symbol_of(table.table)}[{row}]"
+    at = program.address(table.base, arena)
     if table.step == 0 or row == "0":
-        return f"{arena} + {table.base}"
-    return f"{arena} + {table.base} {'-' if table.step < 0 else '+'} {row} * {abs(table.step)}"
+        return at
+    return f"{at} {'-' if table.step < 0 else '+'} {row} * {abs(table.step)}"
+
+
+def _base(program: Program, table: RowTable, arena: str = "arena") -> str:
+    """What the places of a table are counted from."""
+    return program.address(table.base).split()[0] if table.base else arena
 
 
 def _first_row(program: Program, rows: Rows) -> str:

@@ -13,6 +13,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.emit.columns import COLUMNS, prose
 from tinyc.emit.program import Place, Step
 from tinyc.ir.graph import Array, Value
+from tinyc.plan.answer import SLOW
 
 CTYPE = {
     "f32": "float",
@@ -91,7 +92,9 @@ def dims(shape: tuple[int, ...]) -> str:
 
 
 def span(place: Place) -> str:
-    """`[31360, 39360)`."""
+    """`[31360, 39360)`; in the slow part `slow [0, 8000)`."""
+    if place.is_slow:
+        return f"slow [{place.first}, {place.end - SLOW})"
     return f"[{place.offset}, {place.end})"
 
 

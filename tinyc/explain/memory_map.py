@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.plan import Plan
-from tinyc.plan.answer import StreamPlan
+from tinyc.plan.answer import StreamPlan, in_line
 from tinyc.plan.problem import WHOLE
 
 Kind = Literal["input", "tensor", "output", "scratch", "state"]
@@ -57,12 +57,16 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """An arena: what it holds in each of its steps. Input and output of a step overlap where rows are used up."""
+    """An arena: what it holds in each of its steps. Input and output of a step overlap where rows are used up.
+
+    slow_bytes: of a part in slower RAM, which tenants have behind the arena; the bytes of moments are without it.
+    """
 
     arena_bytes: int
     lower_bound_bytes: int
     moments: tuple[Moment, ...]
     tenants: tuple[Tenant, ...]
+    slow_bytes: int = 0
 
     @property
     def peak(self) -> tuple[int, ...]:
@@ -75,7 +79,7 @@ class MemoryMap:
         return [tenant for tenant in self.tenants if tenant.born <= step < tenant.dies]
 
     def to_json(self) -> dict[str, Any]:
-        """A plain object: arena_bytes, lower_bound_bytes, peak, moments, tenants."""
+        """A plain object: arena_bytes, lower_bound_bytes, slow_bytes, peak, moments, tenants."""
         return {**asdict(self), "peak": list(self.peak)}
 
 
@@ -98,10 +102,11 @@ def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
             kind = "output"
         if buffer.name in states and not buffer.scratch:
             kind = "state"
+        at = in_line(at, plan.arena_bytes)
         tenants.append(Tenant(buffer.name, kind, at, buffer.size, buffer.born, buffer.dies))
     ops = {node.name: node.op for node in graph.nodes}
     steps = [(step.node, ops[step.node], None) for step in plan.steps]
-    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants)
+    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants, plan.slow_bytes)
 
 
 def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
@@ -114,11 +119,13 @@ def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
             kind = "input" if piece.what in inputs else "output" if piece.what in outputs else "tensor"
         born = -1 if kind == "input" and not plan.problem.by_rows else piece.born
         row = piece.row if tensor else None
-        tenants.append(Tenant(piece.what, kind, piece.offset, piece.size, born, piece.dies, row))
+        tenants.append(
+            Tenant(piece.what, kind, in_line(piece.offset, plan.arena_bytes), piece.size, born, piece.dies, row)
+        )
     ops = {node.name: node.op for node in graph.nodes}
     nodes = [plan.problem.layers[layer].node for layer, _ in plan.turns]
     steps = [(node, ops[node], None if row == WHOLE else row) for node, (_, row) in zip(nodes, plan.turns, strict=True)]
-    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants)
+    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants, plan.slow_bytes)
 
 
 def make_map(
@@ -126,13 +133,14 @@ def make_map(
     lower_bound_bytes: int,
     steps: Sequence[tuple[str, str, int | None]],
     tenants: Sequence[Tenant],
+    slow_bytes: int = 0,
 ) -> MemoryMap:
-    """A map from (node, operator, row) of each step and the tenants."""
+    """A map from (node, operator, row) of each step and the tenants; those of the slow part begin behind the arena."""
     moments = []
     for (node, op, row), alive in zip(steps, _alive(len(steps), tenants), strict=True):
-        held = [(t.at, t.end) for t in alive]
+        held = [(t.at, t.end) for t in alive if t.at < arena_bytes or not slow_bytes]
         moments.append(Moment(node, op, _covered(held), max((end for _, end in held), default=0), row))
-    return MemoryMap(arena_bytes, lower_bound_bytes, tuple(moments), tuple(tenants))
+    return MemoryMap(arena_bytes, lower_bound_bytes, tuple(moments), tuple(tenants), slow_bytes)
 
 
 def _alive(steps: int, tenants: Sequence[Tenant]) -> Iterator[list[Tenant]]:
@@ -161,10 +169,11 @@ def map_text(found: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
     Of more than `most` steps, those at the peak and others at equal distances.
     """
     letters = _letters(found)
-    cell = max(1, -(-found.arena_bytes // width))
-    cells = -(-found.arena_bytes // cell)
+    total = found.arena_bytes + found.slow_bytes
+    cell = max(1, -(-total // width))
+    cells = -(-total // cell)
     wide = max([len(moment.title) for moment in found.moments] + [8])
-    lines = [f"step  {'operator':<{wide}}  0{found.arena_bytes:>{max(1, cells - 1)},}     live"]
+    lines = [f"step  {'operator':<{wide}}  0{total:>{max(1, cells - 1)},}     live"]
     shown = _shown(found, most)
     for before, step in zip([-1, *shown], shown, strict=False):
         moment = found.moments[step]
@@ -175,6 +184,8 @@ def map_text(found: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
     legend = (
         f"A cell is {cell:,} bytes: '{FREE}' free, '{SCRATCH}' scratch, small letter: the output over used-up input."
     )
+    if found.slow_bytes:
+        legend += f" From {found.arena_bytes:,} on: the part in slower RAM."
     return [*lines, "", legend, "", *_legend(found, letters)]
 
 

@@ -81,7 +81,7 @@ def _frame(axes: Axes, found: MemoryMap, title: str) -> None:
     axes.axhline(found.arena_bytes, color=PEAK, linewidth=1.5)
     axes.axhline(found.lower_bound_bytes, color="black", linewidth=1, linestyle="--")
     axes.set_xlim(-0.4, count)
-    axes.set_ylim(0, found.arena_bytes * 1.04)
+    axes.set_ylim(0, (found.arena_bytes + found.slow_bytes) * 1.04)
     axes.set_ylabel("bytes of the arena")
     if count <= NAMED_STEPS:
         axes.set_xticks([i + 0.5 for i in range(count)], [f"{i} {m.op}" for i, m in enumerate(found.moments)])

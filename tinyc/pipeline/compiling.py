@@ -37,6 +37,7 @@ from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan import Plan
 from tinyc.plan.layout import Aim, Kernels, plan_memory, plan_window
+from tinyc.plan.parts import SlowPart
 from tinyc.plan.rows import StreamPlan, without_time_padding
 from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
@@ -46,6 +47,8 @@ from tinyc.verify.report import Change
 
 # Code of TensorFlow Lite Micro with CMSIS-NN and the operators of the MLPerf Tiny models: 57 to 60 KB, and what its
 # model files hold beside constants.
+BESIDE_ARENA = 4096  # bytes of other variables, where the arena may take all of a RAM
+_WORD = 4  # bytes that most accesses of kernels have
 INTERPRETER_BYTES = 72 * 1024
 
 
@@ -339,8 +342,20 @@ def _laid_out(
 
 def _aim(board: Board, options: Options, flash_bytes: int | None) -> Aim:
     """What the user asks for, and else what the board has."""
-    ram = board.ram_bytes if options.ram_budget is None else options.ram_budget
-    return Aim(options.optimize, options.memory, ram, flash_bytes)
+    ram, slow = board.ram_bytes if options.ram_budget is None else options.ram_budget, _slow_part(board, options)
+    if slow is not None and board.memory is not None and options.ram_budget is None:
+        ram = board.memory.ram_bytes - board.memory.stack_bytes - BESIDE_ARENA
+    return Aim(options.optimize, options.memory, ram, flash_bytes, slow)
+
+
+def _slow_part(board: Board, options: Options) -> SlowPart | None:
+    """The board's second RAM, for libraries that can have a part of their arena there: those that are called once for
+    an inference, with all of the input."""
+    ram = board.slow_ram
+    if ram is None or options.input_rows or options.by_calls or options.frontend is not None:
+        return None
+    share = ram.accesses(_WORD) / _WORD
+    return SlowPart(ram.bytes, ram.read_waits * share, ram.write_waits * share)
 
 
 def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) -> bool:

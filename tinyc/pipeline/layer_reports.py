@@ -104,7 +104,7 @@ def _layer(
         output_shape=output.value.shape,
         macs=step.macs,
         const_bytes=step.const_bytes,
-        arena=(output.offset or 0, output.end),
+        arena=(output.first, output.first + output.end - (output.offset or 0)),
         scratch_bytes=step.scratch_bytes,
         instructions=counted.steps.get(step.index, 0) if counted else None,
         cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
@@ -115,6 +115,7 @@ def _layer(
         sqnr_db=sqnr.get(output.value.name),
         why=_why(step.choice, found, optimize),
         alternatives=_alternatives(step.choice, found),
+        in_slow=output.is_slow,
     )
 
 

@@ -28,6 +28,9 @@ from tinyc.reference.pictures import pictured
 from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.run import RunError, RunResult, Target, find_target, firmware_board
+from tinyc.run.base import Inputs
+from tinyc.run.slow_waits import slow_waits
+from tinyc.run.unicorn import UnicornTarget
 from tinyc.verify.accuracy import measure
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import (
@@ -36,6 +39,7 @@ from tinyc.verify.report import (
     Flash,
     GroupReport,
     Report,
+    SlowReport,
     UnprovedReport,
     Verify,
     reference_name,
@@ -89,13 +93,14 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         )
         sqnr = layer_sqnr(compiled, originals, samples)
         floats, every = compiled.float_graph, samples.sequence
-        return Report(
+        report = Report(
             **_planned(compiled, board, options),
             **_counted(compiled, options, firmware, ran, sqnr),
             flash=Flash(size.code_bytes, size.const_bytes),
             verify=verdict,
             accuracy=None if floats is None else measure(floats, graph, originals, wanted, every),
         )
+        return _with_counted_waits(report, target, firmware, input_bytes(graph, samples.slice(0, 1)))
 
 
 def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
@@ -372,4 +377,21 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "input_rows": program.row_input is not None,
         "state_bytes": program.arena_bytes - program.state_offset,
         "changes": compiled.changes,
+        "slow": _slow_report(compiled, board),
     }
+
+
+def _slow_report(compiled: Compiled, board: Board) -> SlowReport | None:
+    """What lies in the board's second RAM; None where nothing does."""
+    plan, ram = compiled.plan, board.slow_ram
+    if ram is None or not plan.slow_bytes:
+        return None
+    return SlowReport(ram.name, plan.slow_bytes, plan.slow_waits, counted=False)
+
+
+def _with_counted_waits(report: Report, target: Target, firmware: Firmware, inputs: Inputs) -> Report:
+    """With the waits of every access to the second RAM, where the emulator can tell."""
+    ram = firmware.board.slow_ram
+    if report.slow is None or ram is None or not isinstance(target, UnicornTarget):
+        return report
+    return replace(report, slow=replace(report.slow, waits=slow_waits(target, ram, firmware, inputs), counted=True))

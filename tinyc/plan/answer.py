@@ -4,6 +4,8 @@
 * group: layers that follow each other in graph order and run by rows, their turns interleaved; or one layer, whole.
 * pooled: the rows of a tensor have an address each. contiguous: they lie one after another, because the caller or a
   whole call wants them so; a row that is dead leaves its bytes to others all the same.
+* slow part: bytes of the arena in the board's second, slower RAM. Their offsets begin at SLOW; those of the other
+  part, which counts as the arena where nothing else is said, at 0.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
+
+SLOW = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class PlanStep:
 class Plan:
     """The order of the steps and the place of every buffer.
 
-    arena_bytes is one past the last byte in use. lower_bound_bytes: no placement is smaller, for
+    arena_bytes is one past the last byte in use, slow_bytes the same of the slow part; slow_waits: cycles that an
+    inference waits for that, estimated. lower_bound_bytes: no placement is smaller, for
     these steps in this order. optimal: proved that none is in any order (to within the alignment).
     """
 
@@ -66,6 +71,8 @@ class Plan:
     arena_align: int
     optimal: bool
     fused: bool = False  # concats and slices that addresses can do are not run
+    slow_bytes: int = 0
+    slow_waits: int = 0
 
     @property
     def gap_bytes(self) -> int:
@@ -136,7 +143,7 @@ class StreamPlan:
     forms: by layer. row_offsets: by tensor, of each row when it is made; contiguous tensors too. scratch_offsets: by
     node, of each turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no
     placement is smaller, for these turns and forms. pieces: everything above as rectangles over turns and bytes. moves:
-    in the order in which they are made.
+    in the order in which they are made. slow_bytes, slow_waits: as of Plan.
     """
 
     problem: Problem
@@ -150,6 +157,8 @@ class StreamPlan:
     lower_bound_bytes: int
     arena_align: int
     moves: tuple[Move, ...] = ()
+    slow_bytes: int = 0
+    slow_waits: int = 0
 
     @property
     def gap_bytes(self) -> int:
@@ -195,3 +204,8 @@ class StreamPlan:
         tensor = self.problem.tensors[self.problem.tensor_of(value)]
         offsets = self.row_offsets[tensor.name]
         return all(at == offsets[0] + row * tensor.row_bytes for row, at in enumerate(offsets))
+
+
+def in_line(offset: int, arena_bytes: int) -> int:
+    """The offset where the slow part begins right behind the other one, as pictures and checks have it."""
+    return offset - SLOW + arena_bytes if offset >= SLOW else offset

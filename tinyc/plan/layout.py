@@ -14,6 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.plan import Plan
+from tinyc.plan.parts import SlowPart, rows_in_parts, steps_in_parts
 from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, plan_streamed
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
@@ -33,12 +34,13 @@ Planned = tuple[dict[str, Choice], Plan | StreamPlan]
 @dataclass(frozen=True, slots=True)
 class Aim:
     """What an arena is laid out for. ram_bytes: above them any time is paid. flash_bytes: of constants and code, None:
-    what the fastest kernels take."""
+    what the fastest kernels take. slow: a second RAM, for tensors that `ram_bytes` has no room for."""
 
     optimize: Optimize = "speed"
     memory: Memory = "balanced"
     ram_bytes: int | None = None
     flash_bytes: int | None = None
+    slow: SlowPart | None = None
 
     @property
     def price(self) -> float:
@@ -68,6 +70,12 @@ def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False)
         return _with_states(graph, kernels, aim, by_rows)
     if by_rows:
         return _by_rows(graph, kernels, aim)
+    found = _in_one_part(graph, kernels, aim)
+    return _in_parts(graph, kernels, aim, found)
+
+
+def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
+    """Layer by layer or row by row, all in the fast RAM."""
     changed, plan = _layer_by_layer(graph, kernels, aim)
     fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
     if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
@@ -79,6 +87,41 @@ def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False)
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
         return changed, plan
     return _choices(streamed), streamed
+
+
+def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Planned) -> Planned:
+    """The fastest plan that fits: the one found, where it does without the slow RAM and takes no more time for that
+    than a smaller arena is worth; or one with tensors in the slow RAM."""
+    limit, slow = aim.ram_bytes, aim.slow
+    if slow is None or limit is None:
+        return found
+    fits = found[1].arena_bytes <= limit
+    if fits and _time(found) <= _limits(kernels, aim).time:
+        return found
+    free = found if graph.states else _in_one_part(graph, kernels, replace(aim, ram_bytes=None))
+    whole = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=None))
+    small = _layer_by_layer(graph, kernels, aim)
+    parted = [_parted(graph, one, limit, slow) for one in (found, free, whole, small)]
+    plans = [*([found] if fits else []), *(one for one in parted if one is not None)]
+    return min(plans, key=_time, default=found)
+
+
+def _parted(graph: Graph, found: Planned, limit: int, slow: SlowPart) -> Planned | None:
+    """The same layers in the same order, with tensors in the slow RAM as far as they have to be."""
+    choices, plan = found
+    if plan.arena_bytes <= limit:
+        return None
+    if isinstance(plan, StreamPlan):
+        parted: Plan | StreamPlan | None = rows_in_parts(plan, limit, slow)
+    else:
+        parted = steps_in_parts(graph, choices, plan, limit, slow)
+    return None if parted is None else (choices, parted)
+
+
+def _time(found: Planned) -> int:
+    """Estimated, with the waits for the slow RAM."""
+    choices, plan = found
+    return (plan.time if isinstance(plan, StreamPlan) else time_of(choices)) + plan.slow_waits
 
 
 def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPlan:
@@ -103,7 +146,9 @@ def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Pla
     if by_rows:
         raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
     left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
-    changed, plan = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=left))
+    left_aim = replace(aim, ram_bytes=left)
+    changed, plan = _in_parts(graph, kernels, left_aim, _layer_by_layer(graph, kernels, left_aim))
+    assert isinstance(plan, Plan)
     return changed, place_states(graph, plan)
 
 

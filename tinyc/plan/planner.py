@@ -57,17 +57,18 @@ def solve(problem: Problem, exact: bool = False, work: int = WORK, runs: int = M
     OR-tools is not installed.
     """
     best, given = best_order(problem, runs), graph_order(problem)
-    plan = _plan(problem, best.tasks, exact, work)
+    plan = plan_order(problem, best.tasks, exact, work)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
-        other = _plan(problem, given.tasks, exact, work)
+        other = plan_order(problem, given.tasks, exact, work)
         plan = other if other.arena_bytes <= plan.arena_bytes else plan
     validate(problem, plan)
     least = lower_bound(problem, best.tasks)
     return replace(plan, optimal=best.optimal and plan.arena_bytes <= least)
 
 
-def _plan(problem: Problem, order: Sequence[int], exact: bool, work: int) -> Plan:
-    """The plan of one order: in place wherever that is allowed; where it wastes bytes, where it helps."""
+def plan_order(problem: Problem, order: Sequence[int], exact: bool = False, work: int = WORK) -> Plan:
+    """The plan of one order, not yet validated: in place wherever that is allowed; where it wastes bytes, where it
+    helps."""
     bound = lower_bound(problem, order)
     merged = layout(problem, order)
     plan = _assemble(problem, order, merged, place(merged, bound, work), bound)
@@ -96,6 +97,13 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
     for block, start in zip(found.blocks, starts, strict=True):
         where = scratch if block.scratch else offsets
         where.update({member.name: start + member.at for member in block.members})
+    plan = assembled(problem, order, offsets, scratch)
+    return replace(plan, arena_bytes=height(found, starts), lower_bound_bytes=bound)
+
+
+def assembled(problem: Problem, order: Sequence[int], tensors: Mapping[str, int], scratch: Mapping[str, int]) -> Plan:
+    """The plan of an order with these places of tensors and, by node, of scratch. Without its bytes."""
+    offsets = dict(tensors)
     offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
     offsets |= {name: offsets[cut.of] + cut.offset for name, cut in problem.cuts.items()}
     return Plan(
@@ -103,8 +111,8 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
         buffers=_buffers(problem, order, offsets),
         offsets=offsets,
         scratch_offsets=scratch,
-        arena_bytes=height(found, starts),
-        lower_bound_bytes=bound,
+        arena_bytes=0,
+        lower_bound_bytes=0,
         arena_align=max(problem.unit, problem.scratch_unit),
         optimal=False,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyc.plan.answer import Plan, StreamPlan
+from tinyc.plan.answer import Plan, StreamPlan, in_line
 from tinyc.plan.problem import WHOLE, Problem, Turn
 from tinyc.plan.replay import InvalidPlanError, PlanRun, Replay, require
 
@@ -34,9 +34,9 @@ def _of_whole(problem: Problem, plan: Plan, turns: Sequence[Turn]) -> PlanRun:
         problem=problem,
         turns=turns,
         forms=[layer.whole for layer in problem.layers],
-        places={(name, 0): plan.offsets[name] for name in problem.tensors},
+        places={(name, 0): in_line(plan.offsets[name], plan.arena_bytes) for name in problem.tensors},
         scratch={(named[node], WHOLE): at for node, at in plan.scratch_offsets.items()},
-        arena_bytes=plan.arena_bytes,
+        arena_bytes=plan.arena_bytes + plan.slow_bytes,
         bottom_up=frozenset(named[step.node] for step in plan.steps if step.bottom_up),
     )
 
@@ -46,13 +46,17 @@ def _of_rows(problem: Problem, plan: StreamPlan) -> PlanRun:
         problem=problem,
         turns=plan.turns,
         forms=plan.forms,
-        places={(name, row): at for name in problem.tensors for row, at in enumerate(plan.row_offsets[name])},
+        places={
+            (name, row): in_line(at, plan.arena_bytes)
+            for name in problem.tensors
+            for row, at in enumerate(plan.row_offsets[name])
+        },
         scratch={
             (index, turn if form.row else WHOLE): at
             for index, (layer, form) in enumerate(zip(problem.layers, plan.forms, strict=True))
             for turn, at in enumerate(plan.scratch_offsets.get(layer.node, ()))
         },
-        arena_bytes=plan.arena_bytes,
+        arena_bytes=plan.arena_bytes + plan.slow_bytes,
         accumulators={i: plan.accumulator_offsets.get(layer.node, 0) for i, layer in enumerate(problem.layers)},
         moves=plan.moves,
     )
@@ -127,7 +131,7 @@ def _check_rows(problem: Problem, plan: StreamPlan) -> None:
 
 
 def _check_places(run: PlanRun, plan: Plan | StreamPlan) -> None:
-    """Everything is inside the arena and aligned; rows that lie one after another as a whole."""
+    """Everything is inside one part of the arena and aligned; rows that lie one after another as a whole."""
     problem = run.problem
     apart = {
         name
@@ -138,6 +142,7 @@ def _check_places(run: PlanRun, plan: Plan | StreamPlan) -> None:
         (f"'{name}'", at, problem.tensors[name].row_bytes, problem.unit if row == 0 or name in apart else 1)
         for (name, row), at in run.places.items()
     ]
+    tensors = len(spans)  # what follows has no slow part
     for turn in run.turns:
         node, size = problem.layers[turn[0]].node, run.forms[turn[0]].scratch_at(turn[1])
         require(not size or turn in run.scratch, f"'scratch of {node}' has no place")
@@ -147,7 +152,18 @@ def _check_places(run: PlanRun, plan: Plan | StreamPlan) -> None:
         spans += [
             (f"'{move.tensor}'", at, move.size, unit) for at, unit in ((move.source, 1), (move.target, problem.unit))
         ]
-    for what, at, size, unit in spans:
-        require(at % unit == plan.arena_align % unit == 0, f"{what} is not aligned to {unit} bytes")
-        require(0 <= at <= plan.arena_bytes - size, f"{what} leaves the arena")
+    spans += [
+        (f"the accumulator of '{layer.node}'", run.accumulators[index], layer.walk.accumulator_bytes, 1)
+        for index, layer in enumerate(problem.layers)
+        if plan.slow_bytes and layer.walk is not None and run.forms[index].row is not None
+    ]
+    for name in problem.tensors if plan.slow_bytes else ():
+        parts = {at >= plan.arena_bytes for (of, _), at in run.places.items() if of == name}
+        require(len(parts) == 1, f"'{name}' lies in both parts of the arena")
+    for number, (what, at, size, unit) in enumerate(spans):
+        is_slow = at >= plan.arena_bytes and plan.slow_bytes > 0 and number < tensors
+        first = plan.arena_bytes if is_slow else 0
+        end = first + (plan.slow_bytes if is_slow else plan.arena_bytes)
+        require((at - first) % unit == plan.arena_align % unit == 0, f"{what} is not aligned to {unit} bytes")
+        require(0 <= at <= end - size, f"{what} leaves the arena")
     require(plan.lower_bound_bytes <= plan.arena_bytes, "the arena is smaller than its lower bound")

@@ -70,9 +70,9 @@ def check_renode_board(board: Board) -> tuple[KnownCore, Memory]:
 
 
 def _places(memory: Memory) -> tuple[tuple[str, int, int], ...]:
-    """Flash and RAM, each with origin and size, in whole pages: Renode maps no others."""
-    memories = (("flash", memory.flash_origin, memory.flash_bytes), ("RAM", memory.ram_origin, memory.ram_bytes))
-    return tuple((kind, at // _PAGE * _PAGE, _whole_pages(at % _PAGE + size)) for kind, at, size in memories)
+    """The memories, each with origin and size, in whole pages: Renode maps no others."""
+    spans = memory.spans().items()
+    return tuple((kind, at // _PAGE * _PAGE, _whole_pages(at % _PAGE + size)) for kind, (at, size) in spans)
 
 
 def write_renode(

@@ -86,7 +86,7 @@ def load_unicorn(name: str = "unicorn") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UnicornTarget:
-    """A bare core with exactly the board's flash and RAM: any access elsewhere stops it.
+    """A bare core with exactly the board's memories: any access elsewhere stops it.
 
     native: count with the compiled tracer where this computer has a C compiler, else (slower) in Python.
     check_alignment: run the first inference once before, with every access to memory watched: unicorn carries out
@@ -170,8 +170,9 @@ class EmulatedCore:
         self._stack_end = memory.ram_origin
         self._bad_address: int | None = None
         self._on_semihosting: Callable[[int, int], int | None] = lambda operation, arguments: None
-        self.engine.mem_map(memory.flash_origin, memory.flash_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
-        self.engine.mem_map(memory.ram_origin, memory.ram_bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+        for kind, (origin, size) in memory.spans().items():
+            right = unicorn.UC_PROT_EXEC if kind == "flash" else unicorn.UC_PROT_WRITE
+            self.engine.mem_map(origin, size, unicorn.UC_PROT_READ | right)
         self.engine.mem_map(SYSTEM_SPACE, PAGE, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_write(memory.flash_origin, self.flash)
         self.engine.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)

@@ -74,6 +74,7 @@ class LayerReport:
     why: str = ""  # it has this kernel
     alternatives: tuple[Alternative, ...] = ()
     reads: tuple[int, ...] = ()
+    in_slow: bool = False  # `arena` counts in the part of the arena that lies in a second RAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,18 @@ class GroupReport:
     first: int
     last: int
     calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowReport:
+    """The part of the arena in the board's second RAM, by its name. waits: cycles more that its accesses take in an
+    inference; `cycles` is without them. counted: every access, in the emulator; else estimated from the bytes that
+    layers read and write there."""
+
+    memory: str
+    bytes: int
+    waits: int
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +176,7 @@ class Report:
     state_bytes: int = 0  # of the arena, kept from run to run
     calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
     changes: tuple[Change, ...] = ()
+    slow: SlowReport | None = None  # the part of the arena that lies in a second RAM; arena_bytes is without it
 
     @property
     def passed(self) -> bool:
@@ -198,6 +212,7 @@ class UnprovedReport:
     state_bytes: int = 0
     calls: int = 1
     changes: tuple[Change, ...] = ()
+    slow: SlowReport | None = None
 
     @property
     def passed(self) -> bool:

@@ -47,9 +47,9 @@ class _Pool:
         self.put(key, len(self.members) - 1, 0, size, born, dies)
 
     def put(self, key: Key, block: int, at: int, size: int, born: int, dies: int) -> None:
-        """Bytes [at, at + size) of a block. Those of a row that is never alive are not kept."""
+        """Bytes [at, at + size) of a block. Those of a row that is never alive, or has none, are not kept."""
         self.where[key] = (block, at)
-        if born < dies:
+        if born < dies and size:
             self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies))
 
 

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arena in two parts: tensors that a fast RAM has no room for lie in a slow one, those whose accesses cost least.
+
+What the layers do, and in which order, stays. A tensor lies in one part as a whole; scratch and accumulators, which
+kernels use most, in the fast one. Nothing is computed in place of a tensor of the other part, so the fast part is
+planned as if the slow tensors had no bytes, and the slow part the other way round. Which tensors are slow is chosen one
+by one: where the fast part is fullest, the one that costs least for the bytes that it gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+from tinyc.choose.select import Choice
+from tinyc.ir.graph import Graph
+from tinyc.plan.answer import SLOW, Plan, StreamPlan
+from tinyc.plan.lifetimes import lifetimes
+from tinyc.plan.live import costs_of, round_up
+from tinyc.plan.planner import assembled, plan_order
+from tinyc.plan.problem import Form, Layer, Problem
+from tinyc.plan.rows.cuts import Partition
+from tinyc.plan.rows.pool import plan_of
+from tinyc.plan.validate import validate
+from tinyc.plan.whole import whole_problem
+
+AnyPlan = TypeVar("AnyPlan", Plan, StreamPlan)
+Names = frozenset[str]
+
+_BACK = 12  # of the groups of tensors that were moved, so many are tried in the fast part again
+_ABOUT = 1.05
+_WORK = 100_000  # of `place`, for each choice of tensors
+_TABLE_UNITS = 2**16  # what a table of places of rows can tell apart
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPart:
+    """What a slow RAM is to a plan. bytes: its size. read_cost, write_cost: cycles of a byte that is read or written
+    there, more than in the fast one."""
+
+    bytes: int
+    read_cost: float
+    write_cost: float
+
+
+def steps_in_parts(graph: Graph, choices: Mapping[str, Choice], plan: Plan, most: int, slow: SlowPart) -> Plan | None:
+    """The validated plan with the steps of `plan`, in their order, of which at most `most` bytes lie in the fast part.
+    None where that cannot be, or the slow part is too small."""
+    problem = whole_problem(graph, choices, slide=True, fuse=plan.fused)
+    named = {layer.node: index for index, layer in enumerate(problem.layers)}
+    order = [named[step.node] for step in plan.steps]
+    costs = _costs(problem, [layer.whole for layer in problem.layers], slow)
+    part = _Part(
+        placed=lambda kept: plan_order(_only(problem, kept), order, work=_WORK),
+        live=lambda kept: _live(_only(problem, kept), order),
+        alive=lifetimes(problem, order),
+    )
+    found = _chosen(problem, costs, most, part)
+    if found is None:
+        return None
+    kept, fast = found
+    others = _names(problem) - kept
+    there = plan_order(_without_scratch(_only(problem, others)), order)
+    offsets = {**fast.offsets, **{name: SLOW + there.offsets[name] for name in others}}
+    both = _unmixed(problem, kept)
+    made = replace(
+        assembled(both, order, {name: offsets[name] for name in problem.tensors}, fast.scratch_offsets),
+        arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
+        lower_bound_bytes=fast.lower_bound_bytes,
+        fused=plan.fused,
+        slow_bytes=there.arena_bytes,
+        slow_waits=round(sum(costs[name] for name in others)),
+    )
+    validate(both, made)
+    return made if made.slow_bytes <= slow.bytes else None
+
+
+def rows_in_parts(plan: StreamPlan, most: int, slow: SlowPart) -> StreamPlan | None:
+    """The same of a plan row by row: its turns and forms stay."""
+    problem, costs = plan.problem, _costs(plan.problem, plan.forms, slow)
+    alive = {name: _life(plan, name) for name in problem.tensors}
+    part = _Part(
+        placed=lambda kept: plan_of(_only(problem, kept), _cut(plan, kept)),
+        live=lambda kept: _live_rows(plan, kept),
+        alive=alive,
+    )
+    found = _chosen(problem, costs, most, part)
+    if found is None:
+        return None
+    kept, fast = found
+    others = _names(problem) - kept
+    there = plan_of(_only(problem, others), _cut(plan, others, scratch=False), moves=False)
+    pieces = [piece for piece in fast.pieces if piece.what not in others]
+    pieces += [replace(piece, offset=SLOW + piece.offset) for piece in there.pieces if piece.what in others]
+    made = replace(
+        fast,
+        problem=replace(fast.problem, tensors=problem.tensors),
+        row_offsets={
+            **fast.row_offsets,
+            **{name: tuple(SLOW + at for at in there.row_offsets[name]) for name in others},
+        },
+        pieces=tuple(pieces),
+        arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
+        slow_bytes=there.arena_bytes,
+        slow_waits=round(sum(costs[name] for name in others)),
+    )
+    validate(made.problem, made)
+    fits = made.slow_bytes <= min(slow.bytes, problem.unit * _TABLE_UNITS)
+    return made if fits else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(Generic[AnyPlan]):
+    """The fast part with some of the tensors. placed: its plan. live: bytes alive in each turn, or somewhat more.
+    alive: of each tensor, turns [born, dies)."""
+
+    placed: Callable[[Names], AnyPlan]
+    live: Callable[[Names], Sequence[int]]
+    alive: Mapping[str, tuple[int, int]]
+
+
+def _chosen(
+    problem: Problem, costs: Mapping[str, float], most: int, part: _Part[AnyPlan]
+) -> tuple[Names, AnyPlan] | None:
+    """The tensors of the fast part, and its plan; None where scratch alone takes more than `most` bytes.
+
+    A placement takes work, so it is tried only when about as much is alive as fits.
+    """
+    groups = [group for group in _groups(problem) if any(problem.tensors[name].size for name in group)]
+    kept, moved = _names(problem), list[Names]()
+    plan = part.placed(kept)
+    while plan.arena_bytes > most:
+        live = part.live(kept)
+        best = _cheapest([group for group in groups if group <= kept], kept, min(most, max(live) - 1), costs, part)
+        if best is None:
+            return None
+        moved.append(best)
+        kept -= best
+        if max(part.live(kept)) <= _ABOUT * most:
+            plan = part.placed(kept)
+    for group in sorted(moved, key=lambda one: -_cost(one, costs))[:_BACK]:
+        if max(part.live(kept | group)) > _ABOUT * most:
+            continue
+        again = part.placed(kept | group)
+        if again.arena_bytes <= most:
+            kept, plan = kept | group, again
+    return kept, plan
+
+
+def _cheapest(
+    groups: Sequence[Names], kept: Names, limit: int, costs: Mapping[str, float], part: _Part[AnyPlan]
+) -> Names | None:
+    """Of the groups alive in the fullest turn the one that costs least for what it takes from all turns above the
+    limit; None: scratch alone is above it there."""
+    live = part.live(kept)
+    fullest = live.index(max(live))
+    excess = sum(max(own - limit, 0) for own in live)
+    best, worth = None, 0.0
+    for group in groups:
+        if not any(part.alive[name][0] <= fullest < part.alive[name][1] for name in group):
+            continue
+        gain = excess - sum(max(own - limit, 0) for own in part.live(kept - group))
+        if gain / (_cost(group, costs) + 1) > worth:
+            best, worth = group, gain / (_cost(group, costs) + 1)
+    return best
+
+
+def _cost(group: Names, costs: Mapping[str, float]) -> float:
+    return sum(costs[name] for name in group)
+
+
+def _live(problem: Problem, order: Sequence[int]) -> list[int]:
+    """Bytes alive in each step."""
+    costs = costs_of(problem)
+    live, done, found = costs.begin(), 0, []
+    for task in order:
+        during, live = costs.step(live, done, task)
+        done |= 1 << task
+        found.append(during)
+    return found
+
+
+def _live_rows(plan: StreamPlan, kept: Names) -> list[int]:
+    """Bytes alive in each turn; a row and that in whose place it is made count both."""
+    changes = [0] * (len(plan.turns) + 1)
+    for piece in plan.pieces:
+        if piece.what in kept or piece.what not in plan.problem.tensors:
+            changes[piece.born] += piece.size
+            changes[piece.dies] -= piece.size
+    return list(accumulate(changes))[:-1]
+
+
+def _life(plan: StreamPlan, name: str) -> tuple[int, int]:
+    own = [piece for piece in plan.pieces if piece.what == name]
+    return min((piece.born for piece in own), default=0), max((piece.dies for piece in own), default=0)
+
+
+def _names(problem: Problem) -> Names:
+    return frozenset(problem.tensors)
+
+
+def _groups(problem: Problem) -> list[Names]:
+    """Tensors that share bytes for good: a join and all that it consists of."""
+    of = {name: name for name in problem.tensors}
+    for name, parts in problem.joins.items():
+        taken = {of[part.name] for part in parts}
+        of = {tensor: of[name] if root in taken else root for tensor, root in of.items()}
+    return [frozenset(name for name, root in of.items() if root == own) for own in dict.fromkeys(of.values())]
+
+
+def _only(problem: Problem, kept: Names) -> Problem:
+    """The problem in which of all tensors only these take bytes."""
+    tensors = {name: own if name in kept else replace(own, row_bytes=0) for name, own in problem.tensors.items()}
+    joins = {name: parts for name, parts in problem.joins.items() if name in kept}
+    return replace(_unmixed(problem, kept), tensors=tensors, joins=joins)
+
+
+def _unmixed(problem: Problem, kept: Names) -> Problem:
+    """The problem in which no output takes the place of an input of the other part."""
+
+    def apart(layer: Layer) -> Layer:
+        return replace(layer, whole_forms=tuple(_apart(form, layer, kept) for form in layer.whole_forms))
+
+    return replace(problem, layers=tuple(map(apart, problem.layers)))
+
+
+def _apart(form: Form, layer: Layer, kept: Names) -> Form:
+    there = bool(layer.writes) and layer.writes[0] in kept
+    inplace = tuple(name for name in form.inplace if (name in kept) == there)
+    slides = form.sliding is not None and (form.sliding.tensor in kept) == there
+    return replace(form, inplace=inplace, sliding=form.sliding if slides else None)
+
+
+def _bare(form: Form) -> Form:
+    return replace(form, cost=replace(form.cost, scratch_bytes=0), spare=None, tight=())
+
+
+def _without_scratch(problem: Problem) -> Problem:
+    layers = (replace(layer, whole_forms=tuple(map(_bare, layer.whole_forms))) for layer in problem.layers)
+    return replace(problem, layers=tuple(layers))
+
+
+def _cut(plan: StreamPlan, kept: Names, scratch: bool = True) -> Partition:
+    """The groups and forms of a plan, for these tensors alone."""
+    forms = [_apart(form, layer, kept) for form, layer in zip(plan.forms, plan.problem.layers, strict=True)]
+    return Partition(plan.groups, tuple(forms if scratch else map(_bare, forms)), 0)
+
+
+def _costs(problem: Problem, forms: Sequence[Form], slow: SlowPart) -> dict[str, float]:
+    """Cycles more that each tensor would cost in the slow part, estimated: each row is read for every window that it is
+    in, and written once."""
+    costs = dict.fromkeys(problem.tensors, 0.0)
+    for layer, form in zip(problem.layers, forms, strict=True):
+        if layer.writes and layer.writes[0] in problem.joins:
+            continue  # nothing runs
+        times = _times_read(form)
+        for name in layer.reads:
+            costs[name] += problem.tensors[name].size * times * slow.read_cost
+        for name in layer.writes:
+            costs[name] += problem.tensors[name].size * slow.write_cost
+    return costs
+
+
+def _times_read(form: Form) -> float:
+    call = form.row.call if form.row is not None else form.choice.offer.call()
+    rows = call.rows or call.flow
+    return max(1.0, rows.k_h / rows.stride) if rows is not None else 1.0
