@@ -17,6 +17,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,8 @@ def by_others(model: Any, folder: Path, sizes: dict[str, str]) -> Iterator[tuple
         text = M2CGEN.replace("SCORE", "result = score(features);")
         yield "m2cgen", m2cgen.export_to_c(model) + filled(text, sizes)
     elif isinstance(model, GaussianNB | KNeighborsClassifier):
-        emlearn.convert(model).save(file=str(folder / "model.h"), name="model")
+        with chdir(folder):  # it leaves files where it runs
+            emlearn.convert(model).save(file=str(folder / "model.h"), name="model")
         shape, items = (EMLEARN, 0) if isinstance(model, GaussianNB) else (_NEIGHBOURS, model.n_samples_fit_)
         yield "emlearn", filled(shape, sizes | {"TYPE": "float", "ITEMS": str(items)})
 

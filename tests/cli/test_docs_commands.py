@@ -23,6 +23,7 @@ import tinyc
 from tests.load.onnx_forests import Trees
 from tests.load.onnx_forests import model as forest_model
 from tests.load.onnx_models import build, op
+from tests.load.onnx_vectors import classifier
 from tinyc import api
 from tinyc.base.numerics import Numerics, quantize_array
 from tinyc.board import load_board
@@ -173,7 +174,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _forest(folder: Path) -> None:
-    """Trees, and features for them."""
+    """Trees and support vectors, and features for them."""
     trees = Trees(np.random.default_rng(3), 4, range(3)).grow(5, 4, 0.25, lambda rng: rng.integers(0, 3) / 8)
     node = onnx.helper.make_node(
         *("TreeEnsembleClassifier", ["x"], ["label", "probabilities"]),
@@ -181,6 +182,7 @@ def _forest(folder: Path) -> None:
     )
     outputs = [("label", onnx.TensorProto.INT64), ("probabilities", onnx.TensorProto.FLOAT)]
     onnx.save(forest_model([node], 4, outputs), folder / "forest.onnx")
+    onnx.save(classifier(np.random.default_rng(3), "RBF", [2, 3, 2], features=4), folder / "svc.onnx")
     np.savez(folder / "features.npz", x=trees.samples(20).clip(-9, 9))
 
 

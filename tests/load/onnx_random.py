@@ -425,6 +425,11 @@ def top_k(r: Generator) -> Case:
     return Case("TopK", (shape, i64(k)), given, pick(r, 11, 17), nodes=(node,))
 
 
+def dynamic_quantize(r: Generator) -> Case:
+    node = op("DynamicQuantizeLinear", "x0", "q y z")
+    return Case("DynamicQuantizeLinear", (shape_of(r),), nodes=(node,), low=pick(r, -3.0, 0.5), high=3.5)
+
+
 def scan(r: Generator) -> Case:
     """Distances, as skl2onnx writes them."""
     features, rows = ints(r, 1, 6, 2)
@@ -658,6 +663,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     },
     **{name: reduction(name) for name in ("ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceProd")},
     "CumSum": cum_sum,
+    "DynamicQuantizeLinear": dynamic_quantize,
     "Scan": scan,
     "TopK": top_k,
     "Trilu": trilu,

@@ -21,7 +21,9 @@ def _reals(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> list[fl
     return (scale * rng.standard_normal(shape)).astype(np.float32).ravel().tolist()
 
 
-def classifier(rng: np.random.Generator, kernel: str, counts: list[int], *, proba: bool = False) -> onnx.ModelProto:
+def classifier(
+    rng: np.random.Generator, kernel: str, counts: list[int], *, proba: bool = False, features: int = FEATURES
+) -> onnx.ModelProto:
     """An SVMClassifier with so many vectors of each class. proba: with Platt's numbers."""
     classes, total = len(counts), sum(counts)
     per_pair = classes * (classes - 1) // 2
@@ -31,10 +33,10 @@ def classifier(rng: np.random.Generator, kernel: str, counts: list[int], *, prob
     node = helper.make_node(
         "SVMClassifier", ["x"], ["label", "probabilities"], **ML, classlabels_ints=[3 * k - 4 for k in range(classes)],
         coefficients=_reals(rng, classes - 1, total, scale=0.3), kernel_params=[0.2, 0.5, 3.0], kernel_type=kernel,
-        rho=_reals(rng, per_pair, scale=0.1), support_vectors=_reals(rng, total, FEATURES), vectors_per_class=counts,
+        rho=_reals(rng, per_pair, scale=0.1), support_vectors=_reals(rng, total, features), vectors_per_class=counts,
         post_transform="NONE", **given,
     )  # fmt: skip
-    return model([node], FEATURES, LABELLED)
+    return model([node], features, LABELLED)
 
 
 def regressor(rng: np.random.Generator, kernel: str, count: int, *, one_class: bool = False) -> onnx.ModelProto:

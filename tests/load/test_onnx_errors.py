@@ -98,9 +98,10 @@ def test_control_flow(tmp_path: Path) -> None:
 
 
 def test_quantized_models(tmp_path: Path) -> None:
-    nodes = [op("DynamicQuantizeLinear", "x", "q s z"), op("DequantizeLinear", "q s z", "y")]
-    found = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
-    assert "DynamicQuantizeLinear" in found.message
+    node = helper.make_node("DynamicQuantizeMatMul", ["x", "w", "s"], ["y"], domain="com.microsoft")
+    held = {"w": np.ones((5, 2), np.uint8), "s": np.ones(1, np.float32)}
+    found = error(build([node], {"x": [1, 5]}, ["y"], held), tmp_path)
+    assert "DynamicQuantizeMatMul" in found.message
     assert "static quantization" in found.hint
 
 

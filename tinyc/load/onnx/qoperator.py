@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from onnx import AttributeProto, helper
+from onnx import AttributeProto, TensorProto, helper
 
 from tinyc.base.errors import TinycError
 from tinyc.load.onnx.file import MICROSOFT, OnnxNode, as_node
@@ -119,6 +119,29 @@ def _concat(s: Spelled) -> None:
     s.integers(s.add("Concat", parts, "real", **s.attributes("axis")), 0)
 
 
+def _centred(s: Spelled, at: int, zero: int, suffix: str) -> str:
+    """The integers of an input less those of its zero point, as floats."""
+    x = s.add("Cast", [s.input(at)], f"{suffix}_real", to=TensorProto.FLOAT)
+    if not s.input(zero):
+        return x
+    return s.add(
+        "Sub", [x, s.add("Cast", [s.input(zero)], f"{suffix}_zero", to=TensorProto.FLOAT)], f"{suffix}_centred"
+    )
+
+
+def _matmul_integer(s: Spelled) -> None:
+    """Products of integers, in float32: exact as long as no sum leaves 24 bits."""
+    y = s.add("MatMul", [_centred(s, 0, 2, "a"), _centred(s, 1, 3, "b")], "real")
+    s.add("Cast", [y], to=TensorProto.INT32)
+
+
+def _conv_integer(s: Spelled) -> None:
+    """As MatMulInteger."""
+    kept = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    y = s.add("Conv", [_centred(s, 0, 2, "x"), _centred(s, 1, 3, "w")], "real", **kept)
+    s.add("Cast", [y], to=TensorProto.INT32)
+
+
 def _same(s: Spelled) -> None:
     """com.microsoft's own QuantizeLinear and DequantizeLinear, older than the 16 and 4 bits of the standard's."""
     s.add(s.node.op, [name for name in s.node.inputs if name], **s.attributes("axis"))
@@ -129,6 +152,8 @@ SPELLINGS: Mapping[tuple[str, str], Callable[[Spelled], None]] = MappingProxyTyp
         ("", "QLinearConv"): _conv,
         (MICROSOFT, "QLinearConv"): _conv,
         ("", "QLinearMatMul"): _matmul,
+        ("", "ConvInteger"): _conv_integer,
+        ("", "MatMulInteger"): _matmul_integer,
         (MICROSOFT, "QGemm"): _gemm,
         (MICROSOFT, "QLinearAdd"): _binary,
         (MICROSOFT, "QLinearMul"): _binary,

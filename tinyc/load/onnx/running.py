@@ -56,7 +56,7 @@ def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
         hint = "end the model before it and do it in the program: its time and memory depend on the data"
     if not node.domain and node.op in FOLDABLE:
         hint = "only of numbers that are known when the model is loaded: give the model fixed shapes"
-    if node.op == "DynamicQuantizeLinear" or node.op.endswith("Integer"):
+    if node.op.startswith("Dynamic") or "Integer" in node.op:
         hint = (
             "this model measures its ranges while it runs (dynamic quantization); quantize it with calibration "
             "data (static quantization), or give the float .onnx"
