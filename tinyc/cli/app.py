@@ -30,6 +30,7 @@ COMMANDS = {
     "pack": "Give the constants of a library a version and a signature, or say what a file of constants is.",
     "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
     "explain": "Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, or an exit code.",
+    "schema": "Print the JSON Schema of what COMMAND prints with --json; without COMMAND list those that have one.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
     "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",
     "run": "Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.",
