@@ -346,6 +346,25 @@ def einsum(r: Generator) -> Case:
     return Case("Einsum", (a, b if r.random() < 0.6 else f32(r, *b)), {"equation": text})
 
 
+def attention(r: Generator) -> Case:
+    """Heads apart or in one axis, groups of them that share keys, masks of numbers and of truths."""
+    batch, shared, queries, keys, depth, width = (int(n) for n in r.integers(1, 6, 6))
+    heads = shared * pick(r, 1, 1, 2, 3)
+    attributes: dict[str, Any] = some(r, is_causal=int(r.integers(0, 2)), scale=float(r.uniform(0.1, 1)))
+    shapes: tuple[Shape, ...] = (
+        (batch, heads, queries, depth),
+        (batch, shared, keys, depth),
+        (batch, shared, keys, width),
+    )
+    if r.random() < 0.5:
+        shapes = tuple((n, tokens, h * numbers) for n, h, tokens, numbers in shapes)
+        attributes |= {"q_num_heads": heads, "kv_num_heads": shared}
+    seen = r.random((queries, keys)) < 0.7
+    seen[:, 0] = True  # of a row without any key the softmax is not defined
+    mask = pick(r, None, seen, np.where(seen, f32(r, queries, keys), np.float32(-3e38)).astype(np.float32))
+    return Case("Attention", (*shapes, *([] if mask is None else [mask])), attributes, 23)
+
+
 def slice_(r: Generator) -> Case:
     shape = tuple(n + 1 for n in shape_of(r))
     count = int(r.integers(1, len(shape) + 1))
@@ -681,6 +700,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     "Gemm": gemm,
     "MatMul": matmul,
     "Einsum": einsum,
+    "Attention": attention,
     "Slice": slice_,
     "Split": split,
     "Gather": gather,

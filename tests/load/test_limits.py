@@ -188,12 +188,12 @@ def test_products_have_a_limit(tmp_path: Path) -> None:
 
 def test_limits_hold_up_to_the_last_element() -> None:
     side = limits.MAX_ELEMENTS
-    check_activations([("a", (1, side // 2), None), ("b", (side // 2,), None)])
-    check_activations([("a", (side,), None)])
+    assert limits.MAX_ACTIVATIONS == 2 * side
+    check_activations([("a", (side,), None), ("b", (1, side), None)])
     with pytest.raises(TinycError, match="'b' of shape"):
         check_activations([("a", (1,), None), ("b", (side + 1,), None)])
     with pytest.raises(TinycError, match="together"):
-        check_activations([("a", (side // 2,), None), ("b", (side // 2,), None), ("c", (1,), None)])
+        check_activations([("a", (side,), None), ("b", (side,), None), ("c", (1,), None)])
     constants = Constants.folded()
     for name in "ab":
         constants.take(name, (2, side // 2), None)
