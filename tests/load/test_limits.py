@@ -188,7 +188,7 @@ def test_products_have_a_limit(tmp_path: Path) -> None:
 
 def test_limits_hold_up_to_the_last_element() -> None:
     side = limits.MAX_ELEMENTS
-    assert limits.MAX_ACTIVATIONS == 2 * side
+    assert 2 * side == limits.MAX_ACTIVATIONS
     check_activations([("a", (side,), None), ("b", (1, side), None)])
     with pytest.raises(TinycError, match="'b' of shape"):
         check_activations([("a", (1,), None), ("b", (side + 1,), None)])
