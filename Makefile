@@ -21,9 +21,10 @@ test: lint
 	$(PYTEST)
 
 # The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing, an hour or
-# more on two cores; `make test-slow CASES=1` runs one case of each slow test.
+# more on two cores; `make test-slow CASES=1` runs one case of each slow test, with PART=1/2
+# of the first, third, fifth ... of these tests.
 test-slow: $(VENV)/.installed-dev test-tools
-	$(PYTEST) -m slow $(if $(CASES),--slow-cases $(CASES))
+	$(PYTEST) -m slow $(if $(CASES),--slow-cases $(CASES)) $(if $(PART),--slow-part $(PART))
 
 test-all: test test-slow
 

@@ -55,17 +55,32 @@ def _firmware_objects(shared_folder: SharedFolder) -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
     parser.addoption("--slow-cases", type=int, help="of each slow test at most so many cases, spread over all of them")
+    parser.addoption(
+        "--slow-part", type=part_of, default=(1, 1), help="I/N: of the slow tests every Nth, from the Ith on"
+    )
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """(I, N) of I/N; argparse prints the error of another text."""
+    part, _, parts = text.partition("/")
+    if not 1 <= int(part) <= int(parts):
+        raise ValueError(text)
+    return int(part), int(parts)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --slow-cases: leaves out slow cases, the same ones each time."""
+    """With --slow-cases and --slow-part: leaves out slow cases and slow tests, the same ones each time."""
     most = config.getoption("--slow-cases")
+    part, parts = config.getoption("--slow-part")
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if most and item.get_closest_marker("slow"):
+        if item.get_closest_marker("slow"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    spare = {case for found in cases.values() for case in set(found) - set(spread(found, most))}
+    tests = list(cases.values())
+    spare = {case for found in tests for case in found} - {case for found in tests[part - 1 :: parts] for case in found}
+    if most:
+        spare |= {case for found in tests for case in set(found) - set(spread(found, most))}
     config.hook.pytest_deselected(items=[item for item in items if item in spare])
     items[:] = [item for item in items if item not in spare]
 
