@@ -57,8 +57,8 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
     run_only = tuple(each.name for each in fields(Report) if each.name not in UnprovedReport.__dataclass_fields__)
     unproved = Shape(UnprovedReport, {"folder": str, **dict.fromkeys(run_only, type(None))}, made)
     passed = {"passed": bool}
-    board = {"name": str, "description": str, "core": str, "isa": Words, "clock_hz": int, "flash_bytes": int | None}
-    board |= {"ram_bytes": int | None, "slow_ram": SlowRam | None}
+    board: dict[str, Any] = {"name": str, "description": str, "core": str, "isa": Words, "clock_hz": int}
+    board |= {"flash_bytes": int | None, "ram_bytes": int | None, "slow_ram": SlowRam | None}
     board |= {"emulators": Words, "uart": str | None, "flashing": Words}
     point = Shape(Point, {"options": str})
     estimate = Shape(Estimate, {"flash_bytes": int, "fits": bool})
