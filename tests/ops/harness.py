@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,30 +32,40 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 @dataclass(frozen=True)
 class OneStepPlan:
-    """Every tensor at an address of its own, scratch last: what a test of one kernel needs."""
+    """Every tensor at an address of its own, a gap behind each, scratch last: what a test of kernels needs.
+
+    scratch_bytes: of all nodes, which share it, or of each by its name, all at addresses of their own.
+    """
 
     graph: Graph
-    scratch_bytes: int
+    scratch_bytes: int | Mapping[str, int]
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:
         return tuple(PlanStep(node.name) for node in self.graph.nodes)
 
     @cached_property
-    def _offsets(self) -> Mapping[str, int]:
-        """Of every tensor, and under "" of what lies behind them."""
+    def _places(self) -> Mapping[str, tuple[int, int]]:
+        """(offset, bytes) of every tensor and, behind them, of scratch: of `node`, or of ""."""
+        scratch = self.scratch_bytes if isinstance(self.scratch_bytes, Mapping) else {"": self.scratch_bytes}
+        sizes = {name: v.size_bytes for name, v in self.graph.values.items() if name not in self.graph.consts}
         found, at = {}, 0
-        for name, value in self.graph.values.items():
-            if name not in self.graph.consts:
-                found[name] = at
-                at += -(-value.size_bytes // 16) * 16
-        return found | {"": at}
+        for name, size in (sizes | {f" {node}": size for node, size in scratch.items()}).items():
+            found[name] = at, size
+            at += -(-size // 16) * 16 + 16
+        return found
 
     def offset(self, name: str) -> int:
-        return self._offsets[name]
+        return self._places[name][0]
 
     def scratch_offset(self, node: str) -> int:
-        return self._offsets[""]
+        return self._places[f" {node}" if isinstance(self.scratch_bytes, Mapping) else " "][0]
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """(offset, bytes) of what no kernel may write, but for what lies behind the arena."""
+        ends = [at + size for at, size in self._places.values()]
+        return [(end, at - end) for end, (at, _) in zip(ends, [*self._places.values()][1:], strict=False)]
 
     @property
     def arena_align(self) -> int:
@@ -63,7 +73,7 @@ class OneStepPlan:
 
     @property
     def arena_bytes(self) -> int:
-        return self.scratch_offset("") + self.scratch_bytes
+        return sum([*self._places.values()][-1])
 
     @property
     def slow_bytes(self) -> int:
@@ -91,10 +101,9 @@ def check_kernels(
     names = usable_kernels(graph, node, numerics)
     assert names, f"no kernel serves {node}"
     expected = [run_int(graph, sample, numerics) for sample in inputs]
-    for name in names:
-        outputs = run_kernel(graph, node, name, inputs, numerics, compiler)
-        for got, want in zip(outputs, expected, strict=True):
-            for output, array in zip(graph.outputs, got, strict=True):
+    for outputs, want in zip(run_kernels(graph, node, names, inputs, numerics, compiler), expected, strict=True):
+        for name, of_kernel in zip(names, outputs, strict=True):
+            for output, array in zip(graph.outputs, of_kernel, strict=True):
                 np.testing.assert_array_equal(array, want[output], err_msg=f"{name}: output {output}")
     return names
 
@@ -108,9 +117,55 @@ def run_kernel(
     compiler: str = "gcc",
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernel."""
-    choices = select(graph, HOST_ISA, numerics, prefer={node.name: kernel})
-    plan = OneStepPlan(graph, choices[node.name].scratch_bytes)
-    return run_plan(graph, choices, plan, inputs, numerics, compiler)
+    return [outputs for (outputs,) in run_kernels(graph, node, [kernel], inputs, numerics, compiler)]
+
+
+def run_kernels(
+    graph: Graph,
+    node: Node,
+    kernels: Sequence[str],
+    inputs: Sequence[Mapping[str, Array]],
+    numerics: Numerics,
+    compiler: str = "gcc",
+) -> list[list[list[Array]]]:
+    """Outputs of each sample from each kernel: [sample][kernel][output]. One library runs them one after another."""
+    several = side_by_side(graph, node, len(kernels))
+    names = [each.name for each in several.nodes]
+    choices = select(several, HOST_ISA, numerics, prefer=dict(zip(names, kernels, strict=True)))
+    plan = OneStepPlan(several, {name: choices[name].scratch_bytes for name in names})
+    count = len(graph.outputs)
+    return [
+        [sample[at : at + count] for at in range(0, len(sample), count)]
+        for sample in run_plan(several, choices, plan, inputs, numerics, compiler)
+    ]
+
+
+def side_by_side(graph: Graph, node: Node, count: int) -> Graph:
+    """The graph with its one node so many times: each has states and outputs of its own, all read the same inputs."""
+    own = [*node.outputs, *(state.name for state in graph.states)]
+    copies = [{name: f"{name} {number}" for name in own} for number in range(count)]
+    nodes = [
+        replace(
+            node,
+            name=f"{node.name} {number}",
+            inputs=tuple(new.get(name, name) for name in node.inputs),
+            outputs=tuple(new[name] for name in node.outputs),
+        )
+        for number, new in enumerate(copies)
+    ]
+    values = {name: value for name, value in graph.values.items() if name not in own}
+    values |= {new[name]: replace(graph.values[name], name=new[name]) for new in copies for name in own}
+    return replace(
+        graph,
+        outputs=tuple(new[name] for new in copies for name in graph.outputs),
+        nodes=tuple(nodes),
+        values=values,
+        states=tuple(
+            replace(state, name=new[state.name], after=new.get(state.after, state.after))
+            for new in copies
+            for state in graph.states
+        ),
+    )
 
 
 def run_plan(
@@ -122,19 +177,27 @@ def run_plan(
     compiler: str = "gcc",
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernels and places."""
-    return run_program(graph, lower(graph, choices, plan, numerics, "unit"), inputs, compiler)
+    gaps = plan.gaps if isinstance(plan, OneStepPlan) else ()
+    return run_program(graph, lower(graph, choices, plan, numerics, "unit"), inputs, compiler, gaps)
 
 
 def run_program(
-    graph: Graph, program: Program, inputs: Sequence[Mapping[str, Array]], compiler: str = "gcc"
+    graph: Graph,
+    program: Program,
+    inputs: Sequence[Mapping[str, Array]],
+    compiler: str = "gcc",
+    gaps: Sequence[tuple[int, int]] = (),
 ) -> list[list[Array]]:
-    """Outputs of each sample from the generated library, called `unit`, sanitizers on. compiler: flags may follow."""
+    """Outputs of each sample from the generated library, called `unit`, sanitizers on. compiler: flags may follow.
+
+    gaps: (offset, bytes) of what must be as it was when the library has run.
+    """
     files = emit_library(program, Info("unit", "0" * 64, "host"))
     blob = b"".join(np.ascontiguousarray(s[name]).tobytes() for s in inputs for name in graph.inputs)
     with tempfile.TemporaryDirectory() as folder:
         for file, text in files.items():
             Path(folder, file).write_text(text)
-        Path(folder, "main.c").write_text(_main(graph))
+        Path(folder, "main.c").write_text(_main(graph, gaps))
         program_name, *flags = compiler.split()
         usual = ["-std=c99", "-O0", "-g", *WARNINGS, *SANITIZE, "-pipe"]
         build = [program_name, *usual, *flags, "main.c", "-o", "unit"]
@@ -159,7 +222,7 @@ def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
     return found
 
 
-def _main(graph: Graph) -> str:
+def _main(graph: Graph, gaps: Sequence[tuple[int, int]]) -> str:
     """Reads samples from stdin until it ends. The arena is malloc'ed at its exact size, so ASan sees overruns.
 
     The library comes first, as it must stand alone, and in the same file, which saves half of the compiling.
@@ -171,18 +234,25 @@ def _main(graph: Graph) -> str:
     writes = "\n".join(
         f"        fwrite(unit_output_{i}(arena), 1, UNIT_OUTPUT_{i}_BYTES, stdout);" for i in range(len(graph.outputs))
     )
+    ends = ", ".join(f"{{{at}, {at + size}}}" for at, size in (*gaps, (0, 0)))
     return f"""
 #include "unit.c"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+static const int gaps[][2] = {{{ends}}};
 int main(void)
 {{
-    void *arena = malloc(UNIT_ARENA_BYTES);
+    unsigned char *arena = malloc(UNIT_ARENA_BYTES);
     memset(arena, 0xA5, UNIT_ARENA_BYTES);
     while ({reads}) {{
         if (unit_run(arena) != UNIT_OK) return 1;
 {writes}
+        for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {{
+            for (int at = gaps[i][0]; at < gaps[i][1]; at++) {{
+                if (arena[at] != 0xA5) return fprintf(stderr, "byte %d is in no tensor, but was written", at);
+            }}
+        }}
     }}
     free(arena);
     return 0;

@@ -24,7 +24,7 @@ from tinyc.build.elf import Elf, Section, Segment
 from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline import Options, Progress, profile_model, verify_model
 from tinyc.quantize import Recipe
-from tinyc.run import RunError, find_target, firmware_board
+from tinyc.run import RunError, find_target, firmware_board, renode_target
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.trace import TracePlan, executions_by_address
 
@@ -151,7 +151,7 @@ def test_what_goes_wrong_in_renode(
     firmware = make("cortex-m4")
     monkeypatch.setenv("TINYC_FAKE_RENODE", mode)
     if mode == "hang":
-        monkeypatch.setattr("tinyc.run.renode_target.STALL_SECONDS", 1.0)
+        monkeypatch.setattr(renode_target, "STALL_SECONDS", 1.0)
     with pytest.raises(RunError, match=message):
         find_target(load_board("cortex-m4"), "renode").run(firmware, INPUTS)
     assert len(renode.read_text().splitlines()) == 1

@@ -21,6 +21,7 @@ from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.build.toolchain import Toolchain
+from tinyc.run import base, serial
 from tinyc.run.base import Conversation
 from tinyc.run.protocol import FrameReader, Reply, Request, encode
 from tinyc.run.serial import SerialTarget
@@ -162,7 +163,7 @@ def test_noise_and_accidents_do_no_harm(board: FakeBoard) -> None:
     ],
 )
 def test_problems_are_named(board: FakeBoard, version: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.run.base.place_name", lambda *arguments: "in toy")
+    monkeypatch.setattr(base, "place_name", lambda *arguments: "in toy")
     with pytest.raises(TinycError, match=message):
         run(board, version=version, stall_seconds=0.5)
 
@@ -235,7 +236,7 @@ def test_steps_must_belong_to_the_inference() -> None:
 
 
 def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.run.serial.GREETING_SECONDS", 0.6)
+    monkeypatch.setattr(serial, "GREETING_SECONDS", 0.6)
     with pytest.raises(TinycError, match="the board does not answer"):
         run(FakeBoard(deaf=1000))
 
