@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS
+from tests.ops.harness import COMPILER, HOST_ISA, SANITIZE, WARNINGS
 from tests.ops.row_program import Case, RowProgram
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import ask, candidates
@@ -111,7 +111,7 @@ class Layers:
 def check_rows(
     layers: Mapping[str, Layer],
     numerics: Numerics = Numerics.TFLM,
-    compiler: str = "gcc",
+    compiler: str = COMPILER,
     all_forms: bool = False,
     scalar: bool | None = None,
 ) -> list[Case]:

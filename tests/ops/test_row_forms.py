@@ -217,7 +217,7 @@ def test_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> Non
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 @pytest.mark.parametrize("layers", [CONVS, DEPTHWISES], ids=["conv2d", "depthwise"])
 def test_all_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
-    check_rows(group(layers), numerics, compiler="clang", scalar=False)
+    check_rows(group(layers), numerics, compiler="gcc", scalar=False)
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])

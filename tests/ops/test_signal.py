@@ -76,7 +76,7 @@ def side_by_side() -> tuple[Graph, dict[str, str], list[dict[str, Array]]]:
     return Graph("all", tuple(inputs[0]), outputs, tuple(nodes), values, consts), prefer, inputs
 
 
-@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("compiler", ["clang", pytest.param("gcc", marks=pytest.mark.slow)])
 def test_kernels(compiler: str) -> None:
     graph, prefer, inputs = side_by_side()
     choices = select(graph, HOST_ISA, Numerics.TFLM, prefer=prefer)
