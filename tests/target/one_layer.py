@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +47,18 @@ def check_on_core(
 ) -> RunResult:
     """Assert that the model gives the reference's bytes on the core, planned as for users but for a long search for
     offsets; the run. kernel: of all nodes, or by their names."""
+    return _checked(graph, samples, kernel, numerics, toolchain, board_name)[0]
+
+
+def _checked(
+    graph: Graph,
+    samples: Sequence[Mapping[str, Array]],
+    kernel: str | Mapping[str, str],
+    numerics: Numerics,
+    toolchain: str,
+    board_name: str,
+) -> tuple[RunResult, list[str]]:
+    """`check_on_core`, and the names of the nodes in the order of the steps."""
     board = load_board(board_name)
     target = target_for(board_name, None)
     try:
@@ -56,7 +67,8 @@ def check_on_core(
         pytest.skip(error.message)
     prefer = {node.name: kernel for node in graph.nodes} if isinstance(kernel, str) else kernel
     choices = select(graph, board.isa, numerics, prefer=prefer)
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), numerics, "one")
+    plan = plan_graph(graph, choices, slide=True, work=0)
+    program = lower(graph, choices, plan, numerics, "one")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
@@ -70,20 +82,37 @@ def check_on_core(
             np.testing.assert_array_equal(
                 np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output]
             )
-    return ran
+    return ran, [step.node for step in plan.steps]
 
 
 Case = tuple[Graph, Sequence[Mapping[str, Array]], str]  # a layer, as many samples as the others have, a kernel
 
 
-def check_together(cases: Sequence[Case], *args: Any, **more: Any) -> RunResult:
+def check_together(
+    cases: Sequence[Case],
+    numerics: Numerics = Numerics.TFLM,
+    toolchain: str = "gcc",
+    board_name: str = "cortex-m4",
+) -> RunResult:
     """`check_on_core` of many layers, each with its kernel, in one firmware."""
+    return check_on_core(*_together(cases), numerics, toolchain, board_name)
+
+
+def counts_together(cases: Sequence[Case], numerics: Numerics = Numerics.TFLM) -> list[int]:
+    """`check_together` on a Cortex-M4: the instructions of each case for its first sample."""
+    graph, inputs, kernels = _together(cases)
+    ran, order = _checked(graph, inputs, kernels, numerics, "gcc", "cortex-m4")
+    return [ran.counts[0].steps[order.index(node.name)] for node in graph.nodes]
+
+
+def _together(cases: Sequence[Case]) -> tuple[Graph, list[dict[str, Array]], dict[str, str]]:
+    """One graph of all cases, its samples, and the kernel of each node by name."""
     inputs: list[dict[str, Array]] = [{} for _ in cases[0][1]]
     for number, (_, given, _) in enumerate(cases):
         for together, sample in zip(inputs, given, strict=True):
             together |= {f"g{number}_{name}": array for name, array in sample.items()}
     kernels = {f"g{i}_{node.name}": kernel for i, (graph, _, kernel) in enumerate(cases) for node in graph.nodes}
-    return check_on_core(side_by_side([graph for graph, _, _ in cases]), inputs, kernels, *args, **more)
+    return side_by_side([graph for graph, _, _ in cases]), inputs, kernels
 
 
 def side_by_side(graphs: Sequence[Graph]) -> Graph:

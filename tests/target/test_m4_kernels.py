@@ -212,11 +212,28 @@ def test_least_weights_go_to_int16(kernel: str) -> None:
 OTHERS = [("cortex-m4", "zig"), ("cortex-m7", "gcc"), ("cortex-m33", "gcc"), ("cortex-m55", "gcc")]
 
 
+@pytest.mark.parametrize(("board", "toolchain"), OTHERS)
+def test_other_cores_and_compilers(board: str, toolchain: str) -> None:
+    """Every layer with one of the kernels that take it, every kernel with some layers, in one firmware."""
+    cases = []
+    for number, one in enumerate((*CONVS.values(), *DENSES.values())):
+        graph = graph_of(one)
+        takers = [
+            kernel
+            for kernel in KERNELS.values()
+            if (kernel.name in CONV) == (one.op == "conv2d") and takes(kernel, graph, Numerics.TFLM)
+        ]
+        cases.append((graph, samples(one), takers[number % len(takers)].name))
+    assert {kernel for *_, kernel in cases} == set(KERNELS)
+    check_together(cases, toolchain=toolchain, board_name=board)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "board", "toolchain"),
     [(kernel, *other) for kernel in KERNELS for other in (OTHERS[:1] if "rolled" in kernel else OTHERS)],
 )
-def test_other_cores_and_compilers(kernel: str, board: str, toolchain: str) -> None:
+def test_all_layers_on_other_cores(kernel: str, board: str, toolchain: str) -> None:
     layers = taken(CONVS if kernel in CONV else DENSES, KERNELS[kernel], Numerics.TFLM)
     check_all(layers, kernel, toolchain=toolchain, board_name=board)
 

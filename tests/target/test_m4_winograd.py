@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core, offer_of
+from one_layer import check_on_core, counts_together, offer_of
 
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
@@ -21,6 +22,7 @@ from tinyc.kernels.finish import GROUP
 from tinyc.ops.conv2d import Conv2D, prepare
 from tinyc.reference.interpreter import run_int
 
+ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
 ONE = Padding(1, 1, 1, 1)
 SLOW_S24 = pytest.param(S24, marks=pytest.mark.slow, id="s24")
 
@@ -54,12 +56,21 @@ def site_of(one: Layer, numerics: Numerics = Numerics.TFLM) -> Site:
     return Site(graph, graph.nodes[0], numerics)
 
 
+def for_rounding(names: Sequence[str], numerics: Numerics) -> list[str]:
+    """Every other layer: half of all for one rounding, half for the other."""
+    return [name for name in names if list(LAYERS).index(name) % 2 == ROUNDINGS.index(numerics)]
+
+
+def check_all(layers: Sequence[Layer], kernel: str, numerics: Numerics = Numerics.TFLM) -> list[int]:
+    """All layers with the kernel, side by side in one firmware; the instructions of each."""
+    return counts_together([(graph_of(one), samples(one), kernel) for one in layers], numerics)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
-@pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str, form: BilinearForm) -> None:
-    one = strided(LAYERS[name], form)
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
+def test_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
+    layers = [strided(LAYERS[name], form) for name in for_rounding(list(LAYERS), numerics)]
+    check_all(layers, NAMES[form.name], numerics)
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
@@ -74,27 +85,26 @@ def test_portable_twin_equals_the_reference(name: str, form: BilinearForm) -> No
             np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
 
 
-@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
-@pytest.mark.parametrize("weights", ["largest", "signs", "least"])
+@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
-def test_at_the_limits(form: BilinearForm, weights: str, numerics: Numerics) -> None:
-    one = strided(replace(LAYERS["odd sizes"], weights=weights, bias=False, per_channel=False), form)
-    check_on_core(graph_of(one), samples(one), NAMES[form.name], numerics)
+def test_at_the_limits(form: BilinearForm, numerics: Numerics) -> None:
+    one = strided(replace(LAYERS["odd sizes"], bias=False, per_channel=False), form)
+    layers = [replace(one, weights=weights) for weights in ("largest", "signs", "least")]
+    check_all(layers, NAMES[form.name], numerics)
 
 
-WAYS = [
-    (Act(), -5, Numerics.TFLM),
-    (Act(), 9, Numerics.OURS),
-    (RELU, -128, Numerics.TFLM),
-    (RELU6, 20, Numerics.LITERT),
-]
+WAYS = {
+    Numerics.TFLM: [(Act(), -5), (RELU, -128)],
+    Numerics.OURS: [(Act(), 9)],
+    Numerics.LITERT: [(RELU6, 20)],
+}
 
 
-@pytest.mark.parametrize(("act", "y_zero", "numerics"), WAYS)
+@pytest.mark.parametrize("numerics", WAYS)
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
-def test_ways_to_finish(form: BilinearForm, act: Act, y_zero: int, numerics: Numerics) -> None:
-    one = strided(layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=y_zero, seed=7), form)
-    check_on_core(graph_of(one), samples(one)[:2], NAMES[form.name], numerics)
+def test_ways_to_finish(form: BilinearForm, numerics: Numerics) -> None:
+    ways = [layer((5, 7, 4), 8, Conv2D(pad=ONE, act=act), y_zero=zero, seed=7) for act, zero in WAYS[numerics]]
+    check_all([strided(one, form) for one in ways], NAMES[form.name], numerics)
 
 
 @pytest.mark.slow
@@ -111,16 +121,16 @@ def test_sums_that_could_overflow_are_refused() -> None:
     assert winograd.plan(site, prepare(site), F4, inline=False) is None
 
 
+@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
-@pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one row", "three channels", "six channels", "wide pads"])
-def test_code_for_every_product(name: str, form: BilinearForm) -> None:
-    one = strided(LAYERS[name], form)
-    numerics = (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline=True), numerics)
-    site = site_of(one, numerics)
-    promised, rolled = (_promised(site, form, inline) for inline in (True, False))
-    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
-    assert promised < rolled
+def test_code_for_every_product(form: BilinearForm, numerics: Numerics) -> None:
+    names = ["whole tiles", "odd sizes", "one row", "three channels", "six channels", "wide pads"]
+    layers = [strided(LAYERS[name], form) for name in for_rounding(names, numerics)]
+    counts = check_all(layers, kernel_name(form, inline=True), numerics)
+    for one, count in zip(layers, counts, strict=True):
+        promised, rolled = (_promised(site_of(one, numerics), form, inline) for inline in (True, False))
+        assert abs(count - promised) < 0.05 * promised + 300
+        assert promised < rolled
 
 
 FAST = {kernel.name: kernel for kernel in winograd.KERNELS}
@@ -136,18 +146,20 @@ def narrow(name: str, form: BilinearForm) -> Layer:
     return strided(replace(LAYERS[name], bits=4), form)
 
 
+@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
-@pytest.mark.parametrize("name", ["whole tiles", "odd sizes", "one pixel", "three channels"])
-def test_packed_factors_of_int4_weights(name: str, form: BilinearForm, inline: bool) -> None:
+def test_packed_factors_of_int4_weights(form: BilinearForm, inline: bool, numerics: Numerics) -> None:
     """Two output channels over each other: less flash than factors of int16."""
-    one, numerics = narrow(name, form), (Numerics.TFLM, Numerics.OURS)[list(LAYERS).index(name) % 2]
-    ran = check_on_core(graph_of(one), samples(one), kernel_name(form, inline, packed=True), numerics)
-    site = site_of(one, numerics)
-    promised = _promised(site, form, inline, packed=True)
-    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
-    packed, wide = (_tiles(site, form, inline, way) for way in (True, False))
-    assert packed.group_words - GROUP == (wide.group_words - GROUP) / 2
+    names = for_rounding(["whole tiles", "odd sizes", "one pixel", "three channels"], numerics)
+    layers = [narrow(name, form) for name in names]
+    counts = check_all(layers, kernel_name(form, inline, packed=True), numerics)
+    for one, count in zip(layers, counts, strict=True):
+        site = site_of(one, numerics)
+        promised = _promised(site, form, inline, packed=True)
+        assert abs(count - promised) < 0.05 * promised + 300
+        packed, wide = (_tiles(site, form, inline, way) for way in (True, False))
+        assert packed.group_words - GROUP == (wide.group_words - GROUP) / 2
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
@@ -157,17 +169,19 @@ def test_int4_weights_in_int16_factors(form: BilinearForm) -> None:
 
 
 @pytest.mark.parametrize(("act", "numerics"), [(Act(), Numerics.TFLM), (RELU, Numerics.OURS)])
-@pytest.mark.parametrize("weights", ["largest", "signs", "all least"])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
-def test_packed_factors_at_the_limits(form: BilinearForm, weights: str, numerics: Numerics, act: Act) -> None:
+def test_packed_factors_at_the_limits(form: BilinearForm, numerics: Numerics, act: Act) -> None:
     """On the core, and the twin on this computer."""
-    one = replace(narrow("odd sizes", form), weights=weights, per_channel=False, bias=act == RELU)
+    one = replace(narrow("odd sizes", form), per_channel=False, bias=act == RELU)
     one = replace(one, attrs=replace(one.attrs, act=act), y_zero=-128 if act == RELU else 9)
-    graph, name = graph_of(one), kernel_name(form, inline=False, packed=True)
-    check_on_core(graph, samples(one), name, numerics)
-    found = run_kernel(graph, graph.nodes[0], name, samples(one), numerics)
-    for sample, (y,) in zip(samples(one), found, strict=True):
-        np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
+    layers = [replace(one, weights=weights) for weights in ("largest", "signs", "all least")]
+    name = kernel_name(form, inline=False, packed=True)
+    check_all(layers, name, numerics)
+    for one in layers:
+        graph = graph_of(one)
+        found = run_kernel(graph, graph.nodes[0], name, samples(one), numerics)
+        for sample, (y,) in zip(samples(one), found, strict=True):
+            np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
 
 
 def test_factors_of_int8_weights_are_not_packed() -> None:
@@ -190,11 +204,9 @@ def _tiles(site: Site, form: BilinearForm, inline: bool = False, packed: bool = 
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
-@pytest.mark.parametrize("name", ["whole tiles", "many channels", "three channels"])
-def test_costs_are_as_promised(name: str, form: BilinearForm) -> None:
+def test_costs_are_as_promised(form: BilinearForm) -> None:
     """To within the loop over the tiles."""
-    one = strided(LAYERS[name], form)
-    site = site_of(one)
-    promised = _promised(site, form, inline=False)
-    ran = check_on_core(graph_of(one), samples(one)[:1], NAMES[form.name])
-    assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
+    layers = [strided(LAYERS[name], form) for name in ("whole tiles", "many channels", "three channels")]
+    for one, count in zip(layers, check_all(layers, NAMES[form.name]), strict=True):
+        promised = _promised(site_of(one), form, inline=False)
+        assert abs(count - promised) < 0.05 * promised + 300
