@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core, check_together
+from one_layer import check_together, counts_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
@@ -56,13 +56,12 @@ LARGE = {"stride 2, bands", "narrower", "wider, lower"}  # their planes of two c
 RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if not (name in LARGE and kernel.endswith("_pairs"))]
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_equals_the_reference(name: str) -> None:
-    """By every kernel, side by side in one firmware."""
-    one = LAYERS[name]
-    cases = [(graph_of(one), samples(one), kernel) for layer, kernel in RUNS if layer == name]
-    assert cases
-    check_together(cases, list(Numerics)[list(LAYERS).index(name) % 3])
+@pytest.mark.parametrize("part", range(6))
+def test_equals_the_reference(part: int) -> None:
+    """Every layer by every kernel, side by side in one firmware for each part."""
+    names = list(LAYERS)[part::6]
+    cases = [(graph_of(LAYERS[name]), samples(LAYERS[name]), kernel) for name, kernel in RUNS if name in names]
+    check_together(cases, list(Numerics)[part % 3])
 
 
 @pytest.mark.parametrize("name", ["3x3 same", "stride 2, bands", "8x1", "narrower", "5x5, stride 2"])
@@ -94,19 +93,19 @@ def test_ways_to_finish(numerics: Numerics) -> None:
 
 @pytest.mark.parametrize("toolchain", ["zig"])
 def test_other_compilers(toolchain: str) -> None:
-    for name in ("3x3 same, relu", "stride 2, bands", "9x1"):
-        check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), depthwise.NAME, toolchain=toolchain)
+    layers = [LAYERS[name] for name in ("3x3 same, relu", "stride 2, bands", "9x1")]
+    check_together([(graph_of(one), samples(one), depthwise.NAME) for one in layers], toolchain=toolchain)
 
 
-@pytest.mark.parametrize("name", ["3x3 same, relu", "many channels", "stride 2, bands", "5x5", "9x1"])
-def test_counts_are_as_promised(name: str) -> None:
+@pytest.mark.parametrize(("kernel", "choices"), list(zip(KERNELS[:2], (depthwise.fast, depthwise.lean), strict=True)))
+def test_counts_are_as_promised(kernel: str, choices: depthwise.Choices) -> None:
     """To within the padding instructions before loops: one per group of channels, and one per channel and band."""
-    one = LAYERS[name]
-    graph = graph_of(one)
-    site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    for kernel, choices in zip(depthwise.KERNELS[:2], (depthwise.fast, depthwise.lean), strict=True):
+    layers = [LAYERS[name] for name in ("3x3 same, relu", "many channels", "stride 2, bands", "5x5", "9x1")]
+    counts = counts_together([(graph_of(one), samples(one)[:1], kernel) for one in layers])
+    for one, count in zip(layers, counts, strict=True):
+        graph = graph_of(one)
+        site = Site(graph, graph.nodes[0], Numerics.TFLM)
         work = depthwise.plan(site, prepare(site), choices)
         assert work is not None
-        ran = check_on_core(graph, samples(one)[:1], kernel.name)
         spare = 2 * work.layer.bands * (work.layer.channels + 2) + 60
-        assert work.executed.instructions <= ran.instructions[0] <= work.executed.instructions + spare
+        assert work.executed.instructions <= count <= work.executed.instructions + spare
