@@ -20,18 +20,19 @@ from tinyc.run import find_target
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]
+SMALL = "kws_int8.tflite"
 LARGE = "ic_int8.tflite"  # takes as long as the others together: some of its cases are slow tests
 CORES = ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
 GOALS = [(optimize, memory) for optimize in ("speed", "balanced", "size") for memory in ("speed", "min")]
 
 
 def but_large(cases: Sequence[tuple[Any, ...]], *quick: tuple[Any, ...]) -> list[Any]:
-    """Every model with every case; of the large one all but `quick` are slow."""
-    return [
-        pytest.param(file, *case, marks=[pytest.mark.slow] if file == LARGE and case not in quick else [])
-        for file in MODELS
-        for case in cases
-    ]
+    """Every model with every case. Quick ones: the small model's all, the large one's `quick`, half of the others'."""
+    found = []
+    for number, file in enumerate(MODELS):
+        kept = {SMALL: cases, LARGE: quick}.get(file, cases[number % 2 :: 2])
+        found += [pytest.param(file, *case, marks=[] if case in kept else [pytest.mark.slow]) for case in cases]
+    return found
 
 
 def run_on(
@@ -64,7 +65,14 @@ def expected(models: Path, file: str, count: int | None) -> np.ndarray:
     return outputs.reshape(len(outputs), -1)
 
 
-@pytest.mark.parametrize(("file", "count"), [*but_large([(None,)]), (LARGE, 8)])
+@pytest.mark.parametrize(
+    ("file", "count"),
+    [
+        *((file, None) for file in MODELS if file != LARGE),
+        (LARGE, 4),
+        pytest.param(LARGE, None, marks=pytest.mark.slow),
+    ],
+)
 def test_every_input_on_the_host_with_sanitizers(
     tmp_path: Path, models_dir: Path, file: str, count: int | None
 ) -> None:

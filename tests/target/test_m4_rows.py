@@ -17,7 +17,8 @@ from tinyc.base.numerics import Numerics
     ("layers", "numerics"), [(CONVS, Numerics.OURS), (DEPTHWISES, Numerics.TFLM)], ids=["conv2d", "depthwise"]
 )
 def test_equals_the_reference_at_the_promised_cost(layers: Mapping[str, Layer], numerics: Numerics) -> None:
-    check(every_other(layers, numerics), numerics)
+    """A fourth of the layers; `test_all_layers` has all."""
+    check(dict(list(every_other(layers, numerics).items())[::2]), numerics)
 
 
 @pytest.mark.slow
