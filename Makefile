@@ -8,7 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Halves of the list for each process, so that what tests share is made once or twice; then whoever is done helps.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+# Tests start Python hundreds of times: what it has compiled is kept, whatever the surroundings say.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: demo test test-slow test-all fuzz lint bench docs site plot tools test-tools clean
 

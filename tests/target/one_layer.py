@@ -95,22 +95,22 @@ def check_together(
     board_name: str = "cortex-m4",
 ) -> RunResult:
     """`check_on_core` of many layers, each with its kernel, in one firmware."""
-    return check_on_core(*_together(cases), numerics, toolchain, board_name)
+    return check_on_core(*together(cases), numerics, toolchain, board_name)
 
 
 def counts_together(cases: Sequence[Case], numerics: Numerics = Numerics.TFLM) -> list[int]:
     """`check_together` on a Cortex-M4: the instructions of each case for its first sample."""
-    graph, inputs, kernels = _together(cases)
+    graph, inputs, kernels = together(cases)
     ran, order = _checked(graph, inputs, kernels, numerics, "gcc", "cortex-m4")
     return [ran.counts[0].steps[order.index(node.name)] for node in graph.nodes]
 
 
-def _together(cases: Sequence[Case]) -> tuple[Graph, list[dict[str, Array]], dict[str, str]]:
+def together(cases: Sequence[Case]) -> tuple[Graph, list[dict[str, Array]], dict[str, str]]:
     """One graph of all cases, its samples, and the kernel of each node by name."""
     inputs: list[dict[str, Array]] = [{} for _ in cases[0][1]]
     for number, (_, given, _) in enumerate(cases):
-        for together, sample in zip(inputs, given, strict=True):
-            together |= {f"g{number}_{name}": array for name, array in sample.items()}
+        for merged, sample in zip(inputs, given, strict=True):
+            merged |= {f"g{number}_{name}": array for name, array in sample.items()}
     kernels = {f"g{i}_{node.name}": kernel for i, (graph, _, kernel) in enumerate(cases) for node in graph.nodes}
     return side_by_side([graph for graph, _, _ in cases]), inputs, kernels
 

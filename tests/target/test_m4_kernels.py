@@ -169,13 +169,16 @@ def test_instructions_per_mac(name: str, per_mac: float) -> None:
 
 
 @pytest.mark.parametrize("numerics", ROUNDINGS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_extremes(kernel: str, numerics: Numerics) -> None:
-    op = "conv2d" if kernel in CONV else "fully_connected"
-    layers = {name: one for name, one in EXTREMES.items() if one.op == op}
-    layers = {name: one for name, one in layers.items() if takes(KERNELS[kernel], graph_of(one), numerics)}
-    assert "signs" in layers or "dense signs" in layers
-    check_all(layers, kernel, numerics)
+def test_extremes(numerics: Numerics) -> None:
+    """By every kernel, side by side in one firmware."""
+    cases = []
+    for name, kernel in KERNELS.items():
+        op = "conv2d" if name in CONV else "fully_connected"
+        layers = {what: (one, graph_of(one)) for what, one in EXTREMES.items() if one.op == op}
+        found = {what: made for what, made in layers.items() if takes(kernel, made[1], numerics)}
+        assert "signs" in found or "dense signs" in found
+        cases += [(graph, samples(one), name) for one, graph in found.values()]
+    check_together(cases, numerics)
 
 
 def near_dead(one: Layer) -> Graph:

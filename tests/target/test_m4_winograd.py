@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core, counts_together, offer_of
+from one_layer import check_on_core, counts_together, offer_of, together
 
-from tests.ops.harness import run_kernel
+from tests.ops.harness import HOST_ISA, OneStepPlan, run_plan
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
+from tinyc.choose.select import select
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.fast import winograd
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
@@ -66,6 +67,17 @@ def check_all(layers: Sequence[Layer], kernel: str, numerics: Numerics = Numeric
     return counts_together([(graph_of(one), samples(one), kernel) for one in layers], numerics)
 
 
+def check_on_host(layers: Sequence[Layer], kernel: str, numerics: Numerics) -> None:
+    """All layers with the kernel's twin in C, side by side in one program."""
+    graph, inputs, kernels = together([(graph_of(one), samples(one), kernel) for one in layers])
+    choices = select(graph, HOST_ISA, numerics, prefer=kernels)
+    plan = OneStepPlan(graph, {name: choice.scratch_bytes for name, choice in choices.items()})
+    for sample, found in zip(inputs, run_plan(graph, choices, plan, inputs, numerics), strict=True):
+        wanted = run_int(graph, sample, numerics)
+        for name, y in zip(graph.outputs, found, strict=True):
+            np.testing.assert_array_equal(y, wanted[name])
+
+
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 def test_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
@@ -73,16 +85,12 @@ def test_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
     check_all(layers, NAMES[form.name], numerics)
 
 
+@pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
-@pytest.mark.parametrize("name", ["odd sizes", "one pixel", "six channels", "valid", "wide pads"])
-def test_portable_twin_equals_the_reference(name: str, form: BilinearForm) -> None:
+def test_portable_twin_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
     """On this computer, with sanitizers."""
-    one = strided(LAYERS[name], form)
-    graph = graph_of(one)
-    for numerics in (Numerics.TFLM, Numerics.OURS):
-        found = run_kernel(graph, graph.nodes[0], NAMES[form.name], samples(one), numerics)
-        for sample, (y,) in zip(samples(one), found, strict=True):
-            np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
+    layers = [strided(LAYERS[name], form) for name in ("odd sizes", "one pixel", "six channels", "valid", "wide pads")]
+    check_on_host(layers, NAMES[form.name], numerics)
 
 
 @pytest.mark.parametrize("numerics", ROUNDINGS)
@@ -177,11 +185,7 @@ def test_packed_factors_at_the_limits(form: BilinearForm, numerics: Numerics, ac
     layers = [replace(one, weights=weights) for weights in ("largest", "signs", "all least")]
     name = kernel_name(form, inline=False, packed=True)
     check_all(layers, name, numerics)
-    for one in layers:
-        graph = graph_of(one)
-        found = run_kernel(graph, graph.nodes[0], name, samples(one), numerics)
-        for sample, (y,) in zip(samples(one), found, strict=True):
-            np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
+    check_on_host(layers, name, numerics)
 
 
 def test_factors_of_int8_weights_are_not_packed() -> None:

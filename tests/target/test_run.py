@@ -66,7 +66,7 @@ def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler:
     assert len(result.instructions) == len(INPUTS)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("board", "emulator"), [(b, e) for b, machines in REAL_BOARDS.items() for e in machines])
 def test_outputs_on_real_boards(build: Build, board: str, emulator: str, compiler: str) -> None:
     result = run(build, board, compiler, emulator, Variant.NONE)

@@ -131,6 +131,7 @@ def test_a_torch_module() -> None:
         tinyc.estimate(module)
 
 
+@pytest.mark.slow
 def test_the_search_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 45

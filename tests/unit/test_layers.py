@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,16 @@ def _module(name: str) -> str:
     return name if name in NAMES else name.rpartition(".")[0]
 
 
-IMPORTS = {_name(file): _imports(file) for file in MODULES}
+@cache
+def _all_imports() -> Mapping[str, set[str]]:
+    """Read when a test asks: every process of a run has this file."""
+    return {_name(file): _imports(file) for file in MODULES}
 
 
 @pytest.mark.parametrize("module", sorted(NAMES - {""}))
 def test_imports_point_left(module: str) -> None:
     own = module.split(".", maxsplit=1)[0]
-    for other in IMPORTS[module]:
+    for other in _all_imports()[module]:
         room = other.split(".", maxsplit=1)[0]
         assert ROOMS.index(room) <= ROOMS.index(own), f"tinyc.{module} may not import tinyc.{other}"
 
@@ -74,7 +78,7 @@ def test_the_picture_of_the_house_is_the_house() -> None:
 def test_no_circles(depth: int) -> None:
     """Among rooms, among what lies in them, and so on down to modules: a file stands for its folder at the depth."""
     edges: dict[str, set[str]] = {}
-    for module, others in IMPORTS.items():
+    for module, others in _all_imports().items():
         own = _cut(module, depth)
         edges.setdefault(own, set()).update(_cut(other, depth) for other in others)
         edges[own].discard(own)
