@@ -27,6 +27,15 @@ def voice(seconds: float, seed: int = 1) -> Samples:
     return np.round(6000 * (tone * syllables + breath)).clip(-32768, 32767).astype(np.int16)
 
 
+def sirens(seconds: float) -> Samples:
+    """A buzz whose pitch and loudness swing: the MLPerf wakeword model gives it values between its extremes."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    phase = 2 * np.pi * np.cumsum(150 * (1 + 0.2 * np.sin(2 * np.pi * 2 * t))) / RATE
+    buzz = sum(np.sin(k * phase) / k for k in range(1, 20))
+    swell = 0.5 + 0.5 * np.sin(2 * np.pi * 1.3 * t)
+    return np.round(10_000 * buzz * swell).clip(-32768, 32767).astype(np.int16)
+
+
 def recordings(seconds: float = 0.7) -> Mapping[str, Samples]:
     """Speech-like, noise of several levels, silence, steps, single counts, and full scale in many forms."""
     rng = np.random.default_rng(7)

@@ -20,18 +20,26 @@ from mlperf_host import INPUT, OUTPUT, Host, dense, reference, wake, write_libra
 from mlperf_runner import Runner, says_its_name
 from serial_board import board_at_port
 
+from tests.frontend.pushing import expected, window_model
+from tests.frontend.sounds import voice
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.build.compile import Checks, Harness, Sources, compile_library, link_firmware
 from tinyc.build.device import Dialogue, build_device, write_mlperf_glue
 from tinyc.build.toolchain import find_toolchain
-from tinyc.ir.graph import Graph
+from tinyc.frontend import load_frontend
+from tinyc.ir.graph import Graph, Quant
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.run.host import fixed_addresses
 
 GRAPH = dense(70, 5)
 SQUARE = dense(9, 9)
 X = random.Random(7).randbytes(70)
+FRONT = 'kind = "logmel"\nwindow_ms = 10\nstep_ms = 10\n[mel]\nbands = 12\n[log]\nkind = "log10"\nfloor = 1e-9\n'
+HEARD = Quant((0.07,), (30,))
 
 
 def device(folder: Path, board_name: str, task: str | None, graph=GRAPH, compiler: str = "gcc") -> Path:
@@ -104,11 +112,14 @@ def host_program(folder: Path, task: str | None, graph: Graph = GRAPH) -> Path:
 
 
 def _host_program(folder: Path, task: str | None, graph: Graph) -> Path:
+    return program_of(Sources(write_library(folder / "library", graph, "host"), "dense"), folder, task)
+
+
+def program_of(sources: Sources, folder: Path, task: str | None) -> Path:
+    """The firmware for a library of the host, with sanitizers."""
     board = load_board("host")
     toolchain = find_toolchain(board)
-    library_dir = write_library(folder / "library", graph, "host")
-    sources = Sources(library_dir, "dense")
-    library = compile_library(sources, toolchain, "balanced", folder / "dense.o", Checks(sanitize=True))
+    library = compile_library(sources, toolchain, "balanced", folder / "library.o", Checks(sanitize=True))
     write_mlperf_glue(sources, folder, task)
     harness = Harness(("mlperf.c", "text.c", "port_host.c"), {"TC_SANITIZE": "1"}, sanitize=True)
     elf, _ = link_firmware(sources, board, toolchain, library, folder, harness)
@@ -213,7 +224,7 @@ def test_frames_move_the_window_on(folder: Path) -> None:
     process = Process(host_program(folder / "sww", "sww01", LISTENS))
     host = process.host
     assert host.ask("profile")[1] == "m-model-[sww01]"
-    assert host.ask("stop") == ["e-[Not started]", "target activations:", "[]"]
+    assert host.ask("stop") == ["e-[Not started]", "m-lap-us-0", "target activations:", "[]"]
     window = bytes(120)
     for _ in range(2):  # the second time as the first: `start` forgets
         assert host.ask("start") == ["m-detecting"]
@@ -225,7 +236,8 @@ def test_frames_move_the_window_on(folder: Path) -> None:
             outputs = reference(LISTENS, window)
             expected.append(round(outputs[0] / OUTPUT.scale[0]) + OUTPUT.zero[0])
             assert host.ask("results")[0].startswith(f"m-results-[{outputs[0]:.6f}")
-        header, listed = host.ask("stop")
+        busy, header, listed = host.ask("stop")
+        assert int(busy.removeprefix("m-lap-us-")) >= 0
         # What the runner looks for: the lines joined, a list in brackets between this header and m-ready.
         found = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", header + listed + "m-ready")
         assert found is not None
@@ -242,8 +254,50 @@ def test_a_frame_in_two_pieces(folder: Path) -> None:
         process.host.ask("db load 40")
         assert process.host.ask(f"db {bytes(36).hex()}") == []
         assert process.host.ask(f"db {bytes(4).hex()}") == ["m-load-done"]
-    assert process.host.ask("stop")[1].count(",") == 2
+    assert process.host.ask("stop")[2].count(",") == 2
     assert process.end() == 0
+
+
+# --- the streaming wakeword, with audio over the line ---
+
+
+@pytest.fixture(scope="module")
+def hearing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """(program, model, settings): a model of three frames behind a front end that takes 160 samples at a time."""
+    folder = tmp_path_factory.mktemp("hearing")
+    settings_file = folder / "front.toml"
+    settings_file.write_text(FRONT)
+    model = window_model(folder / "unit.tflite", 3, HEARD, 12)
+    options = Options("host", name="unit", frontend=str(settings_file))
+    library = folder / "library"
+    library.mkdir()
+    for file, text in compile_model(model, load_board("host"), options, Progress()).files.items():
+        (library / file).write_text(text)
+    return program_of(Sources(library, "unit"), folder, "sww01"), model, settings_file
+
+
+def test_samples_become_activations(hearing: tuple[Path, Path, Path]) -> None:
+    program, model, settings_file = hearing
+    front = load_frontend(str(settings_file))
+    samples = voice(0.2)[: 15 * 160]
+    wanted = [int(run.ravel()[0]) for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(wanted)) > 5
+    process = Process(program)
+    for _ in range(2):  # `start` forgets
+        assert process.host.ask("start") == ["m-detecting"]
+        for hop in samples.reshape(-1, 160):
+            process.host.load(hop.astype("<i2").tobytes())
+        found = json.loads(process.host.ask("stop")[2])
+        assert found == [-128] * (15 - len(wanted)) + wanted
+    assert process.host.ask("db load 321") == ["e-[The input has 320 bytes]"]
+    assert process.end() == 0
+
+
+@pytest.mark.parametrize("task", ["kws01", "ad01"])
+def test_samples_are_for_the_wakeword(hearing: tuple[Path, Path, Path], task: str, tmp_path: Path) -> None:
+    sources = Sources(hearing[0].parent / "library", "unit")
+    with pytest.raises(TinycError, match=f"the task {task} gives the model its input, not samples"):
+        write_mlperf_glue(sources, tmp_path, task)
 
 
 @pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus", "riscv32imc"])

@@ -15,14 +15,17 @@ from mlperf_host import wake
 from mlperf_runner import Runner, baud_of, says_its_name
 from serial_board import board_at_port
 
+from tests.frontend.sounds import sirens, voice
 from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.board.parts import Uart
 from tinyc.build.runner_files import iterations, write_runner_files
 from tinyc.build.uart import at_baud
+from tinyc.frontend import Declared, load_frontend
 from tinyc.pipeline import Options, Progress, build
 
 BOARD = "stm32f4-discovery"
+SWW = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "sww.toml"
 ST_LINK = (0x0483, 0x374B)
 MODELS = {"kws01": "kws_dev", "ad01": "ad_dev", "ic01": "ic_synthetic", "vww01": "vww_synthetic"}
 SAMPLES = {"kws01": 8, "ad01": 3, "ic01": 3, "vww01": 2}
@@ -122,6 +125,40 @@ def test_the_streaming_wakeword_frame_by_frame(tmp_path: Path, models_dir: Path)
     assert found is not None
     assert json.loads(found[1]) == wanted
     assert len(set(wanted)) > 3
+
+
+@pytest.mark.slow
+def test_the_streaming_wakeword_from_samples(tmp_path: Path, models_dir: Path) -> None:
+    """16 kHz in, activations out, as the benchmark's runner reads them: TensorFlow Lite Micro's for the same features,
+    of which each frame is computed once."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="pip install tflite-micro")
+    model, front = models_dir / "mlperf_tiny" / "sww_int8.tflite", load_frontend(str(SWW))
+    assert isinstance(front, Declared)
+    samples = np.concatenate([sirens(1.6), voice(0.4)])
+    hops = samples[: len(samples) // 512 * 512].reshape(-1, 512)
+    features = front.quantized(hops.ravel(), *quantization(model, output=False))
+    interpreter = runtime.Interpreter.from_file(str(model))
+    wanted = [-128] * 30
+    for last in range(30, len(features) + 1):
+        interpreter.set_input(features[last - 30 : last].reshape(1, 30, 1, 40), 0)
+        interpreter.invoke()
+        wanted.append(int(interpreter.get_output(0).ravel()[0]))
+    options = Options(BOARD, samples=1, harness="mlperf", task="sww01", frontend=str(SWW), incremental=1)
+    report, built = build(model, tmp_path / "built", options, Progress())
+    assert report.passed
+    with board_at_port(load_board(BOARD), next((built / "device").glob("*.elf"))) as port:
+        wake(port)
+        with Runner(port, 115_200) as runner:
+            assert runner.model() == "sww01"
+            runner.ask("start")
+            for hop in hops:
+                runner.load(hop.astype("<i2").tobytes())
+            said = "".join(runner.ask("stop"))
+    found = re.search(r"m-lap-us-(\d+)\s*target activations:\s*(\[.*?\])\s*m-ready", said)
+    assert found is not None
+    assert json.loads(found[2]) == wanted
+    assert len(set(wanted)) > 8
+    assert 0 < int(found[1]) < len(hops) * 32_000  # less than the sound lasts
 
 
 def check_performance(tests: Path, task: str, built: Path) -> None:

@@ -205,19 +205,33 @@ def write_mlperf_glue(sources: Sources, folder: Path, task: str | None) -> None:
     header, model, prefix = sources.header, sources.name, sources.name.upper()
     text = header.read_text(encoding="utf-8")
     single = macro(header, f"{prefix}_INPUT_COUNT") == 1 and macro(header, f"{prefix}_OUTPUT_COUNT") == 1
-    integers = all(f"{model}_{name}_0(" in text for name in ("quantize_input", "dequantize_output"))
-    bytes_each = macro(header, f"{prefix}_INPUT_0_BYTES") == macro(header, f"{prefix}_INPUT_0_SIZE")
-    if not (single and integers and bytes_each):
+    size = macro(header, f"{prefix}_INPUT_0_SIZE")
+    hop = size if f"{model}_push(" in text else 0
+    quantized = f"{model}_dequantize_output_0(" in text and (hop or f"{model}_quantize_input_0(" in text)
+    bytes_each = hop or macro(header, f"{prefix}_INPUT_0_BYTES") == size
+    if not (single and quantized and bytes_each):
         raise TinycError("MLPerf's protocol needs a model with one int8 input and one quantized output")
     if task is not None and task not in TASKS:
         raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
     found = TASKS[task] if task is not None else MlperfTask()
-    size = macro(header, f"{prefix}_INPUT_0_SIZE")
-    if found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
+    if hop:
+        _check_listens(task, found, text, model)
+    elif found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
         raise TinycError(
             f"the task {task} needs int8 inputs of several frames of {found.frame_bytes}, not of {size} bytes"
         )
-    if found.mean_square and macro(header, f"{prefix}_INPUT_0_SIZE") != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
+    if found.mean_square and size != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
         raise TinycError(f"the task {task} compares input and output: they must have the same size")
-    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found})
+    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found, "hop": hop})
     (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")
+
+
+def _check_listens(task: str | None, found: MlperfTask, header: str, model: str) -> None:
+    """Raises TinycError where the task gives the model something else than samples, or the outputs are no int8."""
+    if task is not None and not found.frame_bytes:
+        raise TinycError(
+            f"the task {task} gives the model its input, not samples",
+            hint="build without --frontend, or --task sww01 or none",
+        )
+    if f"const int8_t *{model}_output_0(" not in header:
+        raise TinycError("MLPerf's protocol for a front end needs an int8 output")
