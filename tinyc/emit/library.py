@@ -13,7 +13,7 @@ from tinyc import __version__
 from tinyc.base import paths
 from tinyc.base.escape import C
 from tinyc.base.templates import render
-from tinyc.emit import arrays, blob, schedule, steps
+from tinyc.emit import alignment, arrays, blob, schedule, steps
 from tinyc.emit.columns import narrow
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
@@ -177,6 +177,8 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "slow_from": SLOW,
         "const_bytes": sum(symbol.const.data.nbytes for symbol in program.symbols),
         "macs": sum(step.macs for step in program.steps),
+        "unaligned": alignment.unaligned_steps(program),
+        "unaligned_between": alignment.unaligned_between(program),
     }
 
 

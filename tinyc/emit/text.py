@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,6 +155,18 @@ def whose(arithmetic: str) -> str:
     }[arithmetic]
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in words: 0, 2 to 5, 9."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = (f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(words)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "array": _c(c_array),
     "bytes": _c(lambda data: filled(f"0x{byte:02x}" for byte in data)),
@@ -173,6 +185,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": _c(lambda n, width=0: f"{n:>{width},}"),
     "plus": _c(lambda v: f" {'-' if v < 0 else '+'} {abs(v)}" if v else ""),
     "prose": prose,
+    "ranges": _c(ranges),
     "short": short,
     "span": _c(span),
     "tensor": _c(tensor),

@@ -398,7 +398,8 @@ class Kernel:
     have (`dsp`). when: conditions on the node. asks: what `offer` may still refuse for, in words. inplace: inputs whose
     bytes may be the output's bytes (same start), because every element is read before it is written; they have the
     output's shape, or (shrinks) more elements. slow_flash: for boards with slow flash only, where others wait for
-    their code.
+    their code. anywhere: it may take words at addresses that depend on more than where pixels and rows begin, by its
+    attributes say (`emit/alignment.py`).
     """
 
     name: str
@@ -411,6 +412,7 @@ class Kernel:
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     written: bool = False
     slow_flash: bool = False
+    anywhere: bool = False
 
     @property
     def headers(self) -> tuple[str, ...]:

@@ -82,6 +82,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,)),),
+    kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,), anywhere=True),),
     traits=frozenset({Trait.MOVES, Trait.ANY_TYPE}),
 )

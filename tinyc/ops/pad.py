@@ -147,7 +147,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    kernels=(Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True),),
     channels=channels,
     scales=lambda a: a.value == 0,
     traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),

@@ -132,5 +132,5 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resample_columns_s8", offered(lower, cost=cost, row_forms=row_forms)),),
+    kernels=(Kernel("tc_resample_columns_s8", offered(lower, cost=cost, row_forms=row_forms), anywhere=True),),
 )

@@ -132,6 +132,8 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    kernels=(
+        Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True),
+    ),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -21,8 +21,8 @@
  * but for the stack. Calls on different arenas may run at the same time. Sizes are in bytes where the name
  * says BYTES, else in elements.
  *
- * On Armv7-M and Armv8-M some accesses to memory are not aligned: compile with -mno-unaligned-access for a
- * system that traps them.
+ * No access to memory is unaligned by what is written here; -mno-unaligned-access keeps compilers from
+ * joining accesses that are next to each other, for a system that traps unaligned ones.
  */
 #ifndef TINY_H
 #define TINY_H
@@ -110,9 +110,8 @@ int tiny_run(void *arena);
 const char *tiny_version(void);
 
 /* For debuggers and test firmware: where step n leaves its (first) output in the arena. It lasts until a
- * later
- * step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is defined.
- */
+ * later step takes its bytes. tiny.c calls TINY_AFTER_STEP(n, arena) after each step if that macro is
+ * defined. */
 #define TINY_STEP_0_OUTPUT_OFFSET 20
 #define TINY_STEP_0_OUTPUT_BYTES 12
 #define TINY_STEP_1_OUTPUT_OFFSET 4

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts of a library access words of memory at addresses that are no multiples of 4.
+
+Armv7-M and Armv8-M carry such accesses out, unless CCR.UNALIGN_TRP is set. Kernels that take one element at a time make
+none. Those for the DSP extension or Helium, and those that copy or compare by words, take words where a pixel (the
+innermost axis) or a row begins: they are aligned where every pixel is a multiple of 4 bytes. Of int16 tensors words are
+taken at any element, also by gcc, which joins two of a plain loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tinyc.base import paths
+from tinyc.emit.program import Place, Program, RowTable, Step
+
+_WORD = 4
+_BY_WORDS = frozenset({"dsp", "mve"})  # cores whose kernels take words of several elements
+_TAKES_WORDS = re.compile(r"\btc_(load|store)_word\(|\btc_copy\(")
+_DEFINES = {"tc_compiler.h", "tc_copy.h", "tc_math.h", "tc_dsp.h"}  # what the others call
+_WIDE = {"f32", "s32", "u32", "s64", "u64", "f64"}
+
+
+def unaligned_steps(program: Program) -> tuple[int, ...]:
+    """Numbers of the steps that may make unaligned accesses; no other step makes one."""
+    return tuple(step.index for step in program.steps if _takes_words(step) and not _is_aligned(step))
+
+
+def unaligned_between(program: Program) -> bool:
+    """Whether what the library does between its steps may make some: rows and samples are moved and taken from the
+    caller."""
+    return any((program.moves, program.push, program.incremental, program.row_input))
+
+
+def _takes_words(step: Step) -> bool:
+    if step.choice.kernel.isa & _BY_WORDS or any(place.value.dtype == "s16" for place in _tensors(step)):
+        return True
+    return any(_has_words(header) for header in _headers_of(step.headers))
+
+
+def _tensors(step: Step) -> list[Place]:
+    return [place for place in (*step.inputs, *step.outputs) if place is not None and place.offset is not None]
+
+
+def _headers_of(first: tuple[str, ...]) -> Iterator[str]:
+    """These headers of runtime_c/ and all that they include."""
+    found, pending = set[str](), list(first)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            yield name
+            pending += re.findall(r'^#include "(tc_\w+\.h)"', _text(name), re.MULTILINE)
+
+
+def _has_words(header: str) -> bool:
+    return header not in _DEFINES and _TAKES_WORDS.search(_text(header)) is not None
+
+
+def _text(header: str) -> str:
+    return (paths.runtime_dir() / header).read_text(encoding="utf-8")
+
+
+def _is_aligned(step: Step) -> bool:
+    """Whether all pixels and rows of its tensors lie at multiples of 4, and it takes words nowhere else."""
+    tables = []
+    if step.row_step is not None:
+        row = step.row_step
+        tables = [*row.inputs.values(), row.output, row.scratch]
+    return (
+        not step.choice.kernel.anywhere
+        and step.scratch_offset % _WORD == 0
+        and all(map(_has_aligned_pixels, _tensors(step)))
+        and all(map(_has_aligned_rows, tables))
+    )
+
+
+def _has_aligned_pixels(place: Place) -> bool:
+    value = place.value
+    if (place.offset or 0) % _WORD or any(row % _WORD for row in place.rows):
+        return False
+    if value.dtype in _WIDE:
+        return True
+    pixel = value.size_bytes * value.shape[-1] // value.elements if value.shape else value.size_bytes
+    is_one = pixel == value.size_bytes
+    return value.dtype != "s16" and (is_one or pixel % _WORD == 0)
+
+
+def _has_aligned_rows(table: RowTable) -> bool:
+    if table.table is not None:
+        rows = np.asarray(table.table.data, np.int64) * table.unit
+        return table.unit % _WORD == 0 or not (rows % _WORD).any()
+    return table.base % _WORD == 0 and table.step % _WORD == 0
