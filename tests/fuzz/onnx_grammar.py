@@ -73,6 +73,14 @@ WORDS: Mapping[str, Sequence[str]] = {
 }
 
 
+def _inferable(node: NodeProto) -> bool:
+    """Whether ONNX's inference of shapes comes back: at some attributes it ends the process, or never ends."""
+    parts = [a.i for a in node.attribute if a.name == "num_outputs"]
+    equations = [a.s for a in node.attribute if a.name == "equation"]
+    whole = node.op_type != "Split" or parts in ([], [len(node.output)])
+    return whole and (node.op_type != "Einsum" or all(e in map(str.encode, WORDS["equation"]) for e in equations))
+
+
 class Chain:
     """Nodes one after the other, and the shape of what the last one gives (None: not known)."""
 
@@ -124,9 +132,7 @@ class Chain:
             mutate(node, self.rng)
         self.nodes.append(node)
         self.x = outputs[0]
-        parts = [a.i for a in node.attribute if a.name == "num_outputs"]
-        sane = node.op_type != "Split" or parts in ([], [len(node.output)])  # at others the inference ends the process
-        self.shape = self._inferred(self.x) if sane else None
+        self.shape = self._inferred(self.x) if _inferable(node) else None
 
     def _attribute(self, key: str, schema: Any) -> Any:
         """A value, or None to leave it out."""

@@ -414,6 +414,25 @@ def test_split_of_a_constant_into_other_than_its_outputs(tmp_path: Path, parts: 
         load(build(nodes, {"x": [2]}, ["y"], {"k": rand(1, 4)}, opset=18), tmp_path)
 
 
+@pytest.mark.parametrize(
+    "equation", [b"a.6,b", b"...a...,b", b"a->b->c", b"\x110\xf2 \x01\xbc\x91\x17=A\xd7\xd4l\xe9\xf44.6\x82"]
+)
+def test_nonsense_as_einsum_of_constants(tmp_path: Path, equation: bytes) -> None:
+    """ONNX's inference of shapes would never come back."""
+    nodes = [op("Einsum", "a b", "t", equation="x"), op("Add", "x t", "y")]
+    nodes[0].attribute[0].s = equation
+    with pytest.raises(TinycError, match="is no equation of Einsum"):
+        load(build(nodes, {"x": [1, 3]}, ["y"], {"a": rand(1, 3), "b": rand(3)}, opset=15), tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 4), (2, 1)])
+def test_products_that_need_another_width(tmp_path: Path, shape: tuple[int, int]) -> None:
+    with pytest.raises(TinycError, match="weights for 2 channels do not fit input"):
+        load(build([op("Gemm", "x w", "y", transB=1)], {"x": list(shape)}, ["y"], {"w": rand(1, 4, 2)}), tmp_path)
+    with pytest.raises(TinycError, match="weights for 2 channels do not fit input"):
+        load(build([op("MatMul", "x w", "y")], {"x": list(shape)}, ["y"], {"w": rand(1, 2, 4)}), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["ReduceMax", "ReduceMean", "ReduceSum", "ArgMax", "ReduceL2"])
 def test_keepdims_that_is_neither_0_nor_1(tmp_path: Path, name: str) -> None:
     with pytest.raises(TinycError, match="keepdims is 7, neither 0 nor 1"):

@@ -36,6 +36,9 @@ MODELS: dict[str, onnx.ModelProto] = {
     "split, opset 12": build(
         [op("Split", "x", "a b", axis=1, split=[2, 4]), op("Concat", "b a", "y", axis=1)], {"x": IMAGE}, ["y"], opset=12
     ),
+    "tile of a number": build(
+        [op("ReduceL1", "x", "a", keepdims=0), op("Tile", "a n", "y")], {"x": IMAGE}, ["y"], {"n": ints()}, opset=13
+    ),
     "gather, one": one("Gather", IMAGE, [np.array(2, I64)], axis=1),
     "gather, regular": one("Gather", IMAGE, [ints(5, 3, 1)], axis=1),
     "gather, any": one("Gather", IMAGE, [ints(2, 2, 0)], axis=2),

@@ -73,6 +73,9 @@ MODELS: dict[str, onnx.ModelProto] = {
     "l2": one("LpNormalization", [3, 7]),
     "l2 of channels": one("LpNormalization", IMAGE, axis=1),
     "l1": one("LpNormalization", [3, 7], p=1),
+    "l1 of a constant": build(
+        [op("LpNormalization", "k", "t", p=1), op("Add", "x t", "y")], {"x": [3, 7]}, ["y"], {"k": rand(1, 3, 7)}
+    ),
     "torch's l2": norm_of_torch(),
     "instance": one("InstanceNormalization", IMAGE, [rand(1, 6), rand(2, 6)]),
     "groups of 18": one("GroupNormalization", IMAGE, [rand(1, 3), rand(2, 3)], 18, num_groups=3),

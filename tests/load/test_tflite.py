@@ -227,6 +227,19 @@ def test_float16_weights(load: Any) -> None:
     np.testing.assert_allclose(run_float(g, {"x": x})["y"], x @ w16.astype(np.float32).T, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("shape", "width"), [((1, 8), 4), ((2, 3, 4), 6), ((2, 3, 4), 2), ((2, 3, 4), 8), ((2, 6), 12)]
+)
+def test_fully_connected_takes_rows_of_its_weights_width(load: Any, shape: tuple[int, ...], width: int) -> None:
+    """Whatever the last axis of x is: TFLite's batch is the number of elements over the width of the weights."""
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=shape).astype(np.float32), rng.normal(size=(3, width)).astype(np.float32)
+    tensors = [act("x", *shape, dtype="f32"), Tensor("w", w.shape, "f32", data=w)]
+    operator = Operator("FULLY_CONNECTED", ("x", "w", ""), ("y",), "FullyConnectedOptions")
+    g = load(single(operator, [*tensors, act("y", x.size // width, 3, dtype="f32")]))
+    np.testing.assert_allclose(run_float(g, {"x": x})["y"], x.reshape(-1, width) @ w.T, rtol=1e-5)
+
+
 def test_damaged_constant_to_dequantize(refuse: Any) -> None:
     w = replace(weights("w", 2, 3), axis=7)
     tensors = [act("x", 1, 3, dtype="f32"), w, Tensor("r", (2, 3), "f32"), act("y", 1, 2, dtype="f32")]

@@ -16,7 +16,7 @@ from tinyc.load.tflite_arrays import dtype_of, elements
 from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_options import OptionsTable
-from tinyc.load.tflite_phases import Phases
+from tinyc.load.tflite_phases import Phases, reshaped
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.clip import Clip
@@ -147,6 +147,8 @@ def fully_connected(s: TfliteStep) -> None:
     if o["WeightsFormat"] != 0:
         raise TinycError("the weights are shuffled for a desktop kernel")
     attrs = FullyConnected(fused(o), bool(o["KeepNumDims"]))
+    if w.shape[1] % x.channels and x.elements % w.shape[1] == 0 and not attrs.keep_dims:
+        x = reshaped(s, x, (x.elements // w.shape[1], w.shape[1]), "rows")  # the format says nothing of the last axis
     s.emit((x, w, s.bias(2, x, w)), attrs)
 
 

@@ -32,7 +32,7 @@ def infer(a: Broadcast, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: Broadcast, x: Array) -> tuple[Array, ...]:
-    return (np.ascontiguousarray(np.broadcast_to(x, a.shape)),)
+    return (np.broadcast_to(x, a.shape).copy(),)
 
 
 def prepare(site: Site) -> Broadcast:

@@ -40,7 +40,8 @@ class FullyConnected:
 
 
 def infer(a: FullyConnected, x: Value, w: Value, b: Value | None = None) -> Sequence[Type]:
-    if len(w.shape) != 2 or x.elements % w.shape[1] or (a.keep_dims and x.shape[-1:] != w.shape[1:]):
+    whole = len(w.shape) == 2 and x.elements % w.shape[1] == 0 and w.shape[1] % x.channels == 0
+    if not whole or (a.keep_dims and x.shape[-1:] != w.shape[1:]):
         raise TinycError(f"weights {list(w.shape)} do not fit input {list(x.shape)}; they are [O,I]")
     out_c, in_c = w.shape
     check_bias(b, out_c)

@@ -46,7 +46,7 @@ def infer(a: Transpose, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: Transpose, x: Array) -> tuple[Array, ...]:
-    return (np.ascontiguousarray(np.transpose(x, a.perm)),)
+    return (np.transpose(x, a.perm).copy(),)
 
 
 def prepare(site: Site) -> Transpose:

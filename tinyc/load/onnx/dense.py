@@ -25,6 +25,7 @@ def gemm(s: OnnxStep) -> None:
         x = s.transpose(x, (1, 0), "a_transposed")
     turned = s.node.flag("transB", False)
     rows = b if turned else b.T
+    _check_sums(s, x, rows.shape[1])
     alpha, beta = np.float32(s.node.float_("alpha", 1.0)), np.float32(s.node.float_("beta", 1.0))
     w = s.weight(1, lambda a: a if turned else a.T, 0) if alpha == 1 else s.const(rows * alpha, 1)
     if not s.has(2):
@@ -37,6 +38,12 @@ def gemm(s: OnnxStep) -> None:
         s.emit([x, w, bias], FullyConnected())
     else:
         _add_matrix(s, s.insert([x, w], FullyConnected(), "product"), beta)
+
+
+def _check_sums(s: OnnxStep, x: Value, in_c: int) -> None:
+    """Each row of x[B,I] is a sum of its own, and never several: only TFLite's operator takes other rows than x has."""
+    if x.shape[-1] != in_c:
+        raise TinycError(f"weights for {in_c} channels do not fit input {list(x.shape)}", s.where)
 
 
 def _row(s: OnnxStep, c: Array, batch: int, out_c: int) -> Array:
@@ -65,6 +72,8 @@ def matmul(s: OnnxStep) -> None:
         s.weights(1)
         w = s.weight(1, lambda a: _matrix(s, a).T, 0)
         x = s.value(0)
+        if len(x.shape) == 2:
+            _check_sums(s, x, w.shape[1])
         s.emit([x, w], FullyConnected(keep_dims=len(x.shape) != 2))
     elif left is not None and _is_matrix(left) and len(s.value(1).shape) == 2:
         s.weights(0)
