@@ -52,6 +52,7 @@ class Watcher:
         self.owner = [NOBODY] * self.size
         self.calls: Counter[int] = Counter()  # of each step in this inference
         self.now = OUTSIDE
+        self.pushed = 0  # rows, of a library to which only new rows of its window are given
         self.base = -1
         self.copied: deque[int] = deque()  # owners of bytes that the run function has read and not yet written
         self.wrong: str | None = None
@@ -77,17 +78,21 @@ class Watcher:
         self.now = RUN
 
     def _begin(self, engine: Any) -> None:
-        """An inference: the arena is noise, but for the inputs and what lasts from run to run."""
+        """An inference: the arena is noise, but for the inputs and what lasts from run to run. Of a window that moves
+        on, whatever a step has made of the rows before lasts."""
         if self.base < 0:
             self.base = engine.reg_read(arm_const.UC_ARM_REG_R0)
             end = self.base + self.size - 1
             engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, self._write, None, self.base, end)
             engine.hook_add(unicorn.UC_HOOK_MEM_READ, self._read, None, self.base, end)
             self.owner[self.kept_from :] = [CALLER] * (self.size - self.kept_from)
-        self.owner[: self.kept_from] = [NOBODY] * self.kept_from
         self.calls.clear()
         program = self.compiled.program
-        if program.row_input is None and program.incremental is None:
+        if program.incremental is not None:
+            self.pushed += program.incremental.hop
+            return
+        self.owner[: self.kept_from] = [NOBODY] * self.kept_from
+        if program.row_input is None:
             for place in program.inputs:
                 start = place.offset or 0
                 self.owner[start : start + place.value.size_bytes] = [CALLER] * place.value.size_bytes
@@ -110,8 +115,14 @@ class Watcher:
             owner = self.owner[byte]
             if self.now == RUN:
                 self.copied.append(owner)
-            elif owner != self.now and owner not in self.allowed[self.now] and not self._makes_fewer_rows():
+            elif owner != self.now and owner not in self.allowed[self.now] and not self._in_vain(owner):
                 self.wrong = self.wrong or self._words(byte, owner)
+
+    def _in_vain(self, owner: int) -> bool:
+        """Whether what comes of it is thrown away: the window is not full, or other rows are meant."""
+        new = self.compiled.program.incremental
+        filling = new is not None and self.pushed < new.window
+        return (filling and owner == NOBODY) or self._makes_fewer_rows()
 
     def _makes_fewer_rows(self) -> bool:
         """Whether the call of the step that runs makes fewer rows than its form does: what it reads for the others may

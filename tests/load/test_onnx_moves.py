@@ -39,6 +39,13 @@ MODELS: dict[str, onnx.ModelProto] = {
     "tile of a number": build(
         [op("ReduceL1", "x", "a", keepdims=0), op("Tile", "a n", "y")], {"x": IMAGE}, ["y"], {"n": ints()}, opset=13
     ),
+    "unsqueeze of a constant": build(
+        [op("Unsqueeze", "k", "t", axes=[3, 0, 2, 1]), op("Add", "t x", "y")],
+        {"x": [1]},
+        ["y"],
+        {"k": rand(1, 2, 3)},
+        opset=11,
+    ),
     "gather, one": one("Gather", IMAGE, [np.array(2, I64)], axis=1),
     "gather, regular": one("Gather", IMAGE, [ints(5, 3, 1)], axis=1),
     "gather, any": one("Gather", IMAGE, [ints(2, 2, 0)], axis=2),

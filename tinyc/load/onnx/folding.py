@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -103,7 +103,9 @@ def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Const
     """The outputs of a node of constants. TinycError if it cannot be computed or gives something huge."""
     inputs = [onnx.helper.make_tensor_value_info(n, _type(a), a.shape) for n, a in arrays.items()]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    _check_size(node, arrays, opset, folded)
+    shapes = _check_size(node, arrays, opset, folded)
+    if node.op == "Unsqueeze":  # onnx's own evaluator puts axes that do not ascend in other places before opset 13
+        return [arrays[node.inputs[0]].reshape(shapes[node.outputs[0]])]
     graph = onnx.helper.make_graph([node.proto], "constants", inputs, outputs)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     try:
@@ -117,8 +119,10 @@ def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Const
     return [np.asarray(r) for r in results]
 
 
-def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants) -> None:
-    """Infer the sizes of the results, and what they take to compute, before anything of that size is allocated."""
+def _check_size(
+    node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants
+) -> Mapping[str, tuple[int, ...]]:
+    """Infer the shapes of the results, and what they take to compute, before anything of that size is allocated."""
     _check_parts(node)
     _check_equation(node)
     types = {name: onnx.helper.make_tensor_type_proto(_type(a), a.shape) for name, a in arrays.items()}
@@ -130,12 +134,15 @@ def _check_size(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Co
         inferred = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
     except Exception as e:  # the package raises its own types, ValueError and RuntimeError
         raise TinycError(f"its inputs do not fit the operator: {_short(e)}", node.where) from e
+    shapes = {}
     for name, type_ in inferred.items():
         shape = _known_shape(type_)
         if shape is None:
             raise TinycError(f"constant '{name}' would have an unknown size", node.where)
         folded.take(name, shape, node.where)
         check_products(name, _products(node, [array.shape for array in arrays.values()], shape), node.where)
+        shapes[name] = shape
+    return shapes
 
 
 def _check_parts(node: OnnxNode) -> None:
