@@ -73,6 +73,13 @@ MODELS: dict[str, onnx.ModelProto] = {
     "l2": one("LpNormalization", [3, 7]),
     "l2 of channels": one("LpNormalization", IMAGE, axis=1),
     "l1": one("LpNormalization", [3, 7], p=1),
+    "batches of a constant": build(
+        [op("BatchNormalization", "k a a a a", "t"), op("Add", "x t", "y")],
+        {"x": [1, 3, 7]},
+        ["y"],
+        {"k": rand(1, 1, 3, 7), "a": np.float32([0.1, 0.5, 0.9])},
+        opset=9,
+    ),
     "l1 of a constant": build(
         [op("LpNormalization", "k", "t", p=1), op("Add", "x t", "y")], {"x": [3, 7]}, ["y"], {"k": rand(1, 3, 7)}
     ),

@@ -23,11 +23,12 @@ from tinyc.ir.graph import Array
 from tinyc.load.onnx.file import OnnxNode, decode
 from tinyc.load.onnx.importing import OnnxBuilder
 
-# Operators of tensors that give the same result every time; no control flow, nothing random. Without LpNormalization,
-# whose norm of p = 1 onnx's own evaluator takes of the numbers instead of their sizes.
+# Operators of tensors that give the same result every time; no control flow, nothing random. Without what
+# onnx's own evaluator gets wrong: BatchNormalization, in opset 9 as in training; LpNormalization, whose norm of p = 1
+# it takes of the numbers instead of their sizes.
 # fmt: off
 FOLDABLE = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "BlackmanWindow", "Cast", "CastLike", "Ceil", "Clip",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BlackmanWindow", "Cast", "CastLike", "Ceil", "Clip",
     "Concat", "ConstantOfShape", "Conv", "Cos", "CumSum", "DepthToSpace", "Div", "Dropout", "Einsum", "Elu", "Equal",
     "Erf", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater",
     "GreaterOrEqual", "HammingWindow", "HannWindow", "HardSigmoid", "Identity", "IsInf", "IsNaN", "LayerNormalization",
