@@ -115,14 +115,27 @@ class Watcher:
             owner = self.owner[byte]
             if self.now == RUN:
                 self.copied.append(owner)
-            elif owner != self.now and owner not in self.allowed[self.now] and not self._in_vain(owner):
+            elif owner != self.now and owner not in self.allowed[self.now] and not self._in_vain(byte, owner):
                 self.wrong = self.wrong or self._words(byte, owner)
 
-    def _in_vain(self, owner: int) -> bool:
-        """Whether what comes of it is thrown away: the window is not full, or other rows are meant."""
+    def _in_vain(self, byte: int, owner: int) -> bool:
+        """Whether nothing comes of it: the window is not full, other rows are meant, or it counts zero times."""
         new = self.compiled.program.incremental
         filling = new is not None and self.pushed < new.window
-        return (filling and owner == NOBODY) or self._makes_fewer_rows()
+        return (filling and owner == NOBODY) or self._makes_fewer_rows() or self._of_no_channel(byte)
+
+    def _of_no_channel(self, byte: int) -> bool:
+        """Whether a fast convolution reads its scratch: it takes channels by fours, and what it finds for those that
+        are not there is multiplied by weights of zero."""
+        step = self.compiled.program.steps[self.now]
+        start = step.scratch_offset
+        x = step.inputs[0]
+        return (
+            "tiles" in step.choice.kernel.name
+            and x is not None
+            and x.value.channels % 4 > 0
+            and start <= byte < start + step.choice.cost.scratch_bytes
+        )
 
     def _makes_fewer_rows(self) -> bool:
         """Whether the call of the step that runs makes fewer rows than its form does: what it reads for the others may

@@ -439,6 +439,12 @@ def test_keepdims_that_is_neither_0_nor_1(tmp_path: Path, name: str) -> None:
         load(one(name, [1, 7], keepdims=7, opset=11), tmp_path)
 
 
+def test_keepdims_that_is_neither_0_nor_1_of_a_constant(tmp_path: Path) -> None:
+    nodes = [op("ReduceMax", "k", "t", axes=[1], keepdims=3), op("Add", "x t", "y")]
+    with pytest.raises(TinycError, match="keepdims is 3, neither 0 nor 1"):
+        load(build(nodes, {"x": [2]}, ["y"], {"k": rand(1, 2, 3)}, opset=11), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "attribute"),
     [("ReduceSum", "noop_with_empty_axes"), ("MaxPool", "ceil_mode"), ("AveragePool", "count_include_pad")],

@@ -21,7 +21,7 @@ from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.live import round_up
-from tinyc.plan.rows.uses import uses_of
+from tinyc.plan.rows.uses import Uses, uses_of
 from tinyc.plan.shrink import Memory
 
 
@@ -57,6 +57,7 @@ def boundaries(
     nodes = {node.name: node for node in graph.nodes}
     said = []
     peak, _ = plan.turns[plan.peak]
+    uses = uses_of(plan.problem)
     for number, group in enumerate(plan.groups):
         layer = plan.problem.layers[group.start]
         if group.is_whole and layer.walk is None:
@@ -65,7 +66,7 @@ def boundaries(
         elif group.is_whole:
             said.append(Boundary(group.start, group.stop - 1, False, "faster than by rows, in no larger arena"))
         else:
-            said.append(Boundary(group.start, group.stop - 1, True, _end(graph, plan, number)))
+            said.append(Boundary(group.start, group.stop - 1, True, _end(graph, plan, number, uses)))
     return tuple(replace(one, fullest=one.first <= peak <= one.last) for one in _joined(said))
 
 
@@ -81,7 +82,7 @@ def _joined(said: Sequence[Boundary]) -> tuple[Boundary, ...]:
     return tuple(found)
 
 
-def _end(graph: Graph, plan: StreamPlan, number: int) -> str:
+def _end(graph: Graph, plan: StreamPlan, number: int, uses: Uses) -> str:
     """Why the group does not go on into the next one."""
     problem, group = plan.problem, plan.groups[number]
     if number + 1 == len(plan.groups):
@@ -91,7 +92,6 @@ def _end(graph: Graph, plan: StreamPlan, number: int) -> str:
     title = _title(graph, layer)
     if layer.walk is None:
         return f"up to {title}, which needs all rows"
-    uses = uses_of(problem)
     needs = []
     for measured in measure_rows(problem, group.start, following.stop, uses):
         least = (

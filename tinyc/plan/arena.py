@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets for the blocks of a layout: first fit in several orders, then annealing over orders.
 
+A long network falls into stretches, which are placed one by one (`stretches.py`). Else:
+
 First fit gives one block after the other the lowest place that the blocks placed so far leave. Some order of
 the blocks gives a smallest layout (nearly always: blocks that may start together but not overlap
 otherwise can be an exception), so the search is over orders: a few that are known to be good (largest
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.lifetimes import Block, Layout
+from tinyc.plan.stretches import place_by_stretches
 
 WORK = 3_000_000  # pairs of blocks looked at: a second or two
 THOROUGH = 10 * WORK
@@ -37,18 +40,20 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
             return tuple(best.offsets)
     assert best is not None
     offsets, order = tuple(best.offsets), list(best.order)
-    share = _worthwhile(best, lower_bound, work) // len(TEMPERATURES)
+    if (by_stretches := place_by_stretches(layout, lower_bound, offsets, best.height)) is not None:
+        return by_stretches
+    most = 300 * len(order) * best.work
+
+    def worthwhile(reached: int) -> int:
+        """Less work where there is little to gain (all of it from 5 % on) or little to try."""
+        gain = min(1.0, 20 * (reached - lower_bound) / reached)
+        return min(int(gain * work), most) // len(TEMPERATURES)
+
     for seed, temperature in enumerate(TEMPERATURES):
         fit = FirstFit(layout, order)
-        for better in _anneal(fit, seed, temperature, lower_bound, share):
+        for better in _anneal(fit, seed, temperature, lower_bound, worthwhile):
             offsets, order = better, list(fit.order)
     return offsets
-
-
-def _worthwhile(fit: FirstFit, lower_bound: int, work: int) -> int:
-    """Less work where there is little to gain (all of it from 5 % on) or little to try."""
-    gain = min(1.0, 20 * (fit.height - lower_bound) / fit.height)
-    return min(int(gain * work), 300 * len(fit.order) * fit.work)
 
 
 def height(layout: Layout, offsets: Sequence[int]) -> int:
@@ -85,8 +90,10 @@ def _busiest_first(blocks: Sequence[Block]) -> list[int]:
     return sorted(range(len(blocks)), key=lambda i: (-worst[i], -blocks[i].size, blocks[i].born))
 
 
-def _anneal(fit: FirstFit, seed: int, temperature: float, lower_bound: int, work: int) -> Iterator[tuple[int, ...]]:
-    """Ever lower offsets, until `lower_bound` or until the work is used up.
+def _anneal(
+    fit: FirstFit, seed: int, temperature: float, lower_bound: int, worthwhile: Callable[[int], int]
+) -> Iterator[tuple[int, ...]]:
+    """Ever lower offsets, until `lower_bound`, or until its work is what a height as reached is worth.
 
     The aim is to bring every block below the height reached so far; what is minimised is the sum of how
     far blocks stick out. A move takes a block that sticks out, or one that it rests on, and places it
@@ -96,7 +103,8 @@ def _anneal(fit: FirstFit, seed: int, temperature: float, lower_bound: int, work
     heat = temperature * fit.height
     limit = fit.height - 1
     too_high = fit.above(limit)
-    while too_high and limit >= lower_bound and fit.work < work:
+    worth = worthwhile(fit.height)
+    while too_high and limit >= lower_bound and fit.work < worth:
         block = rng.choice(too_high)
         while rng.random() < 0.5 and (below := fit.supports(block)):
             block = rng.choice(below)
@@ -117,3 +125,4 @@ def _anneal(fit: FirstFit, seed: int, temperature: float, lower_bound: int, work
                 yield tuple(fit.offsets)
                 limit = fit.height - 1
                 too_high = fit.above(limit)
+                worth = worthwhile(fit.height)

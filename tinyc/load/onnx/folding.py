@@ -41,6 +41,7 @@ FOLDABLE = frozenset((
 ))
 # fmt: on
 _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it ran over several axes, which onnx's own evaluator does not know
+_FLAGS = ("keepdims", "noop_with_empty_axes", "transA", "transB", "select_last_index", "exclusive", "reverse", "upper")
 _TERM = r"[A-Za-z ]*(\.{3}[A-Za-z ]*)?"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 _MOVING = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
@@ -125,6 +126,7 @@ def _check_size(
 ) -> Mapping[str, tuple[int, ...]]:
     """Infer the shapes of the results, and what they take to compute, before anything of that size is allocated."""
     _check_parts(node)
+    _check_flags(node)
     _check_equation(node)
     types = {name: onnx.helper.make_tensor_type_proto(_type(a), a.shape) for name, a in arrays.items()}
     data = {name: numpy_helper.from_array(a, name) for name, a in arrays.items() if a.size <= 64}
@@ -151,6 +153,13 @@ def _check_parts(node: OnnxNode) -> None:
     parts = node.int_("num_outputs", len(node.outputs)) if node.op == "Split" else len(node.outputs)
     if parts != len(node.outputs):
         raise TinycError(f"num_outputs is {parts}, and there are {len(node.outputs)} outputs", node.where)
+
+
+def _check_flags(node: OnnxNode) -> None:
+    """As where the inputs are computed; the package takes any number for yes."""
+    for name in _FLAGS:
+        if name in node.attributes:
+            node.flag(name, False)
 
 
 def _check_equation(node: OnnxNode) -> None:
