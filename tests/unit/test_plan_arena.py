@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import importlib
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,6 +19,8 @@ from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.lifetimes import Layout, layout
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
+
+arena = importlib.import_module("tinyc.plan.arena")
 
 
 def assert_legal(found: Layout, offsets: tuple[int, ...]) -> None:
@@ -125,3 +129,23 @@ def test_alignment() -> None:
 
 def test_no_blocks() -> None:
     assert place(Layout((), ()), 0) == ()
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_little_work_for_the_last_bytes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound that nothing reaches, a thousandth below the rest: what is spent is what leads there."""
+    spent: list[FirstFit] = []
+
+    class Counted(FirstFit):
+        def __init__(self, layout: Layout, order: Sequence[int]) -> None:
+            super().__init__(layout, order)
+            spent.append(self)
+
+    instance = perfect(seed, 40, 30, 1000)
+    monkeypatch.setattr(arena, "FirstFit", Counted)
+    found = place(instance.layout, 0, work=1_000_000)
+    reached, everything = height(instance.layout, found), sum(fit.work for fit in spent)
+    spent.clear()
+    again = place(instance.layout, reached - 1, work=1_000_000)
+    assert height(instance.layout, again) == reached
+    assert sum(fit.work for fit in spent) < everything / 10
