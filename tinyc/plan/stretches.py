@@ -74,7 +74,8 @@ class _Shape:
         clash = (
             low < fixed[i] - fixed[j] < high for i in fixed for j, low, high in self.layout.rivals[i] if j in fixed
         )
-        return all(at + self.layout.blocks[i].size <= height for i, at in fixed.items()) and not any(clash)
+        inside = (0 <= at <= height - self.layout.blocks[i].size for i, at in fixed.items())
+        return all(inside) and not any(clash)
 
     def ends(self, height: int) -> Iterator[int | None]:
         """Places to try for the block that goes on."""
