@@ -27,8 +27,13 @@ from tinyc.package.make import check_version, package_files, write_packages
 from tinyc.package.selftest import digest_of_run, made_up
 from tinyc.run.native import Port
 
-ROWS = {"rows": 4}
-STATE = {"state_bytes": 16}
+CHANGED = {
+    "plain": {},
+    "rows": {"rows": 4},
+    "state": {"state_bytes": 16},
+    "sliding": {"rows": 4, "hop_rows": 3},
+    "pushed": {"state_bytes": 16, "hop_samples": 160},
+}  # facts of each kind of library
 
 
 def several(facts: Facts) -> Facts:
@@ -39,7 +44,7 @@ def several(facts: Facts) -> Facts:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("changed", [{}, ROWS, STATE], ids=["plain", "rows", "state"])
+@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
 def test_every_kind_has_the_library_a_licence_and_a_page(facts: Facts, kind, changed) -> None:
     files = package_files(replace(facts, **changed), kind, "1.2.3")
     names = {Path(path).name for path in files}
@@ -49,11 +54,11 @@ def test_every_kind_has_the_library_a_licence_and_a_page(facts: Facts, kind, cha
     assert files == package_files(replace(facts, **changed), kind, "1.2.3")
 
 
-@pytest.mark.parametrize("changed", [{}, ROWS, STATE], ids=["plain", "rows", "state"])
+@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
 @pytest.mark.parametrize("ports", ["one", "several"])
 def test_wrappers_of_every_kind_of_library_compile(facts: Facts, tmp_path: Path, changed, ports: str) -> None:
     """Against a header that declares what tinyc's header would."""
-    if ports == "several" and changed == ROWS:
+    if ports == "several" and "rows" in changed:
         pytest.skip("only libraries of one input take it by rows")
     compiler = needed("g++")
     made = replace(several(facts) if ports == "several" else facts, **changed)
@@ -72,8 +77,11 @@ def _header(facts: Facts) -> str:
         "#include <stdint.h>",
         "typedef struct { uint8_t bytes[64]; } kws_arena_t;",
     ]
-    lines += ["enum { KWS_OK, KWS_ARENA_BYTES = 64, KWS_INPUT_0_ROWS = 4, KWS_INPUT_0_ROW_SIZE = 2 };"]
+    lines += ["enum { KWS_HOP_SAMPLES = 160, KWS_ARENA_BYTES = 64, KWS_INPUT_0_ROWS = 4, KWS_INPUT_0_ROW_SIZE = 2 };"]
+    lines += ["#define KWS_NOT_PUSHED (-1)", "#define KWS_NOT_READY 3", "#define KWS_HOP_ROWS 3", "#define KWS_OK 0"]
     lines += ['extern "C" {', "const char *kws_version(void);", "int kws_run(void *a);", "int kws_reset(void *a);"]
+    lines += ["int32_t kws_push(void *a, const int16_t *samples, int32_t n);"]
+    lines += [f"int kws_push_rows(void *a, const {facts.inputs[0].ctype} *data);"]
     lines += [f"int kws_push_row(void *a, int32_t row, const {facts.inputs[0].ctype} *data);"]
     for kind, ports in (("input", facts.inputs), ("output", facts.outputs)):
         for port in ports:
@@ -141,21 +149,29 @@ def test_module_descriptions(facts: Facts) -> None:
     assert module == {"name": "kws", "build": {"cmake": ".", "kconfig": "Kconfig"}, "samples": ["samples"]}
 
 
-def test_the_pack_describes_files_that_are_there(facts: Facts) -> None:
+@pytest.mark.parametrize("own", ["kws", "a", "model_quantized_of_the_second_training_" + "x" * 100])
+def test_the_pack_describes_files_that_are_there(facts: Facts, own: str) -> None:
+    facts = replace(facts, name=own, files={file.replace("kws", own): text for file, text in facts.files.items()})
     files = package_files(facts, kinds_of("cmsis-pack")[0], "1.2.0")
-    pack = ElementTree.fromstring(files["tinyc.kws.pdsc"])
-    assert [pack.findtext(key) for key in ("vendor", "name", "license")] == ["tinyc", "kws", "LICENSE"]
+    pack = ElementTree.fromstring(files[f"tinyc.{own}.pdsc"])
+    assert [pack.findtext(key) for key in ("vendor", "name", "license")] == ["tinyc", own, "LICENSE"]
     assert pack.find("url") is not None  # one that the schema asks for, and may be empty
     assert re.fullmatch(r"[-_A-Za-z0-9]+", pack.findtext("name") or "")
     (release,) = pack.findall("releases/release")
     (component,) = pack.findall("components/component")
     assert release.get("version") == component.get("Cversion") == "1.2.0"
+    # Of PACK.xsd 1.7.32: CidPartType, CsubType, PackVersionType, and what a component has to have.
+    for key in ("Cclass", "Cgroup"):
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_+()'/\-\s.]{1,31}", component.get(key) or "")
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_+():/\- .]{0,31}", component.get("Csub") or "")
+    assert {child.tag for child in component} == {"description", "files"}
+    assert len(component.findtext("description") or "") <= 256
     named = [(file.get("category"), file.get("name") or "") for file in component.findall("files/file")]
     assert {category for category, _ in named} <= {"include", "header", "source", "other", "doc"}
     for category, name in named:
         assert any(path.startswith(name) for path in files) if category == "include" else name in files
     assert {name for _, name in named} >= {path for path in files if path.startswith("src/")}
-    layer = files["layer/kws.clayer.yml"]
+    layer = files[f"layer/{own}.clayer.yml"]
     assert f"component: tinyc::{component.get('Cclass')}:{component.get('Cgroup')}:{component.get('Csub')}\n" in layer
 
 

@@ -100,6 +100,14 @@ def test_platformio(packed: Packed, tmp_path: Path) -> None:
 
 def test_rust(packed: Packed, tmp_path: Path) -> None:
     """Debian's cargo, and its `cc` in the place of the registry's."""
+    _cargo_tests(packed("rust"), tmp_path)
+
+
+def test_rust_of_a_stream(packed_stream: Packed, tmp_path: Path) -> None:
+    _cargo_tests(packed_stream("rust"), tmp_path)
+
+
+def _cargo_tests(package: Path, tmp_path: Path) -> None:
     cargo = needed("cargo")
     crates = Path("/usr/share/cargo/registry")
     if not list(crates.glob("cc-*")):
@@ -110,14 +118,21 @@ def test_rust(packed: Packed, tmp_path: Path) -> None:
         f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{crates}"\n'
     )
     settings = {"CARGO_HOME": str(home), "CARGO_TARGET_DIR": str(tmp_path / "made"), "RUSTFLAGS": "-D warnings"}
-    said = ran(cargo, "test", "--offline", "--tests", cwd=packed("rust"), env=settings)
+    said = ran(cargo, "test", "--offline", "--tests", cwd=package, env=settings)
     assert "outputs_are_those_of_the_proof ... ok" in said
 
 
 @pytest.mark.parametrize("standard", ["c++14", "c++20"])
 def test_cpp(packed: Packed, tmp_path: Path, standard: str) -> None:
+    _run_cpp(packed("cpp"), tmp_path, standard)
+
+
+def test_cpp_of_a_stream(packed_stream: Packed, tmp_path: Path) -> None:
+    _run_cpp(packed_stream("cpp"), tmp_path, "c++14")
+
+
+def _run_cpp(package: Path, tmp_path: Path, standard: str) -> None:
     compiler, c = needed("g++"), needed("gcc")
-    package = packed("cpp")
     ran(c, "-std=c99", "-O1", "-c", "kws.c", "-o", tmp_path / "kws.o", cwd=package)
     flags = (f"-std={standard}", "-fno-exceptions", "-fno-rtti", "-fsanitize=undefined", *STRICT)
     ran(compiler, *flags, "example.cpp", tmp_path / "kws.o", "-o", tmp_path / "app", cwd=package)

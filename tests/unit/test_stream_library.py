@@ -18,7 +18,7 @@ from tinyc.emit.lower_rows import lower_streamed
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.plan.problem import WHOLE
-from tinyc.plan.rows import Limits, plan_incremental
+from tinyc.plan.rows import Limits, plan_incremental, without_time_padding
 from tinyc.reference.interpreter import run_int
 from tinyc.run.host import fixed_addresses
 from tinyc.run.native import load_library
@@ -55,6 +55,26 @@ def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
         wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
         for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
             np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
+
+
+@pytest.mark.parametrize(("seed", "hop"), [(5, 1), (5, 4), (4, 3), (9, 5)])
+def test_an_incremental_library_in_python_is_a_function_of_one_window(seed: int, hop: int, tmp_path: Path) -> None:
+    """Each window after a reset; one that is no whole number of hops begins with rows that are out of it at the end."""
+    graph = without_time_padding(integer_graph(seed))
+    plan = plan_incremental(graph, candidates(graph, HOST_ISA, NUMERICS), "speed", 0.2, Limits(), hop)
+    assert plan is not None
+    for name, text in emit_library(
+        lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host")
+    ).items():
+        (tmp_path / name).write_text(text)
+    library = load_library(tmp_path)
+    assert library.hop_rows == hop
+    x = library.inputs[0]
+    assert hop == 1 or library.rows % hop
+    samples = np.stack([random_sample(graph, seed + n)[graph.inputs[0]].reshape(x.sample_shape) for n in range(3)])
+    for sample, got in zip(samples, library(samples), strict=True):
+        wanted = run_int(graph, {graph.inputs[0]: sample.reshape(x.shape)}, NUMERICS)[graph.outputs[0]]
+        np.testing.assert_array_equal(got.ravel(), wanted.ravel())
 
 
 def test_rows_outside_the_input_are_refused(tmp_path: Path) -> None:

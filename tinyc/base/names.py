@@ -24,18 +24,18 @@ MOST_LETTERS = 160  # compilers promise no more than 63, but none is known that 
 _DIGEST_LETTERS = 8
 
 
-def identifier(text: str) -> str:
+def identifier(text: str, most: int = MOST_LETTERS) -> str:
     """A lower-case C identifier near `text`: `My-Model.v2` -> `my_model_v2`, `3x3` -> `m_3x3`.
 
     Never a keyword, a header of the compiler's or the firmware's, or a name of the kernels (`tc_...`): those become
-    `math_model`, `m_tc_x`. Of a name with more than MOST_LETTERS the end is a digest.
+    `math_model`, `m_tc_x`. Of a name with more than `most` letters the end is a digest.
     """
     name = re.sub(r"_+", "_", re.sub(r"[^0-9a-z]", "_", text.lower())).strip("_")
     if not name or name[0].isdigit() or name == "tc" or name.startswith("tc_"):
         name = f"m_{name}".rstrip("_")
-    if len(name) > MOST_LETTERS:
+    if len(name) > most:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS]
-        name = f"{name[: MOST_LETTERS - _DIGEST_LETTERS - 1]}_{digest}"
+        name = f"{name[: most - _DIGEST_LETTERS - 1]}_{digest}"
     return f"{name}_model" if name in _TAKEN else name
 
 

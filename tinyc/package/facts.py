@@ -13,12 +13,14 @@ import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import C, Rust
+from tinyc.base.names import identifier
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.board import Board, load_board
 from tinyc.package.sbom import SBOM_FILE
 from tinyc.package.selftest import digest_of_run
 from tinyc.run.native import Port, defines_of, find_name, load_library, ports_of
 
+_CSUB_LETTERS = 32
 _C = {"float32": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t"}
 _RUST = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32"}
 _OF_RUST = (  # keywords, and crates that are always there
@@ -82,7 +84,9 @@ class PackagePort:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """A library. files: name -> text of the C sources and headers. rows: of its input, where it takes that row by row,
-    else 0. board: None where the board's file is not at hand. selftest: digest of its outputs for the made-up input."""
+    else 0. hop_rows: of an incremental library, the rows that a call takes. hop_samples: samples for each run, where it
+    takes samples in any number. board: None where the board's file is not at hand. selftest: digest of its outputs
+    for the made-up input."""
 
     name: str
     model: str
@@ -100,6 +104,8 @@ class Facts:
     sbom: str
     board: Board | None
     selftest: int
+    hop_rows: int = 0
+    hop_samples: int = 0
 
     @property
     def upper(self) -> str:
@@ -116,18 +122,28 @@ class Facts:
         """Elements of a row of the input."""
         return self.inputs[0].size // self.rows if self.rows else 0
 
+    @property
+    def calls(self) -> int:
+        """Calls of an incremental library that fill its window."""
+        return -(-self.rows // self.hop_rows) if self.hop_rows else 0
+
+    @property
+    def component(self) -> str:
+        """Its name in a CMSIS-Pack, whose schema allows 32 letters (PACK.xsd 1.7.32, CsubType)."""
+        return identifier(self.name, _CSUB_LETTERS)
+
 
 def read_facts(folder: Path) -> Facts:
     """The facts of the library in an output folder of `tinyc build`. Compiles it for this computer and runs it once.
 
-    Raises TinycError for a folder without a library that was proved, and for incremental libraries.
+    Raises TinycError for a folder without a library that was proved.
     """
     report = _read_report(folder)
     name = find_name(folder)
     header = (folder / f"{name}.h").read_text(encoding="utf-8")
     defines = defines_of(header)
     upper = name.upper()
-    library = load_library(folder, "size")  # which refuses an incremental one
+    library = load_library(folder, "size")
     return Facts(
         name=name,
         model=str(report["model"]),
@@ -145,6 +161,8 @@ def read_facts(folder: Path) -> Facts:
         sbom=(folder / SBOM_FILE).read_text(encoding="utf-8"),
         board=_board(str(report["board"])),
         selftest=digest_of_run(library),
+        hop_rows=library.hop_rows,
+        hop_samples=int(defines.get(f"{upper}_HOP_SAMPLES", 0)),
     )
 
 

@@ -7,6 +7,8 @@ Twin of templates/package/common/NAME_selftest.h.j2 and of the crate's tests/sel
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tinyc.ir.graph import Array
@@ -16,17 +18,33 @@ _OFFSET, _PRIME = 2166136261, 16777619
 
 
 def digest_of_run(library: Library) -> int:
-    """Of all outputs, in order, of one run (the first after a reset) on the made-up input."""
+    """Of all outputs, in order, of one run (the first after a reset) on the made-up input; of an incremental library
+    after the first whole window."""
     digest = _OFFSET
-    for output in library.run(*(made_up(port, index) for index, port in enumerate(library.inputs)), real=False):
+    for output in library.run(*(_taken(library, index) for index in range(len(library.inputs))), real=False):
         for byte in np.ascontiguousarray(output).tobytes():
             digest = (digest ^ byte) * _PRIME % 2**32
     return digest
 
 
+def _taken(library: Library, index: int) -> Array:
+    """The made-up input of a port; of an incremental library the window that ends as many hops as fill it do."""
+    port, hop = library.inputs[index], library.hop_rows
+    if not hop:
+        return made_up(port, index)
+    rows, size = library.rows, int(np.prod(port.sample_shape, dtype=np.int64))
+    stream = made_up_elements(port.dtype, index, -(-rows // hop) * hop * (size // rows))
+    return stream[-size:].reshape(port.sample_shape)
+
+
 def made_up(port: Port, index: int) -> Array:
-    """The input of a port, in its type: bytes, words with the byte twice, sixty-fourths for floats, bits, zeros."""
+    """The input of a port."""
     count = int(np.prod(port.sample_shape, dtype=np.int64))
+    return made_up_elements(port.dtype, index, count).reshape(port.sample_shape)
+
+
+def made_up_elements(dtype: np.dtype[Any], index: int, count: int) -> Array:
+    """[count] in the input's type: bytes, words with the byte twice, sixty-fourths for floats, bits, zeros."""
     byte = (37 * np.arange(count, dtype=np.int64) + 101 * index + 11) % 256
     numbers = {
         "int8": byte - 128,
@@ -34,6 +52,6 @@ def made_up(port: Port, index: int) -> Array:
         "int16": byte * 257 - 32768,
         "int32": byte * 0,  # an index, perhaps
         "float32": (byte - 128) / 64,
-    }[port.dtype.name]
-    made: Array = numbers.astype(port.dtype).reshape(port.sample_shape)
+    }[dtype.name]
+    made: Array = numbers.astype(dtype)
     return made

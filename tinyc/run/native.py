@@ -100,7 +100,8 @@ class Library:
     """A generated library, loaded. Call it with arrays; any number of threads may, each call has its own arena.
 
     inputs, outputs: what the model takes and gives. arena_bytes: all of its RAM but the stack. version: what
-    `<model>_version` says.
+    `<model>_version` says. rows: of the input, where rows are pushed. hop_rows: new rows of a call of an incremental
+    library, which is a function of one window here: a reset, and all rows of it. Both are 0 elsewhere.
     """
 
     def __init__(self, name: str, header: str, shared: ctypes.CDLL) -> None:
@@ -111,17 +112,17 @@ class Library:
         self._align = int(defines[f"{prefix}_ARENA_ALIGN"])
         self.inputs = ports_of(name, "input", header, defines)
         self.outputs = ports_of(name, "output", header, defines)
-        self._rows = int(defines.get(f"{prefix}_INPUT_0_ROWS", 0))  # 0: the input lies in the arena
-        if f"{prefix}_HOP_ROWS" in defines:
-            raise TinycError(
-                f"{name} is an incremental library: it has a state, and is no function of one window",
-                hint="build it without --incremental to call it from Python",
-            )
-        self._run = getattr(shared, f"{name}_push_row" if self._rows else f"{name}_run")
-        self._reset = getattr(shared, f"{name}_reset") if f"{prefix}_STATE_BYTES" in defines else None
+        self.rows = int(defines.get(f"{prefix}_INPUT_0_ROWS", 0))  # 0: the input lies in the arena
+        self.hop_rows = int(defines.get(f"{prefix}_HOP_ROWS", 0))
+        self._run = getattr(shared, f"{name}_{'push_rows' if self.hop_rows else 'push_row' if self.rows else 'run'}")
+        remembers = f"{prefix}_STATE_BYTES" in defines or self.hop_rows > 0
+        self._reset = getattr(shared, f"{name}_reset") if remembers else None
+        if self._reset is not None:
+            self._reset.argtypes = [ctypes.c_void_p]
         self._run.restype = ctypes.c_int
-        self._run.argtypes = [ctypes.c_void_p, *([ctypes.c_int32, ctypes.c_void_p] if self._rows else [])]
-        self._input_at = [] if self._rows else _addresses(shared, f"{name}_input_", len(self.inputs))
+        one_row = [ctypes.c_int32] if self.rows and not self.hop_rows else []
+        self._run.argtypes = [ctypes.c_void_p, *one_row, *([ctypes.c_void_p] if self.rows else [])]
+        self._input_at = [] if self.rows else _addresses(shared, f"{name}_input_", len(self.inputs))
         self._output_at = _addresses(shared, f"{name}_output_", len(self.outputs))
         version = getattr(shared, f"{name}_version")
         version.restype = ctypes.c_char_p
@@ -170,10 +171,12 @@ class Library:
     def _once(self, arena: npt.NDArray[np.uint8]) -> Callable[[list[Array]], int]:
         """A function that runs the library on one sample of each input, in the given arena; it returns the status."""
         run = self._run
-        if self._rows:
+        if self.hop_rows:
+            return self._window(arena)
+        if self.rows:
 
             def by_rows(sample: list[Array]) -> int:
-                rows = np.ascontiguousarray(sample[0]).reshape(self._rows, -1)
+                rows = np.ascontiguousarray(sample[0]).reshape(self.rows, -1)
                 at = arena.ctypes.data  # the function keeps its arena alive
                 return max(run(at, number, row.ctypes.data) for number, row in enumerate(rows))
 
@@ -190,12 +193,28 @@ class Library:
 
         return whole
 
+    def _window(self, arena: npt.NDArray[np.uint8]) -> Callable[[list[Array]], int]:
+        """A function that gives an incremental library a window after a reset. Where the window is no whole number of
+        hops, zeros come before it, which are out of the window at its end."""
+        reset, run, hop = self._reset, self._run, self.hop_rows
+        assert reset is not None
+        ahead = -self.rows % hop
+
+        def window(sample: list[Array]) -> int:
+            at = arena.ctypes.data  # the function keeps its arena alive
+            rows = sample[0].reshape(self.rows, -1)
+            whole = np.concatenate([np.zeros((ahead, rows.shape[1]), rows.dtype), rows])
+            reset(at)
+            return [run(at, whole[start:].ctypes.data) for start in range(0, len(whole), hop)][-1]
+
+        return window
+
     def _arena(self) -> npt.NDArray[np.uint8]:
         memory = np.zeros(self.arena_bytes + self._align, np.uint8)
         start = -memory.ctypes.data % self._align
         arena = memory[start : start + self.arena_bytes]
         if self._reset is not None:
-            self._reset(ctypes.c_void_p(arena.ctypes.data))
+            self._reset(arena.ctypes.data)
         return arena
 
     def _infer(self, samples: list[Array]) -> list[Array]:
@@ -253,7 +272,7 @@ def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> t
         prefix = f"{name.upper()}_{kind.upper()}_{index}"
         ctype = re.search(rf"^(?:const )?(\w+) \*{name}_{kind}_{index}\(", header, re.MULTILINE)
         if kind == "input" and ctype is None:
-            ctype = re.search(rf"^int {name}_push_row\(.*const (\w+) \*data\);", header, re.MULTILINE)
+            ctype = re.search(rf"^int {name}_push_rows?\(.*const (\w+) \*data\);", header, re.MULTILINE)
         title = re.search(rf"^/\* {kind} {index} '(.*)': \w+ \[", header, re.MULTILINE)
         if ctype is None or ctype[1] not in _DTYPES:
             raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h")
