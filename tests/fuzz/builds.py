@@ -56,7 +56,7 @@ CHOICES: tuple[tuple[float, Choice], ...] = (
     (0.1, _of("flash_budget", 6_000, 12_000, 40_000)),
     (0.15, _of("ram_budget", 700, 1_500, 4_000)),
     (0.2, _of("input_rows", True)),
-    (0.1, lambda rng: {"incremental": 2, "hop": int(rng.choice([1, 2])), "stream_unpadded": bool(rng.random() < 0.7)}),
+    (0.2, lambda rng: {"incremental": 2, "hop": int(rng.integers(1, 6)), "stream_unpadded": bool(rng.random() < 0.7)}),
     (0.25, _of("weights", "int4", "int4", "auto")),
     (0.25, _of("activations", "int16", "int16", "auto")),
     (0.1, _of("numerics", Numerics.TFLM, Numerics.LITERT)),

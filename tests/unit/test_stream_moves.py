@@ -18,7 +18,7 @@ from tests.unit.test_stream_ends import bound_of, layout_of
 from tests.unit.test_stream_wider import network
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.lower_rows import in_turn, lower_streamed
 from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.compact import Kinds, place_with_moves
@@ -129,3 +129,23 @@ def test_bytes_of_a_library_that_takes_rows_and_moves_them(tmp_path: Path) -> No
         wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
         for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
             np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_moves_between_calls_lose_no_byte(seed: int) -> None:
+    """Copied byte after byte, as tc_move_rows does: up and down, over each other, over themselves, in circles."""
+    rng = random.Random(seed)
+    size, count = rng.choice([18, 28, 48]), rng.randint(1, 8)
+    steps = [size + rng.choice([0, 1, 4, 30]) for _ in range(count)]
+    sources = [sum(steps[:i]) for i in range(count)]
+    targets = [source + 7 * (i + 1) for i, source in enumerate(sources)]  # apart, and upwards
+    if seed % 2:
+        targets = rng.sample(sources, count)
+    memory = np.random.default_rng(seed).integers(0, 256, 2000).astype(np.uint8)
+    wanted = [memory[source : source + size].copy() for source in sources]
+    pending = [(a, b, size) for a, b in zip(sources, targets, strict=True) if a != b]
+    for source, target, length in in_turn(pending, 1000)[0]:
+        for i in range(length):
+            memory[target + i] = memory[source + i]
+    for target, row in zip(targets, wanted, strict=True):
+        np.testing.assert_array_equal(memory[target : target + size], row)

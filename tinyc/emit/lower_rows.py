@@ -164,28 +164,42 @@ def _moves_between_calls(moves: Sequence[Move]) -> Const:
 
 
 def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
-    """Moves that make a tensor's row r its row r - new of the next call, in an order in which no row is overwritten
-    before it has moved; and how many bytes at `spare` they need, where rows change places in a circle.
-    """
+    """Moves that make a tensor's row r its row r - new of the next call; and how many bytes at `spare` they need."""
     pending: list[Move] = []
     for name in reversed([*plan.problem.inputs, *(n for layer in plan.problem.layers for n in layer.writes)]):
         tensor, kept = plan.problem.tensors[name], plan.problem.kept.get(name, 0)
         offsets = plan.row_offsets[name]
         pairs = [(offsets[row + tensor.rows - kept], offsets[row]) for row in range(kept)]
         pending += [(source, target, tensor.row_bytes) for source, target in pairs if source != target]
-    moves: list[Move] = []
-    used = 0
-    while pending:
-        free = [move for move in pending if not any(_overwrites(move, other) for other in pending if other != move)]
+    return in_turn(pending, spare)
+
+
+def in_turn(pending: Sequence[Move], spare: int) -> tuple[list[Move], int]:
+    """The moves in an order in which no bytes are overwritten before they have moved, each by copying its bytes from
+    the first to the last; and how many bytes at `spare` they need, where rows change places in a circle."""
+    left, moves, used = list(pending), list[Move](), 0
+    while left:
+        free = [move for move in left if not any(_overwrites(move, other) for other in left if other != move)]
         if free:
-            pending.remove(free[0])
-            _append(moves, free[0])
+            left.remove(free[0])
+            for part in _parts(free[0]):
+                _append(moves, part)
         else:
-            source, target, size = pending[0]
+            source, target, size = left[0]
             moves.append((source, spare + used, size))
-            pending[0] = (spare + used, target, size)
+            left[0] = (spare + used, target, size)
             used += size
     return moves, used
+
+
+def _parts(move: Move) -> Iterator[Move]:
+    """The move; one to a higher address that overlaps its source in parts that do not, the last bytes first."""
+    source, target, size = move
+    step = target - source
+    while 0 < step < size:
+        size -= step
+        yield source + size, target + size, step
+    yield source, target, size
 
 
 def _overwrites(move: Move, other: Move) -> bool:

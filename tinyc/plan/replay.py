@@ -120,6 +120,8 @@ class Replay:
             row = (move.tensor, move.row)
             require(self.arena.places[row] == move.source, f"{_name(row)} moves from where it is not")
             require(self.arena.intact(row), f"{_name(row)} moves when its bytes are overwritten")
+            apart = move.target >= move.source + move.size
+            require(move.target <= move.source or apart, f"{_name(row)} moves up, over bytes that it still reads")
             self.arena.release([row])
             self.arena.places[row] = move.target
             self.arena.claim(row, "a move")

@@ -97,7 +97,7 @@ def _layer(
     walk: Walk | None = None
     rows: tuple[Form, ...] = ()
     offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
-    offered = [(c, f) for c, f in offered if _fits(f, node, names, reads, tensors)]
+    offered = [(c, f) for c, f in offered if fits(f, node, names, reads, tensors)]
     walks = _walks([form for _, form in offered])
     by_walk: dict[int, list[Form]] = {id(found): [] for found in walks}
     for (choice, form), found in zip(offered, walks, strict=True):
@@ -125,10 +125,11 @@ def _worthwhile(
             yield walk, forms
 
 
-def _fits(
-    form: RowForm, node: Node, names: list[str], reads: tuple[str, ...], tensors: Mapping[str, TensorRows]
+def fits(
+    form: RowForm, node: Node, names: Sequence[str], reads: Sequence[str], tensors: Mapping[str, TensorRows]
 ) -> bool:
-    """Whether the rows of the form are the rows of the tensors."""
+    """Whether the rows of the form are the rows of the tensors: of a view they may be others. names: the tensors that
+    the node's inputs lie in."""
     rows = form.call.rows
     if rows is None or not reads or len(node.outputs) != 1:
         return False
@@ -151,7 +152,7 @@ def _walks(forms: Sequence[RowForm]) -> list[Walk]:
     found = []
     for form in forms:
         rows = form.call.rows
-        assert rows is not None  # `_fits`
+        assert rows is not None  # `fits`
         window = rows.k_h, rows.stride, rows.pad_top, rows.dilation, id(rows.starts)
         key = (rows.in_h, rows.out_h, rows.out_rows, rows.phase, form.accumulator_bytes, window)
         if key not in known:

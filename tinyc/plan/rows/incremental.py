@@ -11,7 +11,7 @@ another function.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.base.errors import TinycError
@@ -19,7 +19,7 @@ from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
-from tinyc.plan.rows.forms import TURN_COST, Found, problem_of, row_forms, useful, whole_form
+from tinyc.plan.rows.forms import TURN_COST, Found, fits, problem_of, row_forms, useful, whole_form
 
 
 def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
@@ -67,7 +67,7 @@ class Moving:
         total = self.tensors[moving].rows
         if not _timed(layer, self.whole)[1]:
             return total - self.whole.tensors[moving].rows, total
-        rows = _geometry(layer, self.found)
+        rows = _geometry(layer, self.whole, self.found)
         assert rows is not None  # `_new_rows` has found one
         end = total - _ahead(rows)
         return end - _span(rows) - (self.new[layer.writes[0]] - 1) * rows.stride, end
@@ -80,13 +80,22 @@ def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
     return x > 1, x > 1 and y > 1
 
 
-def _geometry(layer: Layer, found: Found) -> Rows | None:
+def _geometry(layer: Layer, whole: Problem, found: Found) -> Rows | None:
     """How the layer goes through its rows; None if no kernel can."""
+    return next((rows for _, _, rows in _row_by_row(layer, whole, found)), None)
+
+
+def _row_by_row(layer: Layer, whole: Problem, found: Found) -> Iterator[tuple[Choice, RowForm, Rows]]:
+    """The forms of its kernels that make one row per call, of rows as the tensors have them."""
     for choice in found[layer.node]:
+        node = choice.site.node
+        names = [whole.tensor_of(name) for name in node.inputs]
         for form in row_forms(choice):
-            if not form.accumulator_bytes and form.call.rows is not None and form.call.rows.out_rows == 1:
-                return form.call.rows
-    return None
+            rows = form.call.rows
+            if form.accumulator_bytes or rows is None or rows.out_rows > 1:
+                continue
+            if fits(form, node, names, layer.reads, whole.tensors):
+                yield choice, form, rows
 
 
 def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int) -> dict[str, int]:
@@ -99,7 +108,7 @@ def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int)
         node = nodes[layer.node]
         if not y_timed:
             continue
-        rows = _geometry(layer, found)
+        rows = _geometry(layer, whole, found)
         if rows is None:
             raise stopped(node, "needs all rows at once")
         if rows.starts is not None:
@@ -135,7 +144,7 @@ def _kept_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, new: Map
             if name not in new:
                 continue
             window = whole.tensors[name].rows
-            rows = _geometry(layer, found) if y_timed else None
+            rows = _geometry(layer, whole, found) if y_timed else None
             if rows is None and new[name] > window:
                 raise stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
             needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)
@@ -169,23 +178,21 @@ def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
     names = [whole.tensor_of(name) for name in node.inputs]
     forms = []
     walk = None
-    for choice in choices:
-        for form in row_forms(choice):
-            rows = form.call.rows
-            if form.accumulator_bytes or rows is None or rows.out_rows > 1 or (not y_timed and rows.out_h != 1):
-                continue
-            turns = call.new[y] if y_timed else 1
-            ahead = _ahead(rows) if y_timed else 0
-            start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
-            reads = tuple(
-                tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
-            )
-            walk = Walk(reads, first=call.kept[y] if y_timed else 0)
-            part = replace(rows, in_h=tensors[x].rows, out_h=turns, pad_top=-start, pad=None)
-            forms.append(_form(choice, form, part, names, layer.reads))
-    fits = tensors[x].rows == whole.tensors[x].rows
-    whole_forms = tuple(whole_form(call.graph, node, choice, names) for choice in choices) if fits else ()
-    if y_timed or (forms and not fits):
+    for choice, form, rows in _row_by_row(layer, whole, call.found):
+        if not y_timed and rows.out_h != 1:
+            continue
+        turns = call.new[y] if y_timed else 1
+        ahead = _ahead(rows) if y_timed else 0
+        start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
+        reads = tuple(
+            tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
+        )
+        walk = Walk(reads, first=call.kept[y] if y_timed else 0)
+        part = replace(rows, in_h=tensors[x].rows, out_h=turns, pad_top=-start, pad=None)
+        forms.append(_form(choice, form, part, names, layer.reads))
+    same = tensors[x].rows == whole.tensors[x].rows
+    whole_forms = tuple(whole_form(call.graph, node, choice, names) for choice in choices) if same else ()
+    if y_timed or (forms and not same):
         whole_forms = ()
     return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
 
