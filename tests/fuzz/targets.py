@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tests.fuzz import builds, files, misbehaving, onnx_grammar, shadow, texts, tflite_networks
+from tests.fuzz import builds, files, misbehaving, onnx_grammar, shadow, texts, tflite_networks, windows
 from tests.fuzz.case import Target
 
 _ALL = (
@@ -28,6 +28,16 @@ _ALL = (
         builds.describe,
         share=2.0,
         cpu_seconds=300,
+        memory_bytes=None,
+    ),
+    Target(
+        "windows",
+        "incremental libraries of random networks: every output of a stream is that of the whole model on its window",
+        windows.count,
+        windows.check,
+        windows.describe,
+        share=1.0,
+        cpu_seconds=120,
         memory_bytes=None,
     ),
     Target(

@@ -164,12 +164,16 @@ def _moves_between_calls(moves: Sequence[Move]) -> Const:
 
 
 def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
-    """Moves that make a tensor's row r its row r - new of the next call; and how many bytes at `spare` they need."""
+    """Moves that make a tensor's row r its row r - new of the next call; and how many bytes at `spare` they need. A row
+    that nobody reads any more has no place of its own, and must not go where others are."""
+    problem = plan.problem
+    read = {(tensor.name, row) for turn in plan.turns for tensor, rows in reads_of(problem, turn) for row in rows}
     pending: list[Move] = []
-    for name in reversed([*plan.problem.inputs, *(n for layer in plan.problem.layers for n in layer.writes)]):
-        tensor, kept = plan.problem.tensors[name], plan.problem.kept.get(name, 0)
+    for name in reversed([*problem.inputs, *(n for layer in problem.layers for n in layer.writes)]):
+        tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
         offsets = plan.row_offsets[name]
-        pairs = [(offsets[row + tensor.rows - kept], offsets[row]) for row in range(kept)]
+        new = tensor.rows - kept
+        pairs = [(offsets[row + new], offsets[row]) for row in range(kept) if row >= new or (name, row) in read]
         pending += [(source, target, tensor.row_bytes) for source, target in pairs if source != target]
     return in_turn(pending, spare)
 

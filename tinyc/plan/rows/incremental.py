@@ -191,10 +191,16 @@ def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
         part = replace(rows, in_h=tensors[x].rows, out_h=turns, pad_top=-start, pad=None)
         forms.append(_form(choice, form, part, names, layer.reads))
     same = tensors[x].rows == whole.tensors[x].rows
-    whole_forms = tuple(whole_form(call.graph, node, choice, names) for choice in choices) if same else ()
+    whole_forms = tuple(_whole(call, node, choice, names) for choice in choices) if same else ()
     if y_timed or (forms and not same):
         whole_forms = ()
     return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
+
+
+def _whole(call: Moving, node: Node, choice: Choice, names: list[str]) -> Form:
+    """Not in place of a tensor whose rows the next call needs."""
+    form = whole_form(call.graph, node, choice, names)
+    return replace(form, inplace=tuple(name for name in form.inplace if not call.kept.get(name)))
 
 
 def _form(choice: Choice, form: RowForm, part: Rows, names: Sequence[str], reads: Sequence[str]) -> Form:
