@@ -85,6 +85,8 @@ class Streamed:
         self.library = ctypes.CDLL(str(folder / "unit.so"))
         self.library.unit_output_0.restype = ctypes.c_void_p
         self.bytes = program.arena_bytes
+        assert program.incremental is not None
+        self.window = program.incremental.window
         memory = np.random.default_rng(9).integers(0, 256, self.bytes + 16 + 64).astype(np.uint8)
         start = -memory.ctypes.data % 16
         self.arena, self.behind = memory[start : start + self.bytes], memory[start + self.bytes :]
@@ -106,16 +108,17 @@ class Streamed:
 def check_stream(graph: Graph, hop: int, folder: Path, isa: frozenset[str] = HOST_ISA) -> None:
     """Every output of a long stream against the whole window."""
     name = graph.inputs[0]
-    shape = graph.values[name].shape
-    stream = np.random.default_rng(4).integers(-128, 128, (shape[1] + 7 * hop + hop, *shape[2:])).astype(np.int8)
     run = prepare_int(graph, NUMERICS)
     library = Streamed(graph, planned(graph, hop, isa), folder)
+    window, shape = library.window, graph.values[name].shape
+    row = graph.values[name].elements // window
+    stream = np.random.default_rng(4).integers(-128, 128, (window + 8 * hop, row)).astype(np.int8)
     for end in range(hop, len(stream) + 1, hop):
         got = library.push(stream[end - hop : end])
-        assert (got is None) == (end < shape[1])
+        assert (got is None) == (end < window)
         if got is not None:
-            window = stream[end - shape[1] : end].reshape(shape)
-            np.testing.assert_array_equal(got, run({name: window})[graph.outputs[0]].ravel())
+            seen = stream[end - window : end].reshape(shape)
+            np.testing.assert_array_equal(got, run({name: seen})[graph.outputs[0]].ravel())
 
 
 @pytest.mark.parametrize(("seed", "hop", "isa"), [(5, 1, "m55"), (5, 4, "m55"), (25, 4, "m55"), (25, 2, "plain")])

@@ -28,7 +28,7 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Const, In, RowForm, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.answer import SLOW, StreamPlan
-from tinyc.plan.problem import Form, Turn
+from tinyc.plan.problem import Form, Problem, Turn
 from tinyc.plan.rows.live import reads_of
 
 _TABLE_LIMIT = 2**16
@@ -118,13 +118,10 @@ def _row_input(plan: StreamPlan, pool: ConstPool) -> RowInput:
     counts = [sum(wait <= row for wait in waits) for row in range(tensor.rows)]
     counts[-1] = len(waits)
     lost = [row for row in range(tensor.rows) if row not in read]
-    places = [plan.row_offsets[name][row] for row in range(tensor.rows)]
     found = RowInput(
         count=tensor.rows,
         row_bytes=tensor.row_bytes,
-        rows=_lossy_table(places, lost, plan.problem.unit, pool)
-        if lost
-        else _table(places, plan.problem.unit, pool, "input", "rows_at"),
+        rows=_arriving(plan.row_offsets[name], lost, plan.problem.unit, pool),
         loses_rows=bool(lost),
         order=_order([turn for turn, _ in turns]),
         turns=Const(np.array(counts, np.uint16), "turns that have run when an input row is there", "row_turns"),
@@ -139,11 +136,14 @@ def _incremental(graph: Graph, plan: StreamPlan, pool: ConstPool) -> Incremental
     (name,) = problem.inputs
     tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
     moves, spare = moves_of(plan, plan.arena_bytes + _SEEN_BYTES)
+    read = _needed(plan)
+    lost = [row - kept for row in range(kept, tensor.rows) if (name, row) not in read]
     found = Incremental(
         hop=problem.hop,
-        window=graph.values[name].shape[1],
+        window=_window_rows(graph, problem),
         row_bytes=tensor.row_bytes,
-        places=_table(plan.row_offsets[name][kept:], problem.unit, pool, "input", "rows_at"),
+        places=_arriving(plan.row_offsets[name][kept:], lost, problem.unit, pool),
+        loses_rows=bool(lost),
         order=_order(plan.turns),
         turns=len(plan.turns),
         moves=_moves_between_calls(moves) if moves else None,
@@ -156,6 +156,12 @@ def _incremental(graph: Graph, plan: StreamPlan, pool: ConstPool) -> Incremental
     return found
 
 
+def _window_rows(graph: Graph, problem: Problem) -> int:
+    """Of the model's input, whichever of its axes they are."""
+    (name,) = problem.inputs
+    return graph.values[name].size_bytes // problem.tensors[name].row_bytes
+
+
 Move = tuple[int, int, int]  # from, to, bytes
 
 
@@ -166,16 +172,26 @@ def _moves_between_calls(moves: Sequence[Move]) -> Const:
 def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
     """Moves that make a tensor's row r its row r - new of the next call; and how many bytes at `spare` they need. A row
     that nobody reads any more has no place of its own, and must not go where others are."""
-    problem = plan.problem
-    read = {(tensor.name, row) for turn in plan.turns for tensor, rows in reads_of(problem, turn) for row in rows}
+    problem, needed = plan.problem, _needed(plan)
     pending: list[Move] = []
     for name in reversed([*problem.inputs, *(n for layer in problem.layers for n in layer.writes)]):
         tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
         offsets = plan.row_offsets[name]
         new = tensor.rows - kept
-        pairs = [(offsets[row + new], offsets[row]) for row in range(kept) if row >= new or (name, row) in read]
+        pairs = [(offsets[row + new], offsets[row]) for row in range(kept) if (name, row) in needed]
         pending += [(source, target, tensor.row_bytes) for source, target in pairs if source != target]
     return in_turn(pending, spare)
+
+
+def _needed(plan: StreamPlan) -> set[tuple[str, int]]:
+    """(tensor, row) of all that a turn reads, and of the last rows, which the next call has. Others have no place of
+    their own."""
+    problem = plan.problem
+    needed = {(tensor.name, row) for turn in plan.turns for tensor, rows in reads_of(problem, turn) for row in rows}
+    for name, kept in problem.kept.items():
+        rows = problem.tensors[name].rows
+        needed |= {(name, row) for row in range(rows - kept, rows)}
+    return needed
 
 
 def in_turn(pending: Sequence[Move], spare: int) -> tuple[list[Move], int]:
@@ -222,6 +238,11 @@ def _append(moves: list[Move], move: Move) -> None:
     moves.append(move)
 
 
+def _arriving(places: Sequence[int], lost: Sequence[int], unit: int, pool: ConstPool) -> RowTable:
+    """Where rows of the input go."""
+    return _lossy_table(places, lost, unit, pool) if lost else _table(places, unit, pool, "input", "rows_at")
+
+
 def _lossy_table(places: Sequence[int], lost: Sequence[int], unit: int, pool: ConstPool) -> RowTable:
     base = SLOW if max(places) >= SLOW else 0
     units = [LOST if row in lost else (at - base) // unit for row, at in enumerate(places)]
@@ -254,7 +275,7 @@ def _macs(node: Node, plan: StreamPlan, index: int) -> int:
     macs = all_ops()[node.op].macs(site)
     if not plan.problem.hop:
         return macs
-    calls = -(-site.graph.values[plan.problem.inputs[0]].shape[1] // plan.problem.hop)
+    calls = -(-_window_rows(site.graph, plan.problem) // plan.problem.hop)
     walk = plan.problem.layers[index].walk
     made, rows = (walk.turns, site.y().shape[1]) if walk and len(site.y().shape) == 4 else (1, 1)
     return macs * made * calls // max(rows, 1)

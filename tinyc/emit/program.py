@@ -111,7 +111,8 @@ class RowInput:
 class Incremental:
     """A library over a sliding window: each call takes `hop` new rows of the input, and keeps what later calls need.
 
-    window: rows that one output is computed of. places: where the new rows go. order, turns: of one call, as in Stream.
+    window: rows that one output is computed of. places: where the new rows go; LOST in its table, as in RowInput:
+    nowhere. order, turns: of one call, as in Stream.
     moves: triples (from, to, bytes) that make the rows of this call those of the past, in order. seen: where the
     library counts the rows that it was given, an int32. extra_bytes: for that, and for rows that change places.
     """
@@ -120,6 +121,7 @@ class Incremental:
     window: int
     row_bytes: int
     places: RowTable
+    loses_rows: bool
     order: Const
     turns: int
     moves: Const | None
@@ -310,4 +312,6 @@ class Program:
         found: dict[str, None] = {}
         for step in self.steps:
             found.update(dict.fromkeys(step.headers))
+        if self.incremental is not None:
+            found["tc_row_table.h"] = None  # moves rows
         return tuple(found)

@@ -19,7 +19,7 @@ from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
-from tinyc.plan.rows.forms import TURN_COST, Found, fits, problem_of, row_forms, useful, whole_form
+from tinyc.plan.rows.forms import TURN_COST, Found, fits, problem_of, row_forms, rows_read, useful, whole_form
 
 
 def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
@@ -172,29 +172,35 @@ def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
     """The layer with its turns of one call."""
     whole, tensors, choices = call.whole, call.tensors, call.found[node.name]
     x_timed, y_timed = _timed(layer, whole)
-    if not x_timed:
+    if not x_timed or not any(name in call.new for name in layer.reads):  # or it has rows that are no moments any more
         return replace(layer, walk=None, row_forms=(), wider=())
     (x, *_), (y, *_) = layer.reads, layer.writes
     names = [whole.tensor_of(name) for name in node.inputs]
+    same = tensors[x].rows == whole.tensors[x].rows  # where no layer beside it needs rows of more calls
     forms = []
     walk = None
     for choice, form, rows in _row_by_row(layer, whole, call.found):
-        if not y_timed and rows.out_h != 1:
+        if not y_timed and not (rows.out_h == 1 and same):
             continue
-        turns = call.new[y] if y_timed else 1
-        ahead = _ahead(rows) if y_timed else 0
-        start = tensors[x].rows - ahead - _span(rows) - (turns - 1) * rows.stride
-        reads = tuple(
-            tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(turns)
-        )
-        walk = Walk(reads, first=call.kept[y] if y_timed else 0)
-        part = replace(rows, in_h=tensors[x].rows, out_h=turns, pad_top=-start, pad=None)
+        if y_timed:
+            walk, part = _new_windows(call, x, y, rows)
+        else:
+            walk, part = Walk((rows_read(rows, 0),)), rows
         forms.append(_form(choice, form, part, names, layer.reads))
-    same = tensors[x].rows == whole.tensors[x].rows
     whole_forms = tuple(_whole(call, node, choice, names) for choice in choices) if same else ()
     if y_timed or (forms and not same):
         whole_forms = ()
     return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
+
+
+def _new_windows(call: Moving, x: str, y: str, rows: Rows) -> tuple[Walk, Rows]:
+    """How a layer makes the new rows of a call, the last of the rows that it has."""
+    count, total = call.new[y], call.tensors[x].rows
+    start = total - _ahead(rows) - _span(rows) - (count - 1) * rows.stride
+    reads = tuple(
+        tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(count)
+    )
+    return Walk(reads, first=call.kept[y]), replace(rows, in_h=total, out_h=count, pad_top=-start, pad=None)
 
 
 def _whole(call: Moving, node: Node, choice: Choice, names: list[str]) -> Form:
