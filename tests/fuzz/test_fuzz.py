@@ -145,6 +145,13 @@ FOUND = {
     "networks:300000058:0.2.10.17": "a step whose rows all lie at one place did not use its parameter",
     "plans:300000001:0.2.3": "a call that makes fewer rows than its form reads rows that may be anything",
     "plans:300000017:1.3.5.10": "gcc 12 saw an overflow in the last bytes of a copy",
+    "windows:1000001:1.4": "a row that nobody read any more moved to where others were",
+    "windows:2000030:0": "nothing but moves of rows, whose header was not there",
+    "windows:2000034:0.1": "a row of the input that nobody reads was written to where others were",
+    "windows:2000087:0.1": "a window that is padded as a whole; an input whose rows are its third axis",
+    "windows:2000220:2": "a window that is padded as a whole, and longer than the kernel sees",
+    "windows:2000383:1": "an output with rows had those of the last call only",
+    "windows:3000023:6": "an output with rows under another shape",
 }
 
 

@@ -184,10 +184,11 @@ def moves_of(plan: StreamPlan, spare: int) -> tuple[list[Move], int]:
 
 
 def _needed(plan: StreamPlan) -> set[tuple[str, int]]:
-    """(tensor, row) of all that a turn reads, and of the last rows, which the next call has. Others have no place of
-    their own."""
+    """(tensor, row) of all that a turn reads, of outputs, and of the last rows, which the next call has. Others have no
+    place of their own."""
     problem = plan.problem
     needed = {(tensor.name, row) for turn in plan.turns for tensor, rows in reads_of(problem, turn) for row in rows}
+    needed |= {(name, row) for name in problem.outputs for row in range(problem.tensors[name].rows)}
     for name, kept in problem.kept.items():
         rows = problem.tensors[name].rows
         needed |= {(name, row) for row in range(rows - kept, rows)}

@@ -41,7 +41,7 @@ def call_of(graph: Graph, found: Found, hop: int) -> Moving:
     if len(graph.inputs) != 1 or whole.tensors[graph.inputs[0]].rows == 1:
         raise TinycError("only a model with one input, an image with rows, can run incrementally")
     new = _new_rows(whole, nodes, found, hop)
-    kept = _kept_rows(whole, nodes, found, new)
+    kept = _kept_rows(graph, whole, found, new)
     tensors = {
         name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
         for name, tensor in whole.tensors.items()
@@ -135,9 +135,18 @@ def stopped(node: Node, reason: str) -> TinycError:
     )
 
 
-def _kept_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, new: Mapping[str, int]) -> dict[str, int]:
-    """Rows of each tensor that a call needs from the calls before it: the most that any reader does."""
+def _kept_rows(graph: Graph, whole: Problem, found: Found, new: Mapping[str, int]) -> dict[str, int]:
+    """Rows of each tensor that a call needs from the calls before it: the most that any reader does; of an output all
+    that are not new."""
+    nodes = {node.name: node for node in graph.nodes}
     kept = dict.fromkeys(new, 0)
+    for output in graph.outputs:
+        name = whole.tensor_of(output)
+        if name in new:
+            kept[name] = whole.tensors[name].rows - new[name]
+            if kept[name] < 0:
+                maker = next(layer.node for layer in whole.layers if name in layer.writes)
+                raise stopped(nodes[maker], f"has fewer rows as an output than the {new[name]} new ones of a call")
     for layer in whole.layers:
         _x_timed, y_timed = _timed(layer, whole)
         for name in layer.reads:
