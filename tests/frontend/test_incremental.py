@@ -73,20 +73,26 @@ def model(folder: Path, padded: int = 0, stride: int = 1) -> Path:
 )
 def test_the_graph_of_a_run_gives_the_outputs_of_whole_windows(graph: Graph, hop: int) -> None:
     """Also where branches are cropped, and where a window is no number of hops."""
+    assert check_sliding(graph, hop) >= 4
+
+
+def check_sliding(graph: Graph, hop: int) -> int:
+    """Every output of a long stream against the whole window, by the reference; how many there were."""
     slid = sliding(graph, candidates(graph, frozenset(), NUMERICS), hop)
     check(slid.graph, "incremental", all_ops())
-    name, (out,) = graph.inputs[0], graph.outputs
-    shape = graph.values[name].shape
-    stream = np.random.default_rng(4).integers(-128, 128, (shape[1] + 5 * hop, *shape[2:])).astype(np.int8)
+    (name,), x, taken = graph.inputs, graph.values[graph.inputs[0]], slid.graph.values[graph.inputs[0]].shape
+    row = x.elements // slid.window
+    stream = np.random.default_rng(4).integers(-128, 128, (slid.window + 5 * hop, row)).astype(np.int8)
     ends = range(hop, len(stream) + 1, hop)
-    runs = prepare_int(slid.graph, NUMERICS).sequence({name: stream[end - hop : end][None]} for end in ends)
+    given = ({name: stream[end - hop : end].reshape(taken)} for end in ends)
     whole, compared = prepare_int(graph, NUMERICS), 0
-    for end, run in zip(ends, runs, strict=True):
-        if end >= shape[1]:
-            wanted = whole({name: stream[end - shape[1] : end].reshape(shape)})[out]
-            np.testing.assert_array_equal(run[out], wanted)
+    for end, run in zip(ends, prepare_int(slid.graph, NUMERICS).sequence(given), strict=True):
+        if end >= slid.window:
+            wanted = whole({name: stream[end - slid.window : end].reshape(x.shape)})
+            for out in graph.outputs:
+                np.testing.assert_array_equal(run[out], wanted[out])
             compared += 1
-    assert compared >= 4
+    return compared
 
 
 @pytest.mark.parametrize(("hop", "stride"), [(1, 1), (4, 2)])

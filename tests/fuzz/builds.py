@@ -30,6 +30,8 @@ from tinyc.verify.compare import compare, reference_outputs
 
 CORES = ("cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc")
 OTHER_CORES = 0.2
+RELATED = {"cortex-m4": ("cortex-m7", "cortex-m7-psram", "cortex-m33"), "cortex-m0plus": ("cortex-m3",)}
+IN_PLACE = 0.25  # how often a related core is in a core's place
 RUNS = 3  # inferences
 
 
@@ -61,6 +63,10 @@ CHOICES: tuple[tuple[float, Choice], ...] = (
     (0.25, _of("activations", "int16", "int16", "auto")),
     (0.1, _of("numerics", Numerics.TFLM, Numerics.LITERT)),
     (0.2, _of("qdq", True)),
+    (0.12, _of("precision", "float32")),
+    (0.12, lambda rng: {"float_layers": (f"*{rng.integers(10)}*",)}),
+    (0.1, _of("float_fallback", True)),
+    (0.1, _of("weights_blob", True)),
 )
 _RECIPE = ("weights", "activations")
 
@@ -75,7 +81,10 @@ def cores(seed: int, kept: frozenset[int]) -> list[str]:
     rng = np.random.default_rng([seed, 999])
     first, others = rng.integers(len(CORES)), rng.random(len(CORES)) < OTHER_CORES
     at = len(pieces(seed)) + len(CHOICES)
-    return [core for n, core in enumerate(CORES) if (n == first or others[n]) and at + n in kept]
+    found = [core for n, core in enumerate(CORES) if (n == first or others[n]) and at + n in kept]
+    drawn = np.random.default_rng([seed, 998])
+    instead = {core: str(drawn.choice(others)) for core, others in RELATED.items() if drawn.random() < IN_PLACE}
+    return [instead.get(core, core) for core in found]
 
 
 def wish(seed: int, kept: frozenset[int]) -> Wish:
@@ -87,7 +96,7 @@ def wish(seed: int, kept: frozenset[int]) -> Wish:
             drawn |= choice(rng)
     qdq = drawn.pop("qdq", False)
     recipe = {key: drawn.pop(key) for key in _RECIPE if key in drawn}
-    if qdq:
+    if qdq or drawn.get("precision") == "float32":
         recipe = {}
     if recipe.get("weights") == "auto":
         recipe["max_loss"] = 5.0

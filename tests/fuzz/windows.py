@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from tests.frontend.test_incremental import check_sliding
 from tests.fuzz.case import WrongError
 from tests.fuzz.networks import network, pieces
 from tests.unit.stream_cases import in_integers
@@ -38,7 +40,7 @@ def describe(seed: int, kept: frozenset[int]) -> str:
 
 
 def check(seed: int, kept: frozenset[int], folder: Path) -> str:
-    """Every output of the kernels' twins in C, on an arena of noise."""
+    """Every output of the kernels' twins in C, on an arena of noise; and of the graph behind a front end."""
     hops, isa = _drawn(seed)
     try:
         graph = without_time_padding(in_integers(network(seed, set(kept)), seed))
@@ -50,6 +52,7 @@ def check(seed: int, kept: frozenset[int], folder: Path) -> str:
         own = folder / f"hop{hop}"
         own.mkdir()
         done.append(_of_hop(partial(check_stream, graph, hop, own, isa)))
+        _of_hop(partial(check_sliding, graph, hop))
     return "equal" if any(done) else "refused"
 
 
@@ -59,7 +62,7 @@ def _drawn(seed: int) -> tuple[list[int], frozenset[str]]:
     return sorted(int(hop) for hop in hops), ISAS[rng.integers(len(ISAS))]
 
 
-def _of_hop(stream: partial[None]) -> bool:
+def _of_hop(stream: partial[Any]) -> bool:
     """Whether it runs; WrongError where it gives other bytes."""
     try:
         stream()
