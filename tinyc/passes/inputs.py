@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import Graph, Node, Shape
+from tinyc.ops import node_of
+from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.cleanup import cleanup
 
@@ -35,8 +37,10 @@ def inputs_as_in_file(graph: Graph, perms: Mapping[str, Perm]) -> Graph:
 def take_inputs_as_computed(graph: Graph) -> Relaid:
     """Let the caller hand over what a transpose at an input would make; no step of the library moves it then.
 
-    An input qualifies if a transpose is all that reads it. It keeps its name.
+    An input qualifies if a transpose is all that reads it, of its own shape or with axes of one element more. It keeps
+    its name.
     """
+    graph = _transposed_before(graph)
     consumers, producers = graph.consumers(), {}
     perms: dict[str, Perm] = {}
     for name in graph.inputs:
@@ -58,3 +62,57 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
     )
     kept = {name: value for name, value in values.items() if name not in producers}
     return Relaid(cleanup(replace(graph, nodes=nodes, values=kept)), perms)
+
+
+def _transposed_before(graph: Graph) -> Graph:
+    """The graph with a transpose of an input's own axes in the place of a reshape that adds axes of one element, and a
+    transpose of all: as the input [N,C,T] of one-dimensional convolutions becomes [1,1,T,C]."""
+    consumers = graph.consumers()
+    values, nodes = dict(graph.values), list(graph.nodes)
+    for name in graph.inputs:
+        found = _reshape_and_transpose(graph, consumers, name)
+        if found is None:
+            continue
+        wider, transpose = found
+        x, (between,), (made,) = graph.values[name], wider.outputs, transpose.outputs
+        perm = _own_axes(x.shape, graph.values[between].shape, transpose.attrs.perm)
+        if perm is None:
+            continue
+        values[between] = replace(values[between], shape=tuple(x.shape[axis] for axis in perm))
+        first = node_of(Transpose(perm), (name,), (between,), transpose.origin, transpose.name)
+        second = node_of(Reshape(values[made].shape), (between,), (made,), wider.origin, wider.name)
+        nodes[nodes.index(wider)], nodes[nodes.index(transpose)] = first, second
+    return replace(graph, nodes=tuple(nodes), values=values)
+
+
+def _reshape_and_transpose(
+    graph: Graph, consumers: Mapping[str, Sequence[Node]], name: str
+) -> tuple[Node, Node] | None:
+    """The two nodes, where each is all that reads what is before it."""
+    chain: list[Node] = []
+    for attrs in (Reshape, Transpose):
+        readers = consumers.get(name, ())
+        if len(readers) != 1 or not isinstance(readers[0].attrs, attrs) or name in graph.outputs:
+            return None
+        chain.append(readers[0])
+        name = readers[0].outputs[0]
+    return (chain[0], chain[1])
+
+
+def _own_axes(shape: Shape, wider: Shape, perm: Perm) -> Perm | None:
+    """The order in which a transpose of `wider` leaves the axes of `shape`; None if they are not those of `wider` but
+    for some of one element. The first axis, of the batch, stays the first."""
+    places, at = [], 0
+    for axis, size in enumerate(shape):
+        if axis == 0:
+            at = 1 if wider[:1] == (size,) else len(wider) + 1
+        else:
+            while at < len(wider) and wider[at] != size and wider[at] == 1:
+                at += 1
+            if at >= len(wider) or wider[at] != size:
+                return None
+            at += 1
+        places.append(at - 1)
+    if at > len(wider) or any(size != 1 for i, size in enumerate(wider) if i not in places) or perm[0] != 0:
+        return None
+    return tuple(places.index(axis) for axis in perm if axis in places)

@@ -31,6 +31,7 @@ from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.passes.phases import as_convolutions
+from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
@@ -146,6 +147,9 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph, perms = relaid.graph, relaid.perms
     numerics = options.numerics or _own_numerics(path, float_graph)
     check_stream_options(graph, perms, options)
+    if options.incremental is not None or options.input_rows:
+        graph = time_as_rows(graph)
+        check(graph, "rows", all_ops())
     camera = None
     if options.picture is not None:
         graph, camera = join_camera(graph, load_camera(options.picture))
