@@ -147,17 +147,14 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         graph, perms = relaid.graph, relaid.perms
     numerics = options.numerics or _own_numerics(path, float_graph)
     check_stream_options(graph, perms, options)
-    if options.incremental is not None or options.input_rows:
-        graph = time_as_rows(graph)
-        check(graph, "rows", all_ops())
+    graph = _by_rows(graph, options)
     camera = None
     if options.picture is not None:
         graph, camera = join_camera(graph, load_camera(options.picture))
         check(graph, "picture", all_ops())
         float_graph, perms = None, {}
     if options.stream_unpadded:
-        float_graph, graph = None, without_time_padding(graph)  # the float model is another function
-        check(graph, "stream", all_ops())
+        float_graph = None  # it is another function
     front = None if options.frontend is None else with_front_end(graph, options, numerics)
     if front is not None:
         float_graph, graph, perms = None, front.graph, {}  # the float model begins with features
@@ -174,6 +171,17 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     return IntegerModel(
         path, sha256, graph, float_graph, calibration, perms, numerics, front, changes, scaled, activations, camera
     )
+
+
+def _by_rows(graph: Graph, options: Options) -> Graph:
+    """The graph as rows of time go through it, where the options ask for that."""
+    if options.incremental is not None or options.input_rows:
+        graph = time_as_rows(graph)
+        check(graph, "rows", all_ops())
+    if options.stream_unpadded:
+        graph = without_time_padding(graph)
+        check(graph, "stream", all_ops())
+    return graph
 
 
 @one_thread

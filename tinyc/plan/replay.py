@@ -127,8 +127,9 @@ class Replay:
             self.arena.claim(row, "a move")
 
     def _arrive(self, turn: Turn) -> None:
-        """Input rows come in order, right before the turn that reads them."""
-        for name, row in self.of.reads(turn) if self.problem.by_rows else ():
+        """Input rows come in order, right before the turn that reads them; the first before all turns."""
+        first = [(name, 0) for name in self.problem.inputs]
+        for name, row in (*first, *self.of.reads(turn)) if self.problem.by_rows else ():
             while name in self.arrived and self.arrived[name] <= row:
                 arriving = (name, self.arrived[name])
                 if self.last[arriving] >= 0:

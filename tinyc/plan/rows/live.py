@@ -127,6 +127,8 @@ def _life(problem: Problem, name: str, clock: _Clock) -> tuple[Ints, Ints] | Non
     born[:kept] = 0
     for layer in readers if comes else ():
         born = np.minimum(born, clock.begins(layer, own.wanted if (own := clock.access(layer)) else 0))
+    if comes:  # turns that read nothing of the input, as of rows of padding, run when its first row is there
+        born[0] = 0
     given = clock.start == 0 and problem.is_resident(name)  # also rows that nobody reads
     dies = np.full(rows, end if (there or made or comes) and last >= clock.stop else int(given))
     for layer in readers if last < clock.stop else ():

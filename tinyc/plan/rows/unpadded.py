@@ -9,11 +9,13 @@ the windows is cropped to the moments that they make.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Value
 from tinyc.ops import all_ops
+from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import whole
 
 Span = tuple[int, int]  # moments [begin, end)
@@ -46,7 +48,7 @@ def without_time_padding(graph: Graph) -> Graph:
                     crops[name, span] = _free(f"{name} cropped", {*values, *(node.name for node in graph.nodes)})
                     nodes.append(_crop(values, name, spans[name], span, crops[name, span], node))
                 inputs = [crops[name, span] if x == name else x for x in inputs]
-        nodes.append(replace(node, inputs=tuple(inputs), attrs=_unpadded(graph, node)))
+        nodes.append(replace(node, inputs=tuple(inputs), attrs=_unpadded(graph, node, values)))
     return replace(graph, nodes=tuple(nodes), values=values)
 
 
@@ -78,7 +80,9 @@ def _needed(graph: Graph, node: Node, made: Span) -> Span:
     return first, first + (end - begin - 1) * attrs.stride.h + (kernel - 1) * dilation + 1
 
 
-def _unpadded(graph: Graph, node: Node) -> object:
+def _unpadded(graph: Graph, node: Node, values: Mapping[str, Value]) -> object:
+    if isinstance(node.attrs, Reshape) and _timed(graph, node) and _rows(graph, node.outputs[0]) > 1:
+        return Reshape(values[node.outputs[0]].shape)  # the same moments in another shape
     if not _windowed(graph, node):
         return node.attrs
     return replace(node.attrs, pad=node.attrs.pad._replace(top=0, bottom=0))
@@ -86,7 +90,7 @@ def _unpadded(graph: Graph, node: Node) -> object:
 
 def _longer(value: Value, span: Span) -> Value:
     rows = span[1] - span[0]
-    if len(value.shape) != 4:
+    if len(value.shape) < 3:
         if value.shape[1:2] == (rows,) or rows == 1:
             return value
         raise TinycError(f"'{value.name}' {list(value.shape)} has no axis of time", value.loc)
@@ -107,7 +111,7 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 def _rows(graph: Graph, name: str) -> int:
     shape = graph.values[name].shape
-    return shape[1] if len(shape) == 4 else 1
+    return shape[1] if len(shape) >= 3 else 1
 
 
 def _kernel_height(graph: Graph, node: Node) -> int:
