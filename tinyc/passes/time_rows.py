@@ -85,6 +85,7 @@ class _Turned:
         self._consts = dict(graph.consts)
         self._turned: dict[str, str] = {}  # by the old name, the value that is turned
         self._straight: dict[str, str] = {}  # by the old name of a turned value, the value as it was
+        self._taken = {*graph.values, *(node.name for node in graph.nodes)}
 
     def graph(self) -> Graph:
         used = {*self._old.inputs, *self._old.outputs}
@@ -106,7 +107,8 @@ class _Turned:
         self._nodes.append(made)
         for old, new in zip(node.outputs, made.outputs, strict=True):
             if old != new:  # an output of the graph
-                self._nodes.append(node_of(Reshape(self._old.values[old].shape), (new,), (old,), node.origin))
+                back = Reshape(self._old.values[old].shape)
+                self._nodes.append(node_of(back, (new,), (old,), node.origin, self._free(f"{old}:row")))
 
     def _attempt(self, node: Node) -> Node | None:
         """The node for turned images; None if it cannot be."""
@@ -184,15 +186,17 @@ class _Turned:
         """A constant of its own: others may read the old one."""
         if name not in self._old.consts:
             return ""
-        array = np.ascontiguousarray(change(self._old.consts[name]))
+        array = np.array(change(self._old.consts[name]), order="C")
+        array.flags.writeable = False
         made = self._free(f"{name}:turned")
         self._values[made] = replace(self._old.values[name], name=made, shape=array.shape)
         self._consts[made] = array
         return made
 
     def _free(self, wanted: str) -> str:
-        while wanted in self._values:
+        while wanted in self._taken:
             wanted += "'"
+        self._taken.add(wanted)
         return wanted
 
 

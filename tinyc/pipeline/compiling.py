@@ -37,9 +37,10 @@ from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan import Plan
-from tinyc.plan.layout import Aim, Kernels, plan_memory, plan_window
+from tinyc.plan.layout import WORTHWHILE, Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.parts import SlowPart
 from tinyc.plan.rows import StreamPlan, without_time_padding
+from tinyc.plan.shrink import MEMORY_PRICE, time_of
 from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
@@ -217,16 +218,57 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
 @one_thread
 def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
-    graph, numerics = as_convolutions(made.graph, grow=options.optimize != "size"), made.numerics
+    graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
+    laid = _lay_out(graph, made.numerics, board, options, progress)
+    turned = time_as_rows(graph)
+    if turned is not graph:
+        check(turned, "rows", all_ops())
+        laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
+    with progress.stage("lower"):
+        program = _program(made, laid, _name(made.path, options))
+        return Lowered(laid.graph, with_blob(program) if options.weights_blob else program, laid.plan, laid.found)
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A graph, the kernels that may run each node, those that do, and the plan of its memory. fits: the RAM."""
+
+    graph: Graph
+    found: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Choice]
+    plan: Plan | StreamPlan
+    fits: bool
+
+    @property
+    def time(self) -> int:
+        """Estimated, as kernels are weighed."""
+        return self.plan.time if isinstance(self.plan, StreamPlan) else time_of(self.choices)
+
+    @property
+    def flash_bytes(self) -> int:
+        return sum(choice.cost.flash_bytes for choice in self.choices.values())
+
+
+def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
+    """The faster of two, or the one with a smaller arena where that is worth its time; of equals the first."""
+    if straight.fits != turned.fits:
+        return straight if straight.fits else turned
+    if options.optimize == "size":
+        return min(straight, turned, key=lambda one: (one.flash_bytes, one.plan.arena_bytes))
+    fast, slow = sorted((straight, turned), key=lambda one: (one.time, one.plan.arena_bytes))
+    worth = slow.plan.arena_bytes < WORTHWHILE[options.memory] * fast.plan.arena_bytes
+    return slow if worth and slow.time <= fast.time * (1 + MEMORY_PRICE[options.memory]) else fast
+
+
+def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
     with progress.stage("select"):
         found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
         chosen = tuple(_chosen(graph, found, board, options))
     with progress.stage("plan"):
         choices, plan = _laid_out(graph, found, chosen, board, options)
-    with progress.stage("lower"):
-        program = _program(made, graph, choices, plan, _name(made.path, options))
-        return Lowered(graph, with_blob(program) if options.weights_blob else program, plan, found)
+    ram = _aim(board, options, None).ram_bytes
+    return LaidOut(graph, found, choices, plan, ram is None or plan.arena_bytes <= ram)
 
 
 def _name(path: Path, options: Options) -> str:
@@ -244,12 +286,11 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     return graph
 
 
-def _program(
-    made: IntegerModel, graph: Graph, choices: Mapping[str, Choice], plan: Plan | StreamPlan, name: str
-) -> Program:
-    if isinstance(plan, StreamPlan):
-        return lower_streamed(graph, plan, made.numerics, name, made.perms)
-    program, front = lower(graph, choices, plan, made.numerics, name, made.perms), made.front
+def _program(made: IntegerModel, laid: LaidOut, name: str) -> Program:
+    if isinstance(laid.plan, StreamPlan):
+        return lower_streamed(laid.graph, laid.plan, made.numerics, name, made.perms)
+    program = lower(laid.graph, laid.choices, laid.plan, made.numerics, name, made.perms)
+    front = made.front
     return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)
 
 

@@ -81,8 +81,10 @@ def _made(graph: Graph) -> list[str]:
 
 
 def _alike(floats: Graph, integers: Graph, name: str) -> bool:
-    """Whether a value is the same tensor in both: channels may have been dropped, and ports may be floats."""
-    return floats.values[name].shape == integers.values[name].shape and integers.values[name].quant is not None
+    """Whether a value is the same tensor in both: channels may have been dropped, and ports may be floats. Time may be
+    its rows in one, and its columns in the other."""
+    shapes = [[size for size in graph.values[name].shape if size > 1] for graph in (floats, integers)]
+    return shapes[0] == shapes[1] and integers.values[name].quant is not None
 
 
 def _layer(
