@@ -159,7 +159,8 @@ def global_pool(name: str) -> Callable[[Generator], Case]:
 
 
 def resize(r: Generator) -> Case:
-    x = image(r, pick(r, 1, 3), 2)
+    axes = 1 if r.random() < 0.2 else 2
+    x = image(r, pick(r, 1, 3), axes)
     opset = pick(r, 10, 11, 13, 18, 19)
     mode = pick(r, "nearest", "nearest", "linear")
     rules = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
@@ -175,14 +176,14 @@ def resize(r: Generator) -> Case:
         given |= some(
             r, antialias=pick(r, 0, 1), keep_aspect_ratio_policy=pick(r, "stretch", "not_larger", "not_smaller")
         )
-    scales = r.choice((0.1, 0.25, 0.3, 0.5, 0.6, 0.7, 0.9, 1.0, 1.1, 1.3, 1.5, 2.0, 2.3, 3.0, 10 / 3), 2)
+    scales = r.choice((0.1, 0.25, 0.3, 0.5, 0.6, 0.7, 0.9, 1.0, 1.1, 1.3, 1.5, 2.0, 2.3, 3.0, 10 / 3), axes)
     whole = np.array([1, 1, *scales], np.float32)
     sizes = i64(1, x[1], *(max(1, int(n * s)) for n, s in zip(x[2:], scales, strict=True)))
     if opset == 10:
         return Case("Resize", (x, whole), given, opset)
-    roi = f32(r, 8) if r.random() < 0.1 else None
+    roi = f32(r, 2 * axes + 4) if r.random() < 0.1 else None
     if opset >= 18 and r.random() < 0.2:
-        given["axes"] = [2, 3]
+        given["axes"] = [2, 3][:axes]
         whole, sizes = whole[2:], sizes[2:]
         roi = None
     no_scales = np.zeros(0, np.float32) if opset < 13 else None

@@ -95,10 +95,8 @@ _OF_OTHER_MODES = ("cubic_coeff_a", "extrapolation_value", "nearest_mode", 1)
 
 @imports("Resize", "Upsample", ignores=_OF_OTHER_MODES)
 def resize(s: OnnxStep) -> None:
-    """Rows and columns of an image, to the nearest pixel or bilinear."""
-    x = s.image(0)
-    if len(s.value(0).shape) != 4:
-        raise TinycError("only images [1, C, H, W] can be resized", s.where)
+    """Rows and columns of an image, or moments, to the nearest pixel or bilinear."""
+    x, rank = s.image(0), len(s.value(0).shape)
     size, scale = _sizes(s, s.value(0))
     if max(size) > 32767:
         raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
@@ -112,13 +110,13 @@ def resize(s: OnnxStep) -> None:
         elif mode == "nearest":
             rounding = "" if old else s.node.text("nearest_mode", "round_prefer_floor")
             rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
-            s.emit_image([x], ResizeNearest(rows, columns), rank=4)
+            s.emit_image([x], ResizeNearest(rows, columns), rank=rank)
         elif mode in ("linear", "bilinear"):
             if s.node.flag("antialias", False):
                 raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
             _check_aligned(s, rule, x, size, scale)
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
-            s.emit_image([x], ResizeBilinear(taps[0], taps[1]), rank=4)
+            s.emit_image([x], ResizeBilinear(taps[0], taps[1]), rank=rank)
         else:
             raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
     except ValueError as e:
@@ -137,7 +135,7 @@ def _check_aligned(s: OnnxStep, rule: str, x: Value, size: Pair, scale: tuple[fl
 
 
 def _sizes(s: OnnxStep, x: Value) -> tuple[Pair, tuple[float, float]]:
-    """(new height and width, their scales)."""
+    """(new height and width, their scales); of moments the height is 1."""
     axes = _resized_axes(s, len(x.shape))
     own = [x.shape[k] for k in axes]
     recent = s.node.op == "Resize" and s.opset >= 11
@@ -158,7 +156,8 @@ def _sizes(s: OnnxStep, x: Value) -> tuple[Pair, tuple[float, float]]:
         sizes[k], factors[k] = size, factor
     if tuple(sizes[:2]) != x.shape[:2] or min(sizes) < 1:
         raise TinycError(f"{list(x.shape)} cannot be resized to {sizes}: only rows and columns change", s.where)
-    return Pair(sizes[2], sizes[3]), (factors[2], factors[3])
+    sizes, factors = [1, *sizes[2:]], [1.0, *factors[2:]]
+    return Pair(sizes[-2], sizes[-1]), (factors[-2], factors[-1])
 
 
 def _resized_axes(s: OnnxStep, rank: int) -> list[int]:
