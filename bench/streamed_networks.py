@@ -232,24 +232,46 @@ def densenet() -> onnx.ModelProto:
     return net.model(net.classify(x, 10))
 
 
+def _over_time(net: Network, x: str, out: int, k: int, dilation: int = 1, causal: bool = False) -> str:
+    """A one-dimensional convolution that keeps the moments, and a ReLU."""
+    weights = net.rng.standard_normal((out, net.shapes[x][0], k)) * np.sqrt(2 / (k * net.shapes[x][0]))
+    bias = (0.1 * net.rng.standard_normal(out)).astype(np.float32)
+    inputs = [x, net.constant(weights.astype(np.float32)), net.constant(bias)]
+    before = (k - 1) * dilation if causal else (k - 1) * dilation // 2
+    attributes = {"pads": [before, (k - 1) * dilation - before], "dilations": [dilation]}
+    return net.activate(net.add("Conv", inputs, (out, net.shapes[x][1]), **attributes), "Relu")
+
+
 def tcn() -> onnx.ModelProto:
     """Dilated causal convolutions over time, in residual blocks; 1-D."""
     net = Network(9, 16, 128)
-
-    def conv(x: str, out: int, k: int, dilation: int) -> str:
-        weights = net.rng.standard_normal((out, net.shapes[x][0], k)) * np.sqrt(2 / (k * net.shapes[x][0]))
-        bias = (0.1 * net.rng.standard_normal(out)).astype(np.float32)
-        inputs = [x, net.constant(weights.astype(np.float32)), net.constant(bias)]
-        attributes = {"pads": [(k - 1) * dilation, 0], "dilations": [dilation]}
-        return net.activate(net.add("Conv", inputs, (out, net.shapes[x][1]), **attributes), "Relu")
-
-    x = conv("x", 24, 1, 1)
+    x = _over_time(net, "x", 24, 1)
     for dilation in (1, 2, 4, 8):
-        x = net.sum(x, conv(conv(x, 24, 3, dilation), 24, 3, dilation))
+        inner = _over_time(net, x, 24, 3, dilation, causal=True)
+        x = net.sum(x, _over_time(net, inner, 24, 3, dilation, causal=True))
     x = net.add("GlobalAveragePool", [x], (24, 1))
     x = net.add("Flatten", [x], (24,))
     weights = (net.rng.standard_normal((6, 24)) / 5).astype(np.float32)
     return net.model(net.add("Gemm", [x, net.constant(weights)], (6,), transB=1))
+
+
+def unet_1d() -> onnx.ModelProto:
+    """Two levels down and up over time, of an electrocardiogram: a class for each moment."""
+    net = Network(11, 2, 512)
+    skips, x = [], "x"
+    for out in (8, 16):
+        x = _over_time(net, x, out, 5)
+        skips.append(x)
+        c, t = net.shapes[x]
+        x = net.add("MaxPool", [x], (c, t // 2), kernel_shape=[2], strides=[2])
+    x = _over_time(net, x, 24, 5)
+    for skip in reversed(skips):
+        c, t = net.shapes[x]
+        scales = net.constant(np.array([1, 1, 2], np.float32))
+        how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        wide = net.add("Resize", [x, "", scales], (c, 2 * t), **how)
+        x = _over_time(net, net.concat(wide, skip), net.shapes[skip][0], 5)
+    return net.model(_over_time(net, x, 3, 1))
 
 
 def mobilenet_v3() -> onnx.ModelProto:
@@ -271,7 +293,7 @@ NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
         *(mobilenet_v2, mobilenet_v3, fomo, squeezenet, inception, densenet, shufflenet),
-        *(unet, unet_transposed, tcn),
+        *(unet, unet_transposed, tcn, unet_1d),
     )
 }
 

@@ -8,6 +8,10 @@
 
 #include "tc_math.h"
 
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, in the last bytes */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#endif
 static inline void tc_copy(void *to, const void *from, int32_t bytes)
 {
     uint8_t *out = (uint8_t *)to;
@@ -24,7 +28,7 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
         tc_store_word(out + i, tc_load_word(in + i));
         i += 4;
     }
-    if ((bytes & 2) != 0) { /* no loop: gcc 12 warns of overflow that cannot be */
+    if ((bytes & 2) != 0) {
         out[i] = in[i];
         out[i + 1] = in[i + 1];
         i += 2;
@@ -45,5 +49,8 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
     }
 #endif
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.fuzz.builds import check_on
 from tests.unit.stream_cases import NUMERICS, in_integers
 from tests.unit.test_stream_incremental import check_stream
 from tinyc.base.errors import TinycError
@@ -23,6 +24,8 @@ from tinyc.pipeline.compiling import LaidOut, better_of, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import without_time_padding
+from tinyc.plan.shrink import Memory
+from tinyc.quantize import UNPROVEN
 from tinyc.reference.interpreter import run_int
 
 MOMENTS, CHANNELS = 24, 6
@@ -130,14 +133,18 @@ class Series:
 STEPS = ("conv", "conv", "act", "pool", "both", "concat", "cut", "pad", "twice", "softmax", "deconv", "turn")
 
 
-def series(seed: int) -> Graph:
+def random_series(seed: int) -> onnx.ModelProto:
     net = Series(seed)
     net.conv()
     for step in net.rng.choice(STEPS, net.rng.integers(2, 7)):
         getattr(net, str(step))()
     if net.rng.random() < 0.7:
         net.end()
-    return in_integers(net.model(), seed)
+    return net.model()
+
+
+def series(seed: int) -> Graph:
+    return in_integers(random_series(seed), seed)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -210,6 +217,60 @@ def test_the_library_is_proved(options: Options, tmp_path: Path) -> None:
     compiled = compile_model(path, load_board("cortex-m4"), options, Progress())
     assert compiled.program.input_perms == {"x": (0, 2, 1)}
     assert prove(compiled, load_board("cortex-m4"), options, Progress()).passed
+
+
+@pytest.mark.parametrize(("seed", "by_rows"), [(7, False), (13, False), (26, True)])
+def test_on_a_cortex_m55(seed: int, by_rows: bool, tmp_path: Path) -> None:
+    """Where the window of one column is dilated, and where gcc warned of a copy of three bytes."""
+    onnx.save(random_series(seed), tmp_path / "series.onnx")
+    options = Options("cortex-m55", memory="min" if by_rows else "speed", input_rows=by_rows)
+    assert check_on(seed, tmp_path / "series.onnx", load_board("cortex-m55"), options, tmp_path / "out") == "equal"
+
+
+def as_images(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same network over [1,C,T,1]: of convolutions, and what works element by element."""
+    for value in (*model.graph.input, *model.graph.output):
+        if len(value.type.tensor_type.shape.dim) == 3:
+            value.type.tensor_type.shape.dim.add().dim_value = 1
+    changed = {name for node in model.graph.node if node.op_type == "Conv" for name in node.input[1:2]}
+    for const in model.graph.initializer:
+        if const.name in changed:
+            const.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(const)[..., None], const.name))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            ints = list(attribute.ints)
+            if attribute.name in ("pads", "dilations", "strides"):
+                one = {"pads": [ints[0], 0, ints[-1], 0]}.get(attribute.name, [*ints, 1])
+                attribute.CopyFrom(helper.make_attribute(attribute.name, one))
+    return model
+
+
+def causal() -> onnx.ModelProto:
+    """Residual blocks of dilated convolutions that see the past only."""
+    net = Series(9)
+    net.shape = (1, CHANNELS, 200)
+    net.add("Conv", net.floats(12, CHANNELS, 1), shape=(1, 12, 200))
+    for dilation in (1, 2, 4):
+        before = net.x
+        net.add("Conv", net.floats(12, 12, 3), shape=(1, 12, 200), pads=[2 * dilation, 0], dilations=[dilation])
+        net.add("Relu")
+        net.add("Add", before)
+    net.add("Conv", net.floats(2, 12, 1), shape=(1, 2, 200))
+    model = net.model()
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 200
+    return model
+
+
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("memory", ["balanced", "min"])
+def test_arenas_are_those_of_images(board: str, memory: Memory, tmp_path: Path) -> None:
+    """Of the same network with time as rows in the file."""
+    arenas = []
+    for name, model in (("series", causal()), ("image", as_images(causal()))):
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        options = Options(board, memory=memory, recipe=UNPROVEN)
+        arenas.append(compile_model(tmp_path / f"{name}.onnx", load_board(board), options, Progress()).plan.arena_bytes)
+    assert arenas[0] == arenas[1]
 
 
 def test_the_better_of_two_plans() -> None:

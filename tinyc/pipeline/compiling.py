@@ -37,7 +37,7 @@ from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan import Plan
-from tinyc.plan.layout import WORTHWHILE, Aim, Kernels, plan_memory, plan_window
+from tinyc.plan.layout import OF_TIME, WORTHWHILE, Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.parts import SlowPart
 from tinyc.plan.rows import StreamPlan, without_time_padding
 from tinyc.plan.shrink import MEMORY_PRICE, time_of
@@ -258,7 +258,8 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
         return min(straight, turned, key=lambda one: (one.flash_bytes, one.plan.arena_bytes))
     fast, slow = sorted((straight, turned), key=lambda one: (one.time, one.plan.arena_bytes))
     worth = slow.plan.arena_bytes < WORTHWHILE[options.memory] * fast.plan.arena_bytes
-    return slow if worth and slow.time <= fast.time * (1 + MEMORY_PRICE[options.memory]) else fast
+    price = MEMORY_PRICE[options.memory] * (OF_TIME if isinstance(slow.plan, StreamPlan) else 1)
+    return slow if worth and slow.time <= fast.time * (1 + price) else fast
 
 
 def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:

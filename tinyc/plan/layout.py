@@ -23,7 +23,7 @@ from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
 # How much longer an inference may take by rows, as shares of `Aim.price`: most of what rows cost is loads, and weights
 # of half the bytes take more instructions in fewer cycles.
-_OF_TIME = 2.4
+OF_TIME = 2.4
 _OF_INSTRUCTIONS = 1.5
 # Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
 STREAMED_UP_TO = 400
@@ -177,7 +177,7 @@ def _choices(plan: StreamPlan) -> dict[str, Choice]:
 def _limits(kernels: Kernels, aim: Aim) -> Limits:
     """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
     instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
-    time = time_of(kernels.chosen) * (1 + _OF_TIME * aim.price)
+    time = time_of(kernels.chosen) * (1 + OF_TIME * aim.price)
     return Limits(instructions * (1 + _OF_INSTRUCTIONS * aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
 
 
