@@ -161,6 +161,38 @@ def test_the_integers_are_the_same(seed: int) -> None:
         np.testing.assert_array_equal(found[name], wanted[name])
 
 
+ROWS = {
+    "a window over rows": lambda net: net.add("Conv", net.floats(4, 4, 3, 3), shape=(1, 4, 1, 12), pads=[1, 1, 1, 1]),
+    "rows of padding": lambda net: net.add("Pad", net.const(np.array([0, 0, 1, 0, 0, 0, 0, 2])), shape=(1, 4, 2, 14)),
+    "rows side by side": lambda net: net.add("Concat", net.x, axis=2, shape=(1, 4, 2, 12)),
+    "more rows by padding": lambda net: net.add("Conv", net.floats(4, 4, 1, 3), shape=(1, 4, 3, 12), pads=[1, 1, 1, 1]),
+    "rows of a constant": lambda net: net.add("Mul", net.floats(1, 4, 3, 1), shape=(1, 4, 3, 12)),
+    "the mean of columns": lambda net: net.add("ReduceMean", net.const(np.array([-1])), shape=(1, 4, 1, 1), keepdims=1),
+    "the maximum of channels": lambda net: net.add(
+        "ReduceMax", net.const(np.array([1])), shape=(1, 1, 1, 12), keepdims=1
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_images_of_one_row_that_get_more(what: str) -> None:
+    net = Series(4)
+    net.shape = (1, 4, 1, 12)
+    net.add("Conv", net.floats(4, 4, 1, 3), pads=[0, 1, 0, 1])
+    ROWS[what](net)
+    net.add("Sigmoid")
+    model = net.model()
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    for size in (1, 4, 1, 12):
+        model.graph.input[0].type.tensor_type.shape.dim.add().dim_value = size
+    graph = in_integers(model, 4)
+    rows = time_as_rows(graph)
+    check(rows, "rows", all_ops())
+    sample = {"x": np.random.default_rng(4).integers(-128, 128, graph.values["x"].shape).astype(np.int8)}
+    for name, wanted in run_int(graph, sample, NUMERICS).items():
+        np.testing.assert_array_equal(run_int(rows, sample, NUMERICS)[name], wanted)
+
+
 def test_convolutions_are_turned() -> None:
     graph = series(0)
     convolved = [node.outputs[0] for node in time_as_rows(graph).nodes if node.op in ("conv2d", "depthwise_conv2d")]

@@ -61,7 +61,7 @@ def turned(attrs: Any) -> Any:
         elif isinstance(value, Padding):
             changed[field.name] = Padding(value.left, value.top, value.right, value.bottom)
         elif field.name == "axes":
-            changed[field.name] = tuple(sorted(_OTHER.get(axis, axis) for axis in value))
+            changed[field.name] = tuple(sorted(_OTHER.get(axis % 4, axis % 4) for axis in value))
         elif field.name == "axis":
             changed[field.name] = _OTHER.get(value % 4, value % 4)
         elif field.name in ("begin", "size", "step", "before", "after"):
@@ -113,7 +113,7 @@ class _Turned:
     def _attempt(self, node: Node) -> Node | None:
         """The node for turned images; None if it cannot be."""
         images = [name for name in (*node.inputs, *node.outputs) if self._is_image(name)]
-        if not images or not _can_turn(node):
+        if not images or not _can_turn(node) or any(self._is_tall(name) for name in node.outputs):
             return None
         inputs = []
         for index, name in enumerate(node.inputs):
@@ -144,6 +144,11 @@ class _Turned:
 
     def _is_image(self, name: str) -> bool:
         return bool(name) and name not in self._old.consts and is_one_row(self._old.values[name].shape)
+
+    def _is_tall(self, name: str) -> bool:
+        """Whether it is an image of several rows: with columns for rows its bytes have another order."""
+        shape = self._old.values[name].shape
+        return len(shape) == 4 and not is_one_row(shape) and _turned_shape(shape) != shape
 
     def _input(self, node: Node, index: int, name: str) -> str | None:
         """The name of what the turned node takes in the place of an input; None if there is no such thing."""
@@ -182,10 +187,10 @@ class _Turned:
             self._straight[name] = made
         return self._straight[name]
 
-    def _const(self, name: str, change: Callable[[Array], Array]) -> str:
-        """A constant of its own: others may read the old one."""
+    def _const(self, name: str, change: Callable[[Array], Array]) -> str | None:
+        """A constant of its own, since others may read the old one; None of what is computed."""
         if name not in self._old.consts:
-            return ""
+            return None
         array = np.array(change(self._old.consts[name]), order="C")
         array.flags.writeable = False
         made = self._free(f"{name}:turned")
