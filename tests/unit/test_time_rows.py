@@ -19,7 +19,7 @@ from tinyc.board import load_board
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
-from tinyc.passes.time_rows import is_one_row, time_as_rows, turned
+from tinyc.passes.time_rows import in_rows, time_as_rows, turned
 from tinyc.pipeline.compiling import LaidOut, better_of, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import prove
@@ -196,8 +196,8 @@ def test_images_of_one_row_that_get_more(what: str) -> None:
 def test_convolutions_are_turned() -> None:
     graph = series(0)
     convolved = [node.outputs[0] for node in time_as_rows(graph).nodes if node.op in ("conv2d", "depthwise_conv2d")]
-    assert any(is_one_row(graph.values[name].shape) for name in convolved)
-    assert not any(is_one_row(time_as_rows(graph).values[name].shape) for name in convolved)
+    assert any(in_rows(graph.values[name].shape) for name in convolved)
+    assert not any(in_rows(time_as_rows(graph).values[name].shape) for name in convolved)
 
 
 def test_turning_twice_changes_nothing() -> None:

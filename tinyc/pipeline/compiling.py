@@ -224,7 +224,8 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
     turned = time_as_rows(graph)
     if turned is not graph:
         check(turned, "rows", all_ops())
-        laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
+        with suppress(TinycError):  # where no kernel runs that form of a layer
+            laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
     with progress.stage("lower"):
         program = _program(made, laid, _name(made.path, options))
         return Lowered(laid.graph, with_blob(program) if options.weights_blob else program, laid.plan, laid.found)
