@@ -8,7 +8,7 @@
 
 #include "tc_math.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, in the last bytes */
+#if TC_GNU && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, in the last bytes */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
@@ -49,7 +49,7 @@ static inline void tc_copy(void *to, const void *from, int32_t bytes)
     }
 #endif
 }
-#if defined(__GNUC__) && !defined(__clang__)
+#if TC_GNU && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
 

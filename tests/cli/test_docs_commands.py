@@ -166,6 +166,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("model", "kws_int8", "out"):
         shutil.copy(folder / "kws.tflite", folder / f"{name}.tflite")
     _forest(folder)
+    _series(folder)
     _foreign_outputs(folder, x[:6])
     (folder / "sweep.toml").write_text('models = ["kws.onnx"]\nboards = ["host"]\nkind = "estimate"\n')
     board = (ROOT / "boards" / "cortex-m4.toml").read_text(encoding="utf-8")
@@ -184,6 +185,13 @@ def _forest(folder: Path) -> None:
     onnx.save(forest_model([node], 4, outputs), folder / "forest.onnx")
     onnx.save(classifier(np.random.default_rng(3), "RBF", [2, 3, 2], features=4), folder / "svc.onnx")
     np.savez(folder / "features.npz", x=trees.samples(20).clip(-9, 9))
+
+
+def _series(folder: Path) -> None:
+    """A convolution over time."""
+    nodes = [op("Conv", "x w", "c"), op("GlobalAveragePool", "c", "p"), op("Flatten", "p", "y")]
+    w = np.random.default_rng(2).standard_normal((3, 2, 3)).astype(np.float32)
+    onnx.save(build(nodes, {"x": (1, 2, 12)}, ["y"], {"w": w}), folder / "tcn.onnx")
 
 
 def _foreign_outputs(folder: Path, x: np.ndarray) -> None:

@@ -82,7 +82,7 @@ def _transposed_before(graph: Graph) -> Graph:
         first = node_of(Transpose(perm), (name,), (between,), transpose.origin, transpose.name)
         second = node_of(Reshape(values[made].shape), (between,), (made,), wider.origin, wider.name)
         nodes[nodes.index(wider)], nodes[nodes.index(transpose)] = first, second
-    return replace(graph, nodes=tuple(nodes), values=values)
+    return graph if nodes == list(graph.nodes) else replace(graph, nodes=tuple(nodes), values=values)
 
 
 def _reshape_and_transpose(
