@@ -12,6 +12,7 @@ from tinyc.base import paths
 from tinyc.build.toolchain import Toolchain
 
 FIRMWARE = paths.templates_dir() / "firmware"
+PROJECT = paths.templates_dir().parent
 Run = Callable[[Toolchain, Sequence[str | Path], str], None]
 
 
@@ -25,16 +26,23 @@ class FirmwareObjects:
         """As Toolchain.run. zig keeps objects by itself."""
         first = next((i for i, one in enumerate(arguments) if str(one).endswith((".c", ".S"))), len(arguments))
         links = toolchain.family != "zig" and "-c" not in arguments and str(arguments[-1]).endswith(".elf")
-        flags = [one for one in arguments[:first] if not str(one).startswith("-I")]
+        flags = [one for one in arguments[:first] if not _of_one_build(str(one))]
         given = [self._object(toolchain, flags, one) if links else one for one in arguments]
         self._run(toolchain, given, what)
 
     def _object(self, toolchain: Toolchain, flags: Sequence[str | Path], argument: str | Path) -> str | Path:
         source = Path(argument)
-        if source.parent != FIRMWARE or "model_glue.h" in source.read_text():
+        if source.parent != FIRMWARE or "model_glue.h" in (text := source.read_text()):
             return argument
+        if "TC_MODEL_RUN" not in text:
+            flags = [one for one in flags if not str(one).startswith("-DTC_MODEL_RUN=")]
 
         def make(output: Path) -> None:
             self._run(toolchain, [*flags, f"-I{FIRMWARE}", "-c", source, "-o", output], f"compiling {source.name}")
 
         return self._folder.made((toolchain, *map(str, flags), source.name), make)
+
+
+def _of_one_build(flag: str) -> bool:
+    """Whether the flag names folders of one build: where it includes from, and what its own folder is called."""
+    return flag.startswith("-I") or ("-prefix-map=" in flag and str(PROJECT) not in flag)

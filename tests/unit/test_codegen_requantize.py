@@ -12,7 +12,7 @@ from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_packed, finish_wide
-from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, solve, steps_of
+from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
 
@@ -59,6 +59,7 @@ def test_thresholds_are_where_the_definition_steps(y_zero, rounding):
         np.testing.assert_array_equal(steps.below[between, i], first[between] - 1)
 
 
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize(("y_zero", "y_min"), [(-128, -128), (5, -128), (-20, -20)])
@@ -155,3 +156,23 @@ def test_channels_in_blocks_are_proved_as_all_at_once(monkeypatch: pytest.Monkey
     assert by_parts is not None
     for name in ("scale", "shift", "mult", "add", "nudge"):
         np.testing.assert_array_equal(getattr(by_parts.scaling, name), getattr(finish.scaling, name))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_multiplier_leaves_more_offsets_than_the_best(seed: int) -> None:
+    """Of channels whose multipliers have very different sizes, so that their searches take very different times."""
+    p, taps = random_layer(seed, 3, Rounding.SINGLE, 200.0)
+    steps, zeros = steps_of(p, taps), np.zeros(8, np.int64)
+    start = ScalingConstants(zeros, zeros + 6, p.mult.astype(np.int64) >> 8 + zeros, zeros, zeros, sign=False)
+    best = best_slope(start, steps, np.arange(8))
+
+    def width(mult: np.ndarray) -> np.ndarray:
+        least, greatest = interval(replace(start, mult=mult), steps)
+        return greatest - least
+
+    near = np.maximum(start.mult >> 9, 8)
+    for share in [*np.linspace(-1, 1, 101)]:
+        other = np.clip(start.mult + (share * near).astype(np.int64), 0, 2**31 - 1)
+        assert (width(other) <= width(best.mult)).all()
+    for step in range(-4, 5):
+        assert (width(np.clip(best.mult + step, start.mult - near, start.mult + near)) <= width(best.mult)).all()

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,7 +15,7 @@ from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import free
+from tinyc.machine.schedule import Piece, free, saving
 from tinyc.machine.thumb import Asm
 
 M4 = CORES["cortex-m4"]
@@ -123,6 +125,32 @@ def run(asm: Asm) -> tuple[bytes, bytes]:
     machine = Machine(program, Bytes([data, more, stack]))
     machine.call(0x100, [DATA, DATA + 8, DATA + 0x1000], stack)
     return bytes(data.data), bytes(more.data)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None:
+    rng = random.Random(seed)
+    ops = [item.op for item in loop([random_line(rng) for _ in range(6)]).items if isinstance(item, Line)][:-1]
+
+    def cycles(op: Decoded, before: Decoded | None) -> int:
+        return M4.costs([op], () if before is None else (before,))[0]
+
+    def back(before: Sequence[Decoded]) -> int:
+        return M4.taken(ops[-1], None, before)
+
+    def of_all(order: Sequence[int]) -> int:
+        run = [*(ops[number] for number in order), *([piece.behind] if piece.behind else [])]
+        each = sum(cycles(op, last) for op, last in zip(run, [piece.before, *run], strict=False))
+        return each + back([ops[number] for number in order[-3:-1]])
+
+    last = len(ops) - 1
+    for before, behind in ((None, None), (ops[1], ops[2])):
+        piece = Piece(ops, cycles, back, before, behind)
+        for at, to in itertools.permutations(range(last), 2):
+            order = [*rng.sample(range(last), last), last]
+            moved = [*order[:at], *order[at + 1 :]]
+            moved.insert(to, order[at])
+            assert saving(piece, order, at, to) == of_all(order) - of_all(moved)
 
 
 def test_results_stay() -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_ST_INFO_BIND, ENUM_ST_INFO_TYPE
 from elftools.elf.sections import SymbolTableSection
 
 from tinyc.base.errors import TinycError
@@ -118,6 +120,8 @@ def read_elf(path: Path) -> Elf:
         raise TinycError(f"cannot read {path}: {error.strerror}") from error
     except ELFError as error:
         raise TinycError(f"{path} is not an ELF file: {error}") from error
+    except (ValueError, IndexError) as error:
+        raise TinycError(f"{path} is damaged: its table of symbols ends in the middle of one") from error
 
 
 def section_bytes(path: Path, name: str) -> bytes:
@@ -130,26 +134,37 @@ def section_bytes(path: Path, name: str) -> bytes:
         return data
 
 
+# Table of symbols in System V's ABI (gABI, "Symbol Table"): Elf32_Sym, Elf64_Sym.
+_SYMBOLS = {
+    32: [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2")],
+    64: [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")],
+}
+_FUNCTION, _GLOBAL = ENUM_ST_INFO_TYPE["STT_FUNC"], ENUM_ST_INFO_BIND["STB_GLOBAL"]
+
+
 def _symbols(elf: Any) -> list[Symbol]:
+    """Of all tables. numpy reads them: a library of some thousand symbols takes pyelftools a good part of a second."""
     thumb = elf["e_machine"] == "EM_ARM"
+    # Symbols in other sections mark places in debug information, whose addresses begin at 0 as those of flash do.
+    memory = [bool(section["sh_flags"] & SH_FLAGS.SHF_ALLOC) for section in elf.iter_sections()]
+    order = "<" if elf.little_endian else ">"
+    entry = np.dtype([(name, order + kind) for name, kind in _SYMBOLS[elf.elfclass]])
     found = []
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection):
             continue
-        for entry in table.iter_symbols():
-            if entry["st_shndx"] == "SHN_UNDEF" or not entry.name or _takes_no_memory(elf, entry):
+        names = table.stringtable.data()
+        for name, address, size, info, section in np.frombuffer(table.data(), entry)[
+            ["name", "value", "size", "info", "section"]
+        ].tolist():
+            if not section or (section < len(memory) and not memory[section]) or not names[name]:
                 continue
-            function = entry["st_info"]["type"] == "STT_FUNC"
-            address = entry["st_value"] & ~1 if thumb and function else entry["st_value"]
-            is_global = entry["st_info"]["bind"] == "STB_GLOBAL"
-            found.append(Symbol(entry.name, address, entry["st_size"], function, is_global))
+            function = info & 15 == _FUNCTION
+            text = names[name : names.index(0, name)].decode("utf-8", "replace")
+            found.append(
+                Symbol(text, address & ~1 if thumb and function else address, size, function, info >> 4 == _GLOBAL)
+            )
     return found
-
-
-def _takes_no_memory(elf: Any, entry: Any) -> bool:
-    """Whether the symbol marks a place in debug information, whose addresses begin at 0 as those of flash do."""
-    index = entry["st_shndx"]
-    return isinstance(index, int) and not elf.get_section(index)["sh_flags"] & SH_FLAGS.SHF_ALLOC
 
 
 def _segments(elf: Any) -> list[Segment]:

@@ -70,11 +70,18 @@ class Window(NamedTuple):
 
     def view(self, x: Array, fill: float) -> Array:
         """[N,H,W,C] -> [N,H',W',KH,KW,C]: every window, with `fill` where it leaves the image."""
-        pad = ((0, 0), (self.pad.top, self.pad.bottom), (self.pad.left, self.pad.right), (0, 0))
-        padded = np.pad(x, pad, constant_values=np.array(fill, x.dtype))
+        padded = self._padded(x, np.array(fill, x.dtype))
         view = np.lib.stride_tricks.sliding_window_view(padded, self.span, axis=(1, 2))
         view = view[:, :: self.stride.h, :: self.stride.w, :, :: self.dilation.h, :: self.dilation.w]
         return view.transpose(0, 1, 2, 4, 5, 3)
+
+    def _padded(self, x: Array, fill: Array) -> Array:
+        """[N,H,W,C] -> with the padding around it. numpy.pad does the same, and takes several times as long for it."""
+        top, left = self.pad.top, self.pad.left
+        n, h, w, c = x.shape
+        padded = np.full((n, h + top + self.pad.bottom, w + left + self.pad.right, c), fill)
+        padded[:, top : top + h, left : left + w] = x
+        return padded
 
     def blocks(self, x: Array, fill: float) -> Iterator[Array]:
         """`view`, a few rows of windows at a time where all of them would take too much memory once they are copied."""

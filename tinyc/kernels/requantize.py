@@ -280,10 +280,22 @@ class Offsets:
         """(least, greatest) offset that serves every threshold; empty if least > greatest.
 
         mult [multipliers, channels], and so are they."""
-        room = np.multiply(self._x, mult[None, :, :, None])
-        np.subtract(self._start, room, out=room)
-        least, most = room.max(axis=3, initial=-_UNBOUNDED - 1)
+        least, most = self._rooms(mult).max(axis=3, initial=-_UNBOUNDED - 1)
         return np.maximum(least, -_UNBOUNDED), -most - 1
+
+    def widens(self, mult: Int64s) -> Bools:
+        """Whether the interval is wider with a greater multiplier; as a function of the multiplier it is concave.
+
+        mult [channels], and so is what is returned.
+        """
+        binding = self._rooms(mult[None]).argmax(axis=3)[:, 0]
+        channels = np.arange(len(mult))
+        return np.asarray(self._x[0, 0, channels, binding[0]] + self._x[1, 0, channels, binding[1]] > 0)
+
+    def _rooms(self, mult: Int64s) -> Int64s:
+        """(2, multipliers, channels, thresholds): bounds of the offset, the upper ones with their sign changed."""
+        room = np.multiply(self._x, mult[None, :, :, None])
+        return np.subtract(self._start, room, out=room)
 
 
 def interval(s: ScalingConstants, steps: Steps) -> tuple[Int64s, Int64s]:
@@ -293,19 +305,16 @@ def interval(s: ScalingConstants, steps: Steps) -> tuple[Int64s, Int64s]:
 
 
 def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConstants:
-    """The multipliers of channels `rows` moved to where the interval of offsets is widest (it is concave)."""
+    """The multipliers of channels `rows` moved to where the interval of offsets is widest."""
     part, offsets = _rows(s, rows), Offsets(_rows(s, rows), _step_rows(steps, rows))
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
     left = np.maximum(part.mult - reach, 0)
     right = np.minimum(part.mult + reach, 2**31 - 1)
-    ends = np.empty((2, len(left)), np.int64)
-    while (right - left > 2).any():
-        third = np.maximum((right - left) // 3, 1)
-        ends[0], ends[1] = left + third, right - third
-        least, greatest = offsets.interval(ends)
-        rising = np.less(*(greatest - least))
-        left, right = np.where(rising, ends[0], left), np.where(rising, right, ends[1])
-    candidates = np.stack([np.minimum(left + i, right) for i in range(3)])
+    while (right - left > 1).any():
+        middle = (left + right) // 2
+        widens = offsets.widens(middle)
+        left, right = np.where(widens, middle, left), np.where(widens, right, middle)
+    candidates = np.stack([left, right])
     least, greatest = offsets.interval(candidates)
     widest = (greatest - least).argmax(axis=0)
     mult = s.mult.copy()

@@ -60,19 +60,13 @@ def takes_stack(op: Decoded) -> bool:
 
 def _move(piece: Piece, order: list[int], at: int, last: int) -> None:
     """Put the instruction at the best of the places that it may go to."""
-    op = piece.ops[order[at]]
     best, gain = at, 0
     for to in _places(piece, order, at, last):
-        low, high = min(at, to), max(at, to) + 1
-        moved = [*order[:at], *order[at + 1 :]]
-        moved.insert(to, order[at])
-        saved = _cost(piece, order, low, high) - _cost(piece, moved, low, high)
+        saved = saving(piece, order, at, to)
         if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
             best, gain = to, saved
     if best != at:
-        number = order.pop(at)
-        order.insert(best, number)
-        assert piece.ops[number] is op
+        order.insert(best, order.pop(at))
 
 
 def _places(piece: Piece, order: Sequence[int], at: int, last: int) -> list[int]:
@@ -90,19 +84,27 @@ def _places(piece: Piece, order: Sequence[int], at: int, last: int) -> list[int]
     return found
 
 
-def _cost(piece: Piece, order: Sequence[int], low: int, high: int) -> int:
-    """Cycles of the instructions from place low on to place high, and of what comes right behind."""
-    ops, end = piece.ops, min(high + 1, len(order))
-    total, previous = 0, piece.before if low == 0 else ops[order[low - 1]]
-    for place in range(low, end):
-        op = ops[order[place]]
-        total += piece.cycles(op, previous)
-        previous = op
-    if high >= len(order) - 2:
-        total += piece.back([ops[number] for number in order[-3:-1]]) if ops[-1].leaves else 0
-        if piece.behind is not None and end == len(order):
-            total += piece.cycles(piece.behind, previous)
-    return total
+def saving(piece: Piece, order: Sequence[int], at: int, to: int) -> int:
+    """Cycles that it saves to put the instruction at place `at` to another place: those of all whose neighbour before
+    them is another then."""
+    ops, count = piece.ops, len(order)
+
+    def op(place: int) -> Decoded | None:
+        if 0 <= place < count:
+            return ops[order[place]]
+        return piece.before if place < 0 else piece.behind
+
+    def cycles(second: Decoded | None, first: Decoded | None) -> int:
+        return 0 if second is None else piece.cycles(second, first)
+
+    moved, before, behind = op(at), op(to - (to < at)), op(to + (to > at))
+    saved = cycles(moved, op(at - 1)) + cycles(op(at + 1), moved) - cycles(op(at + 1), op(at - 1))
+    saved += cycles(behind, before) - cycles(moved, before) - cycles(behind, moved)
+    if max(at, to) >= count - 3 and ops[-1].leaves:
+        after = [*order[:at], *order[at + 1 :]]
+        after.insert(to, order[at])
+        saved += piece.back([ops[number] for number in order[-3:-1]]) - piece.back([ops[n] for n in after[-3:-1]])
+    return saved
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -64,6 +64,7 @@ class Asm:
         self._often: list[Often] = []  # of each item
         self._lines = 0
         self._known_cycles: Sequence[int] = ()
+        self._known_sums: Sequence[tuple[Often, int, int]] = ()
         self._is_ordered = False
         self._labels: dict[str, int] = {}
         self._seen: set[str] = set()
@@ -214,15 +215,11 @@ class Asm:
         Branches back are taken, forward ones with a condition are not.
         """
         known: dict[str, Often] = {}
-        counts: dict[int, int] = {}
         instructions = cycles = 0
-        for often, item, cost in zip(self._often, self._items, self._cycles, strict=True):
-            times = counts.get(id(often))
-            if times is None:
-                times = counts[id(often)] = self._flow.of(often, known).get(unit, 0)
-            if times and type(item) is Line:
-                instructions += times
-                cycles += times * cost
+        for often, count, cost in self._sums:
+            times = self._flow.of(often, known).get(unit, 0)
+            instructions += times * count
+            cycles += times * cost
         return Work(instructions, cycles)
 
     def executions(self, unit: str = CALL) -> list[int]:
@@ -234,8 +231,21 @@ class Asm:
     def _cycles(self) -> Sequence[int]:
         """Of each item, run once. Kept for the items that there are: asked for each unit, and by the widths."""
         if len(self._known_cycles) != len(self._items):
-            self._known_cycles = list(self._counted())
+            self._known_cycles, self._known_sums = list(self._counted()), ()
         return self._known_cycles
+
+    @property
+    def _sums(self) -> Sequence[tuple[Often, int, int]]:
+        """(how often, instructions, cycles) of the lines that run equally often, each run once. Kept like `_cycles`."""
+        cycles_of = self._cycles
+        if not self._known_sums:
+            sums: dict[int, tuple[Often, int, int]] = {}
+            for often, item, cost in zip(self._often, self._items, cycles_of, strict=True):
+                if type(item) is Line:
+                    _, count, cycles = sums.get(id(often), (often, 0, 0))
+                    sums[id(often)] = often, count + 1, cycles + cost
+            self._known_sums = tuple(sums.values())
+        return self._known_sums
 
     def _counted(self) -> Iterator[int]:
         name, before = self._core.name, tuple[Decoded, ...]()
@@ -254,7 +264,7 @@ class Asm:
         for when the function is complete; comments and labels stay."""
         if not isinstance(self._core, ThreeStage) or self._is_ordered:
             return
-        self._known_cycles, self._is_ordered = (), True
+        self._known_cycles, self._known_sums, self._is_ordered = (), (), True
         weights = self._weights()
         own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
         for start, stop in self._pieces():

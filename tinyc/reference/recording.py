@@ -14,22 +14,23 @@ from tinyc.reference.samples import Samples
 
 _MOST_SECONDS = 3600
 _HINT = "convert it: ffmpeg -i FILE -ar {rate} -ac 1 -sample_fmt s16 NEW.wav"
+_AXES_HINT = "every axis is a channel; in Python, tinyc.run(wav=) takes int16 [n, axes]"
 
 
-def recorded(path: Path, rate: int, value: Value) -> Samples:
+def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
     """The samples of a recording as inputs `value` int16 [n]: the first n, the next n, and so on; what is left at the
-    end is not enough for a run.
+    end is not enough for a run. Of several axes each is a channel, and rate counts all of them.
 
     TinycError, with what the file has and what is needed, where rate, channels, bits or length do not fit.
     """
-    where, hint = Loc(str(path)), _HINT.format(rate=rate)
+    where, hint = Loc(str(path)), _HINT.format(rate=rate) if axes == 1 else _AXES_HINT
     try:
         with wave.open(str(path), "rb") as file:
             found = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
-            if found != (rate, 1, 16):
+            if found != (round(rate / axes), axes, 16):
                 raise TinycError(
                     f"the recording has {found[0]:,} Hz, {_channels(found[1])} and {found[2]} bits; the front end "
-                    f"takes {rate:,} Hz, one channel and 16 bits",
+                    f"takes {round(rate / axes):,} Hz, {_channels(axes)} and 16 bits",
                     where,
                     hint,
                 )

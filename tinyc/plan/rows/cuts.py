@@ -9,6 +9,7 @@ them. The least bytes for a given cost come by bisection.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,16 +46,35 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """Forms of a layer that may be the best somewhere: (weight, scratch bytes, form), least weight first. least: the
+    least scratch of those in place of the same tensors."""
+
+    forms: tuple[tuple[int, int, Form], ...]
+    least: tuple[tuple[Names, int], ...]
+
+    def need(self, load: Load) -> int:
+        """Bytes without which no form fits."""
+        most = load.fullest[()]
+        return min((load.fullest.get(names, most) + scratch for names, scratch in self.least), default=_NEVER)
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """A group that may be chosen: its options by layer, least weight first, and the loads of its layers. need: bytes
+    """A group that may be chosen: the forms of its layers, least weight first, and the loads of its layers. need: bytes
     without which no forms fit. weight: no forms weigh less."""
 
     group: Group
-    options: tuple[tuple[Option, ...], ...]
+    rankings: tuple[Ranking, ...]
     loads: tuple[Load, ...]
     weigh: Weigh
     need: int
     weight: int
+
+    @functools.cached_property
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """By layer, least weight first; of most groups that are weighed nobody asks for them."""
+        return tuple(_options(*own) for own in zip(self.rankings, self.loads, strict=True))
 
     def choose(self, limit: int) -> tuple[int, tuple[Form, ...]] | None:
         """(weight, forms) of the cheapest forms within the limit of bytes; None if there are none."""
@@ -187,10 +207,6 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
     return replace(fast, cost=cost, spare=spare.row, tight=tight)
 
 
-# Forms of a layer that may be the best somewhere: (weight, scratch bytes, form), least weight first.
-Ranking = tuple[tuple[int, int, Form], ...]
-
-
 class Weighing:
     """Candidates of measured groups by one weight; how it ranks the forms of layers, which many groups share, is
     remembered."""
@@ -201,14 +217,11 @@ class Weighing:
 
     def candidate(self, measured: Measured) -> Candidate:
         """The group with its options in order of weight."""
-        whole = measured.group.is_whole
-        options = tuple(
-            _options(self._ranking(layer.whole_forms if whole else layer.row_forms), load)
-            for layer, load in zip(measured.layers, measured.loads, strict=True)
-        )
-        need = max(own[-1].need if own else _NEVER for own in options)
-        weight = sum(own[0].weight - _ROUNDED for own in options if own)
-        return Candidate(measured.group, options, measured.loads, self.weigh, need, weight)
+        whole, loads = measured.group.is_whole, measured.loads
+        rankings = tuple(self._ranking(layer.whole_forms if whole else layer.row_forms) for layer in measured.layers)
+        need = max(ranking.need(load) for ranking, load in zip(rankings, loads, strict=True))
+        weight = sum(ranking.forms[0][0] - _ROUNDED for ranking in rankings if ranking.forms)
+        return Candidate(measured.group, rankings, loads, self.weigh, need, weight)
 
     def _ranking(self, forms: tuple[Form, ...]) -> Ranking:
         known = self._rankings.get(id(forms))
@@ -231,7 +244,8 @@ def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
         if scratch < least.get(forms[rank].inplace, _NEVER):
             least[forms[rank].inplace] = scratch
             kept.append((weight, rank, scratch))
-    return tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept))
+    ranked = tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept))
+    return Ranking(ranked, tuple(least.items()))
 
 
 def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
@@ -239,7 +253,7 @@ def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
     kept: list[Option] = []
     fullest, least = load.fullest, _NEVER
     most = fullest[()]
-    for weight, scratch, form in ranking:  # of each layer in thousands of groups: `load.peak` without a call
+    for weight, scratch, form in ranking.forms:  # of each layer in thousands of groups: `load.peak` without a call
         need = fullest.get(form.inplace, most) + scratch
         if need >= least:
             continue
