@@ -3,8 +3,8 @@
  *
  *   top = fma(x[k][n] - x[k][l], g, x[k][l]), bottom = fma(x[m][n] - x[m][l], g, x[m][l]); y[r][c] = fma(bottom - top, f, top)
  *
- * with f, g the weights of the second row and column. rows, columns: [first, second, weight of the second in 1/1024]. x [..][in_w]
- * [channels], y [out_h][out_w][channels], may not overlap x. No scratch.
+ * with f = row_weights[r], g = column_weights[c]. rows, columns: [first, second]. x [..][in_w][channels], y [out_h][out_w][channels],
+ * may not overlap x. No scratch.
  */
 #ifndef TC_RESIZE_BILINEAR_F32_H
 #define TC_RESIZE_BILINEAR_F32_H
@@ -13,17 +13,18 @@
 
 typedef struct {
     const int16_t *rows, *columns;
+    const float *row_weights, *column_weights;
     int32_t in_w, channels, out_h, out_w;
 } tc_resize_bilinear_f32_t;
 
 static void tc_resize_bilinear_f32(const tc_resize_bilinear_f32_t *p, const float *x, float *y)
 {
     for (int32_t r = 0; r < p->out_h; r++) {
-        const int16_t *row = p->rows + 3 * r;
-        const float f = (float)row[2] / 1024.0f;
+        const int16_t *row = p->rows + 2 * r;
+        const float f = p->row_weights[r];
         for (int32_t c = 0; c < p->out_w; c++) {
-            const int16_t *column = p->columns + 3 * c;
-            const float g = (float)column[2] / 1024.0f;
+            const int16_t *column = p->columns + 2 * c;
+            const float g = p->column_weights[c];
             const float *k = x + row[0] * p->in_w * p->channels, *m = x + row[1] * p->in_w * p->channels;
             const int32_t l = column[0] * p->channels, n = column[1] * p->channels;
             for (int32_t i = 0; i < p->channels; i++) {

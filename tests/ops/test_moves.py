@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, random_s8, tensor
-from tests.ops.runtimes import every_byte, run_tflm
+from tests.ops.runtimes import every_byte, litert_sequence, run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Quant, Shape, Value
+from tinyc.load import load_model
 from tinyc.load.resizing import bilinear_onnx, nearest_onnx, nearest_tflite
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.absolute import float_ref as absolute_float
@@ -20,11 +23,12 @@ from tinyc.ops.argmax import ArgMax
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.requantize import Requantize
-from tinyc.ops.resize_bilinear import ResizeBilinear, bilinear_tflite
+from tinyc.ops.resize_bilinear import FINE, ResizeBilinear, bilinear_tflite
 from tinyc.ops.resize_bilinear import float_ref as bilinear_float
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
-from tinyc.reference.interpreter import run_int
+from tinyc.passes import normalize
+from tinyc.reference.interpreter import run_float, run_int
 
 SLICES = [
     ((1, 5, 7, 3), (0, 1, 2, 0), (1, 3, 4, 3), (1, 1, 1, 1)),
@@ -87,6 +91,25 @@ def test_resize_is_tflms(rule: dict[str, bool]) -> None:
         np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.TFLM)["y"], theirs)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_resize_of_reals_is_that_of_litert(rule: dict[str, bool], tmp_path: Path) -> None:
+    """Weights of float32, not of 1/1024."""
+    x = np.random.default_rng(1).standard_normal((1, 5, 7, 3)).astype(np.float32)
+    fields = {"AlignCorners": rule["align_corners"], "HalfPixelCenters": rule["half_pixel"]}
+    for size in (*SIZES, (13, 9)):
+        tensors = [
+            Tensor("x", x.shape, "f32"),
+            Tensor("size", (2,), "s32", data=np.array(size, np.int32)),
+            Tensor("y", (1, *size, 3), "f32"),
+        ]
+        operator = Operator("RESIZE_BILINEAR", ("x", "size"), ("y",), "ResizeBilinearOptions", fields)
+        file = build_model(tensors, [operator], ["x"], ["y"])
+        ((theirs,),) = litert_sequence(file, [[x]])
+        (tmp_path / "m.tflite").write_bytes(file)
+        graph = normalize(load_model(tmp_path / "m.tflite"))
+        np.testing.assert_allclose(run_float(graph, {"x": x})["y"], theirs, rtol=1e-5, atol=2e-6)
+
+
 def test_resize_kernels() -> None:
     x = tensor("x", (1, 5, 7, 3), 0.1, 3)
     rule = RULES[1]
@@ -107,7 +130,12 @@ def test_rules_of_onnx() -> None:
     assert nearest_onnx(2, 4, 2.0, "asymmetric", "floor") == (0, 0, 1, 1)
     assert nearest_onnx(4, 2, 0.5, "half_pixel", "round_prefer_floor") == (0, 2)
     assert nearest_onnx(4, 2, 0.5, "half_pixel", "round_prefer_ceil") == (1, 3)
-    assert bilinear_onnx(2, 4, 2.0, "half_pixel") == ((0, 1, 0), (0, 1, 256), (0, 1, 768), (1, 1, 0))
+    assert bilinear_onnx(2, 4, 2.0, "half_pixel") == (
+        (0, 1, 0),
+        (0, 1, FINE // 4),
+        (0, 1, 3 * FINE // 4),
+        (1, 1, 0),
+    )
     assert bilinear_onnx(3, 2, 2 / 3, "align_corners") == ((0, 1, 0), (2, 2, 0))
     with pytest.raises(ValueError, match="no_rule"):
         bilinear_onnx(2, 4, 2.0, "no_rule")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tinyc
 from tests.ops.harness import HOST_ISA, OneStepPlan, run_plan, usable_kernels
 from tests.ops.runtimes import tflm_sequence
 from tests.ops.tflite_builder import Operator, Tensor, build_model
@@ -327,6 +328,36 @@ def test_stored_runs(path: Path | None) -> None:
     runs = prepare_int(graph, Numerics.TFLM).sequence({x.name: a.reshape(x.shape)} for a in stored["x"])
     for ours, wanted in zip(runs, stored["y"], strict=True):
         np.testing.assert_array_equal(ours[graph.outputs[0]].reshape(-1), wanted.reshape(-1))
+
+
+RECORDINGS = [path for path in sorted((STORED / "signal").glob("*.npz")) if path.stem != "tables"]
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("path", RECORDINGS or [None], ids=lambda p: p and p.stem)
+def test_the_audio_preprocessor(path: Path | None) -> None:
+    """TensorFlow Lite Micro's own model of these operators gives its recorded features, frame after frame."""
+    if path is None:
+        pytest.skip("no ../shared/frontend")
+    graph = load_tflite(STORED / "signal" / "audio_preprocessor_int8.tflite")
+    (x,) = graph.inputs
+    with np.load(path) as stored:
+        pcm, wanted, window, step = (stored[k] for k in ("pcm", "features_int8", "window", "step"))
+    frames = np.lib.stride_tricks.sliding_window_view(pcm, int(window))[:: int(step)]
+    runs = prepare_int(graph, Numerics.TFLM).sequence({x: frame[None]} for frame in frames)
+    np.testing.assert_array_equal([run[graph.outputs[0]] for run in runs], wanted)
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("board", ["cortex-m4", "host", "cortex-m0plus", "cortex-m55", "riscv32imc"])
+def test_the_library_of_the_audio_preprocessor(board: str) -> None:
+    file = STORED / "signal" / "audio_preprocessor_int8.tflite"
+    if not file.is_file():
+        pytest.skip("no ../shared/frontend")
+    with np.load(STORED / "signal" / "noisy_speech_0.npz") as stored:
+        frames = np.lib.stride_tricks.sliding_window_view(stored["pcm"], 480)[::320][:40]
+        wanted = stored["features_int8"][:40]
+    assert tinyc.verify(file, board, inputs=frames, expect=wanted).passed
 
 
 def chain(tmp_path: Path, cut: tuple[int, int], pad: int = 0) -> tuple[bytes, Graph]:

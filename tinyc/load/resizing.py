@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from tinyc.ops.resize_bilinear import ONE, Tap
+from tinyc.ops.resize_bilinear import FINE, Tap
 
 
 def nearest_tflite(count: int, size: int, *, align_corners: bool, half_pixel: bool) -> tuple[int, ...]:
@@ -66,10 +66,19 @@ def nearest_onnx(count: int, size: int, scale: float, rule: str, rounding: str) 
 
 
 def bilinear_onnx(count: int, size: int, scale: float, rule: str) -> tuple[Tap, ...]:
-    """For each of `size` outputs the two inputs and the weight of the second, rounded to 1/1024."""
-    taps = []
-    for k in range(size):
-        place = min(max(onnx_place(k, count, size, scale, rule), 0.0), count - 1.0)
-        first = math.floor(place)
-        taps.append((first, min(first + 1, count - 1), round((place - first) * ONE)))
-    return tuple(taps)
+    """For each of `size` outputs the two inputs and the weight of the second in 1 / FINE."""
+    return tuple(_between(onnx_place(k, count, size, scale, rule), count) for k in range(size))
+
+
+def bilinear_float_tflite(count: int, size: int, *, align_corners: bool, half_pixel: bool) -> tuple[Tap, ...]:
+    """The same as TensorFlow Lite's kernel of float32 places them; that of integers is `bilinear_tflite`."""
+    f, offset = np.float32, np.float32(0.5 if half_pixel else 0)
+    step = f(count - 1) / f(size - 1) if align_corners and size > 1 else f(count) / f(size)
+    return tuple(_between(float((f(k) + offset) * step - offset), count) for k in range(size))
+
+
+def _between(place: float, count: int) -> Tap:
+    """The inputs around a place, and the weight of the second in 1 / FINE. Outside the image its edge counts."""
+    inside = min(max(place, 0.0), count - 1.0)
+    first = math.floor(inside)
+    return first, min(first + 1, count - 1), round((inside - first) * FINE)

@@ -12,7 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
 from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Pair
-from tinyc.load.resizing import nearest_tflite
+from tinyc.load.resizing import bilinear_float_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
 from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import TfliteStep
@@ -23,7 +23,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.resize_bilinear import ResizeBilinear, bilinear_tflite
+from tinyc.ops.resize_bilinear import FINE, ONE, ResizeBilinear, bilinear_tflite
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
 from tinyc.ops.transpose import Transpose
@@ -199,8 +199,9 @@ def resize_nearest(s: TfliteStep) -> None:
 def resize_bilinear(s: TfliteStep) -> None:
     o, (x, size) = s.options("ResizeBilinearOptions"), _new_size(s)
     rule = {"align_corners": bool(o["AlignCorners"]), "half_pixel": bool(o["HalfPixelCenters"])}
-    rows, columns = (bilinear_tflite(x.shape[1 + k], size[k], **rule) for k in (0, 1))
-    s.emit((x,), ResizeBilinear(rows, columns))
+    places = bilinear_float_tflite if x.dtype == "f32" else bilinear_tflite
+    rows, columns = (places(x.shape[1 + k], size[k], **rule) for k in (0, 1))
+    s.emit((x,), ResizeBilinear(rows, columns, FINE if x.dtype == "f32" else ONE))
 
 
 @imports("TRANSPOSE_CONV", ignores=("quantized_bias_type",))

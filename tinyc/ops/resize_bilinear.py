@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""resize_bilinear: x[N,H,W,C] -> y[N,H',W',C], interpolated between the four nearest pixels, weights in 1/1024."""
+"""resize_bilinear: x[N,H,W,C] -> y[N,H',W',C], interpolated between the four nearest pixels. Integers take weights in
+1/1024, as TensorFlow Lite's kernel does, float32 those of the file."""
 
 from __future__ import annotations
 
@@ -33,20 +34,28 @@ from tinyc.kernel.windows import check_image, pool_is_s8, row_bytes
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
-ONE = 1024  # weights are in 1 / ONE
+ONE = 1024  # of integers weights are in 1 / ONE
+FINE = 1 << 24  # and of models in float32 in 1 / FINE
 _PER_ELEMENT, _CODE_BYTES = 20, 250  # estimates
 Tap = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeBilinear:
-    """rows[r]: (first row, second row, weight of the second in 1/1024) of output row r; columns alike.
+    """rows[r]: (first row, second row, weight of the second in 1/parts) of output row r; columns alike.
 
     The loaders resolve the formats' rules.
     """
 
     rows: tuple[Tap, ...]
     columns: tuple[Tap, ...]
+    parts: int = ONE
+
+    def coarse(self) -> ResizeBilinear:
+        """With weights in 1 / ONE."""
+        by = self.parts // ONE
+        rows, columns = (tuple((k, m, round(w / by)) for k, m, w in taps) for taps in (self.rows, self.columns))
+        return ResizeBilinear(rows, columns)
 
 
 def bilinear_tflite(count: int, size: int, *, align_corners: bool, half_pixel: bool) -> tuple[Tap, ...]:
@@ -66,28 +75,28 @@ def infer(a: ResizeBilinear, x: Value) -> Sequence[Type]:
     check_image(x, "resize_bilinear")
     _, in_h, in_w, in_c = x.shape
     for taps, n in ((a.rows, in_h), (a.columns, in_w)):
-        inside = all(0 <= k < n and 0 <= m < n and 0 <= weight <= ONE for k, m, weight in taps)
+        inside = all(0 <= k < n and 0 <= m < n and 0 <= weight <= a.parts for k, m, weight in taps)
         if not taps or not inside or n > 32767:
             raise TinycError(f"resize_bilinear reads outside an image of {in_h}x{in_w}")
     return [Type((1, len(a.rows), len(a.columns), in_c), x.dtype)]
 
 
 def _interpolate(a: ResizeBilinear, x: Array) -> Array:
-    """ONE * ONE times the interpolated pixels, in x's dtype."""
+    """parts * parts times the interpolated pixels, in x's dtype."""
     (k, m, f), (left, right, g) = (np.array(taps, np.int64).T for taps in (a.rows, a.columns))
     f, g = f[:, None, None].astype(x.dtype), g[:, None].astype(x.dtype)
-    across = x[:, :, left] * (ONE - g) + x[:, :, right] * g
-    return np.asarray(across[:, k] * (ONE - f) + across[:, m] * f)
+    across = x[:, :, left] * (a.parts - g) + x[:, :, right] * g
+    return np.asarray(across[:, k] * (a.parts - f) + across[:, m] * f)
 
 
 def float_ref(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
-    return ((_interpolate(a, x.astype(np.float64)) / ONE**2).astype(np.float32),)
+    return ((_interpolate(a, x.astype(np.float64)) / a.parts**2).astype(np.float32),)
 
 
 def exact_float(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
     """As tc_resize_bilinear_f32 computes it: between columns, then between rows."""
     (k, m, f), (left, right, g) = (np.array(taps, np.int64).T for taps in (a.rows, a.columns))
-    one = np.float32(ONE)
+    one = np.float32(a.parts)
     down, along = (f.astype(np.float32) / one)[:, None, None], (g.astype(np.float32) / one)[:, None]
     across = float32.fma(x[:, :, right] - x[:, :, left], along, x[:, :, left])
     return (float32.fma(across[:, m] - across[:, k], down, across[:, k]),)
@@ -95,7 +104,15 @@ def exact_float(a: ResizeBilinear, x: Array) -> tuple[Array, ...]:
 
 def lower_float(site: Site, p: ResizeBilinear) -> Call:
     """tc_resize_bilinear_f32: the whole tensor."""
-    return _call(site, p, (Params(), In(0), Out()))
+    fields: dict[str, int | float | str | Const] = {}
+    for name, taps, size in (("rows", p.rows, "out_h"), ("columns", p.columns, "out_w")):
+        table = np.array(taps, np.int64)
+        weights = (table[:, 2] / p.parts).astype(np.float32)
+        fields[name] = Const(table[:, :2].astype(np.int16), f"[{size}][first, second]", name)
+        fields[f"{name[:-1]}_weights"] = Const(weights, f"[{size}] of the second", f"{name[:-1]}_weights")
+    fields |= {"in_w": site.x(0).shape[2], "channels": site.x(0).shape[3]}
+    fields |= {"out_h": len(p.rows), "out_w": len(p.columns)}
+    return Call((Params(), In(0), Out()), Struct("tc_resize_bilinear_f32_t", fields))
 
 
 def prepare(site: Site) -> ResizeBilinear:
@@ -104,7 +121,8 @@ def prepare(site: Site) -> ResizeBilinear:
         raise TinycError(
             "resize_bilinear is known for numerics tflm, single and onnx only", site.node.where, "use --numerics tflm"
         )
-    return ResizeBilinear(site.attrs.rows, site.attrs.columns)
+    attrs: ResizeBilinear = site.attrs
+    return attrs.coarse()
 
 
 def int_ref(p: ResizeBilinear, x: Array) -> tuple[Array, ...]:
@@ -133,7 +151,7 @@ def _call(site: Site, p: ResizeBilinear, args: tuple[Arg, ...], geometry: Rows |
 
 def cost(site: Site, p: ResizeBilinear) -> Cost:
     """An estimate: per element."""
-    tables = 6 * (len(p.rows) + len(p.columns))
+    tables = (8 if site.x(0).dtype == "f32" else 6) * (len(p.rows) + len(p.columns))
     return Cost(_PER_ELEMENT * site.y().elements, tables + _CODE_BYTES, 0)
 
 

@@ -19,7 +19,7 @@ from tinyc.ops.argmax import ArgMax
 from tinyc.ops.gather import Gather
 from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_bilinear import FINE, ResizeBilinear
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
 from tinyc.ops.transpose import Transpose
@@ -116,7 +116,7 @@ def resize(s: OnnxStep) -> None:
                 raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
             _check_aligned(s, rule, x, size, scale)
             taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
-            s.emit_image([x], ResizeBilinear(taps[0], taps[1]), rank=rank)
+            s.emit_image([x], ResizeBilinear(taps[0], taps[1], FINE), rank=rank)
         else:
             raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
     except ValueError as e:
