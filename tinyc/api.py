@@ -180,7 +180,8 @@ def verify(
 
     expect: outputs that must come out, `"FILE.npz"`, `"FILE.npz:KEY"`, or an integer array [samples, ...] for a model
     with one output. Default: the integer reference. samples: all by default. Look at `report.passed`. With `frontend`,
-    wav is a recording to run on in the place of inputs: a WAV file, or int16 [n] at the front end's rate; with
+    wav is a recording to run on in the place of inputs: a WAV file, or int16 [n] at the front end's rate, [n, axes] of
+    a front end of several axes; with
     `picture`, image is a picture, or a folder of them.
     """
     array = None if expect is None or isinstance(expect, str) else expect
@@ -375,16 +376,19 @@ def _as_shown(options: VerifyOptions) -> Iterator[dict[str, Path]]:
     if wav is None or isinstance(wav, str | PathLike):
         yield paths if wav is None else {**paths, "wav": Path(wav)}
         return
-    if wav.dtype != np.int16 or wav.ndim != 1:
-        found = f"{wav.dtype} {list(wav.shape)}"
-        raise TinycError(f"the recording is {found}, not int16 [n]", hint="samples of one channel, 16 bits")
-    front = options.get("frontend")
-    if front is None:
+    given = options.get("frontend")
+    if given is None:
         raise TinycError("wav= is for libraries with a front end", hint="give frontend=")
+    front = load_frontend(given)
+    axes = getattr(front, "axes", 1)
+    if wav.dtype != np.int16 or wav.shape[1:] != (() if axes == 1 else (axes,)):
+        wanted = "[n]" if axes == 1 else f"[n, {axes}]"
+        hint = "samples of one channel, 16 bits" if axes == 1 else "samples of all axes side by side, 16 bits"
+        raise TinycError(f"the recording is {wav.dtype} {list(wav.shape)}, not int16 {wanted}", hint=hint)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         path = Path(folder) / "samples.wav"
         with wave.open(str(path), "wb") as file:
-            file.setparams((1, 2, load_frontend(front).rate, 0, "NONE", ""))
+            file.setparams((axes, 2, round(front.rate / axes), 0, "NONE", ""))
             file.writeframes(wav.astype("<i2").tobytes())
         yield {**paths, "wav": path}
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.frontend.sounds import Samples
-from tests.ops.harness import SANITIZE, WARNINGS
+from tests.ops.sanitized import sanitized
 from tests.ops.test_recurrent import as_file, with_states
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tests.target.state_cases import svdf
@@ -86,18 +85,14 @@ def pushed(
     for file, text in compiled.files.items():
         (folder / file).write_text(text)
     (folder / "main.c").write_text(MAIN)
-    build = ["gcc", "-std=c99", "-O1", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
-    done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     blob, at = b"", 0
     while at < len(samples):
         part = samples[at : at + next(chunks)]
         blob += np.int32(len(part)).tobytes() + part.tobytes()
         at += len(part)
-    ran = subprocess.run([f"{folder}/unit"], input=blob, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr.decode()
+    said = sanitized(folder, ["main.c", "unit.c"], blob)
     size = compiled.graph.values[compiled.graph.outputs[0]].size_bytes
-    return [ran.stdout[i : i + size] for i in range(0, len(ran.stdout), size)]
+    return [said[i : i + size] for i in range(0, len(said), size)]
 
 
 MAIN = """

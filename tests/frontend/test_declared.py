@@ -4,6 +4,7 @@ samples against the Python function."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import tinyc
 from tests.frontend.pushing import as_features, expected, pushed, random_chunks, state_model, window_model
 from tests.frontend.sounds import RATE, Samples, recordings, voice
 from tinyc.base.errors import TinycError
@@ -150,6 +152,7 @@ lifter = 22
 """
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("text", [LIBROSA, CEPSTRA], ids=["logmel", "mfcc"])
 def test_features_are_librosas(text: str, tmp_path: Path) -> None:
     librosa = pytest.importorskip("librosa", reason="needs `librosa`")
@@ -164,9 +167,26 @@ def test_features_are_librosas(text: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(front.features(samples), theirs.T, atol=1e-2 if front.dct is None else 5e-2)
 
 
+@pytest.mark.frameworks
+def test_a_data_pipeline_of_pytorch(tmp_path: Path) -> None:
+    """The class of docs/frontend.md, in processes of its own."""
+    torch = pytest.importorskip("torch", reason="needs `torch`")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "frontend.md").read_text(encoding="utf-8")
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "DataLoader" in block)
+    (tmp_path / "kws.toml").write_text(LIBROSA)
+    recordings = np.stack([voice(0.5), voice(0.5)[::-1], voice(0.5) // 2])
+    known = {"torch": torch, "tinyc": tinyc, "recordings": recordings, "labels": [0, 1, 2]}
+    exec(code.replace('"kws.toml"', f'"{tmp_path}/kws.toml"').replace("batch_size=32", "batch_size=2"), known)
+    batches = list(known["loader"])
+    front = declared(LIBROSA, tmp_path)
+    np.testing.assert_array_equal(np.concatenate([x.numpy() for x, _ in batches]), front.features(recordings))
+    assert [int(label) for _, labels in batches for label in labels] == [0, 1, 2]
+
+
 USUAL = 'window_ms = 25\nstep_ms = 10\nlength = 512\n[log]\nkind = "dB"\nfloor = 1e-10\n'
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["logmel", "mfcc"])
 def test_features_are_torchaudios(kind: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs `torchaudio`")

@@ -111,6 +111,7 @@ def test_pushed_samples_give_the_outputs_of_whole_windows(hop: int, stride: int,
     assert len(by_ones) > 3
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus", "riscv32imc"])
 def test_on_the_boards(board: str, tmp_path: Path) -> None:
     path, file = model(tmp_path, stride=2), front_file(tmp_path)

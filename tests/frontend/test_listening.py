@@ -17,7 +17,7 @@ import pytest
 
 from tests.frontend.pushing import expected
 from tests.frontend.test_recordings import write_wav
-from tests.ops.harness import SANITIZE, WARNINGS
+from tests.ops.sanitized import SANITIZE, WARNINGS
 from tests.package.tools import needed, ran
 from tinyc.board import load_board
 from tinyc.frontend import load_frontend

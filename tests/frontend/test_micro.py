@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from tests.frontend.pushing import WAKE_WORD, expected, pushed, random_chunks, state_model, window_model
 from tests.frontend.sounds import RATE, Samples, recordings, voice
 from tinyc.base.errors import TinycError
-from tinyc.frontend import Micro, join, load_frontend
+from tinyc.frontend import Micro, features_of, join, load_frontend
 from tinyc.ir.graph import Array, Quant
 from tinyc.load import load_model
 from tinyc.passes import normalize
@@ -67,6 +69,7 @@ shift = 5
 """
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("case", ["window", "whole window", "own settings", "remembers", "other scale"])
 def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) -> None:
     name, frames = "micro", 5
@@ -134,6 +137,43 @@ def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
         join(graph, Micro(channels=32))
 
 
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((1, 40, 5), "channels first"),
+        ((1, 40, 5, 1), "channels first"),
+        ((1, 1, 40, 5), "channels first"),
+        ((1, 2, 5, 40), "channels of the training"),
+        ((1, 5, 2, 40), "channels of the training"),
+        ((1, 50, 4), "channels of the training"),
+    ],
+)
+def test_layouts_in_which_frames_are_not_one_after_the_other_are_errors(
+    tmp_path: Path, shape: tuple[int, ...], hint: str
+) -> None:
+    graph = normalize(load_model(window_model(tmp_path / "unit.tflite", 5 if math.prod(shape) == 200 else 10)))
+    (name,) = graph.inputs
+    other = replace(graph, values={**graph.values, name: replace(graph.values[name], shape=shape)})
+    with pytest.raises(TinycError, match="does not consist of frames of 40 channels") as error:
+        features_of(other, Micro())
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("shape", [(200,), (1, 200), (1, 5, 40), (1, 5, 40, 1), (1, 1, 5, 40), (1, 5, 1, 40)])
+def test_layouts_in_which_they_are_fit(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    graph = normalize(load_model(window_model(tmp_path / "unit.tflite", 5)))
+    (name,) = graph.inputs
+    other = replace(graph, values={**graph.values, name: replace(graph.values[name], shape=shape)})
+    assert features_of(other, Micro()).shape == shape
+
+
 def test_samples_have_to_be_int16() -> None:
     with pytest.raises(TinycError, match="float64"):
         Micro().features(np.zeros(RATE))
+
+
+def test_stereo_is_an_error_and_short_recordings_are_not() -> None:
+    with pytest.raises(TinycError, match=r"samples of \[16000, 2\] are 16,000 recordings") as error:
+        Micro().features(np.zeros((RATE, 2), np.int16))
+    assert "one channel" in (error.value.hint or "")
+    assert Micro().features(np.zeros((3, 200), np.int16)).shape == (3, 0, 40)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,29 @@ def walk(count: int, axes: int, seed: int = 1) -> Array:
     x += rng.normal(0, 60, (count, axes))
     x[count // 2 : count // 2 + 4] *= 40
     return x.clip(-32768, 32767).astype(np.int16)
+
+
+def test_a_recording_of_several_axes(tmp_path: Path) -> None:
+    """An array or a WAV file whose channels are the axes."""
+    path = tmp_path / "motion.toml"
+    path.write_text('kind = "motion"\naxes = 3\nrate = 50\nwindow = 20\nstep = 10\nfeatures = ["mean", "rms"]\n')
+    front, samples = load_frontend(str(path)), walk(200, 3)
+    model = window_model(tmp_path / "unit.tflite", 1, QUANT, front.channels)
+    found = tinyc.run(model, "host", wav=samples, frontend=str(path))
+    assert found.passed
+    assert found.runs == 20
+    with wave.open(str(tmp_path / "walk.wav"), "wb") as file:
+        file.setparams((3, 2, 50, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    assert tinyc.run(model, "host", wav=tmp_path / "walk.wav", frontend=str(path)).heard == found.heard
+    with pytest.raises(TinycError, match=r"not int16 \[n, 3\]"):
+        tinyc.run(model, "host", wav=samples[:, 0], frontend=str(path))
+    with wave.open(str(tmp_path / "one.wav"), "wb") as file:
+        file.setparams((1, 2, 150, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    with pytest.raises(TinycError, match="takes 50 Hz, 3 channels and 16 bits") as error:
+        tinyc.run(model, "host", wav=tmp_path / "one.wav", frontend=str(path))
+    assert "every axis is a channel" in (error.value.hint or "")
 
 
 def test_features_are_those_of_reals() -> None:

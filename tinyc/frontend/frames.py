@@ -16,7 +16,7 @@ OfFrames = Callable[[Array, Array], Array]  # int16 [frames, window], the sample
 def frames_of(samples: Array, window: int, step: int, function: OfFrames, at_once: int) -> Array:
     """int16 [n] or [recordings, n] -> [frames, ..] or [recordings, frames, ..]: a function of some frames at a time.
 
-    The sample before the first is 0. TinycError for anything but int16.
+    The sample before the first is 0. TinycError for anything but int16, and for [n, channels], as programs read stereo.
     """
     x = np.asarray(samples)
     if x.dtype != np.int16 or x.ndim not in (1, 2):
@@ -25,6 +25,11 @@ def frames_of(samples: Array, window: int, step: int, function: OfFrames, at_onc
             hint="scale floats of [-1, 1] by 32768 and round them, as a microphone's samples are",
         )
     lines = np.atleast_2d(x)
+    if lines.shape[1] < window <= lines.shape[0] and lines.shape[1] > 0:
+        raise TinycError(
+            f"samples of {list(x.shape)} are {lines.shape[0]:,} recordings, all shorter than a window of {window:,}",
+            hint="of [n, channels] take one channel, x[:, 0]; of recordings so short there are no frames",
+        )
     count = max((lines.shape[1] - window) // step + 1, 0)
     if count == 0:
         nothing = function(np.zeros((1, window), np.int16), np.zeros(1, np.int16))[:0]

@@ -12,7 +12,7 @@ from tinyc.frontend.declared_nodes import DeclaredNodes
 from tinyc.frontend.draft import Draft
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.micro_nodes import MicroNodes
-from tinyc.frontend.motion import MotionNodes
+from tinyc.frontend.motion import MotionFront, MotionNodes
 from tinyc.frontend.settings import FrontEnd
 from tinyc.ir.graph import Graph, Value
 from tinyc.ops.concat import Concat
@@ -26,7 +26,7 @@ SAMPLES = "samples"  # what the joined graph's input is called
 class Joined:
     """The graph, whose input is the new samples of a run. held: the state that the samples before them are, "" if
     windows do not overlap. runs: how many it takes until the model's window is full. primed: of the held samples, how
-    many zeros count as there after a reset. rate: samples in a second."""
+    many zeros count as there after a reset. rate: samples in a second. axes: how many of them belong to one moment."""
 
     graph: Graph
     samples: str
@@ -34,6 +34,7 @@ class Joined:
     runs: int
     primed: int
     rate: int
+    axes: int = 1
 
 
 def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
@@ -71,13 +72,17 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     )
     held = before.name if before else ""
     runs = math.ceil((rows if window is None else window) / frames)
-    return Joined(joined, samples.name, held, runs, _extra(front), front.rate)
+    return Joined(joined, samples.name, held, runs, _extra(front), front.rate, _axes(front))
 
 
 def _nodes(made: Draft, front: FrontEnd) -> MicroNodes | DeclaredNodes | MotionNodes:
     if isinstance(front, Micro):
         return MicroNodes(made, front)
     return DeclaredNodes(made, front) if isinstance(front, Declared) else MotionNodes(made, front)
+
+
+def _axes(front: FrontEnd) -> int:
+    return front.axes if isinstance(front, MotionFront) else 1
 
 
 def _extra(front: FrontEnd) -> int:
@@ -91,18 +96,22 @@ def _held(made: Draft, front: FrontEnd) -> tuple[Value, Value] | tuple[None, Non
 
 
 def features_of(graph: Graph, front: FrontEnd) -> Value:
-    """The model's input, if it is features as the front end gives them. TinycError if not."""
+    """The model's input, if it is features as the front end gives them: [frames, channels] or flat, with any axes of
+    one element. TinycError if not."""
     if len(graph.inputs) != 1:
         raise TinycError(f"a front end is for a model with one input; this one has {len(graph.inputs)}")
     value = graph.values[graph.inputs[0]]
     what = f"input '{value.name}' {value.dtype} {list(value.shape)}"
     if value.dtype != "s8" or value.quant is None or value.quant.axis is not None:
         raise TinycError(f"{what}: the front end gives int8 features", value.loc, "quantize the model to int8")
-    by_frames = value.shape[-1] in (1, front.channels, value.elements)  # flat, too, and as a picture of one channel
-    if value.elements % front.channels or not by_frames:
+    sizes = [size for size in value.shape if size != 1]
+    flat = len(sizes) < 2 and value.elements % front.channels == 0
+    if not flat and (len(sizes) != 2 or sizes[1] != front.channels):
         raise TinycError(
             f"{what} does not consist of frames of {front.channels} channels, which the front end gives",
             value.loc,
-            "set `channels` in the front end's file to that of the training: docs/frontend.md",
+            "it has the channels first: train and export the model with [frames, channels]"
+            if len(sizes) == 2 and sizes[0] == front.channels
+            else "the front end's file has to have the channels of the training: docs/frontend.md",
         )
     return value

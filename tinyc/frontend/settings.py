@@ -221,6 +221,6 @@ def _within(table: TomlTable, key: str, default: int, least: int, most: int) -> 
 
 def _samples(table: TomlTable, key: str, milliseconds: float, rate: int) -> int:
     samples = milliseconds * rate / 1000
-    if samples != int(samples):
+    if abs(samples - round(samples)) > 1e-6 * samples:
         raise table.error(key, f"is {milliseconds:g} ms, which are {samples:g} samples of {rate} Hz, no whole number")
-    return int(samples)
+    return round(samples)

@@ -224,7 +224,7 @@ def _recorded(path: Path, compiled: Compiled, options: Options) -> Samples:
         raise TinycError("a recording is for a library with a front end", Loc(str(path)), "give --frontend too")
     if options.inputs is not None:
         raise TinycError("--wav and --inputs are two ways to give inputs", hint="leave one out")
-    return recorded(path, compiled.front.rate, compiled.graph.values[compiled.front.samples])
+    return recorded(path, compiled.front.rate, compiled.front.axes, compiled.graph.values[compiled.front.samples])
 
 
 def as_integers(samples: Samples, compiled: Compiled) -> Samples:
