@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   set everything up and compile, prove and measure the example model, then let it hear a recording
-# make test   set everything up and run lint, types and the quick tests; test-slow: the others
+# make test   set everything up and run lint, types and the quick tests; test-slow, test-frameworks: the others
 # Both may be repeated: what is there is not installed again.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# Halves of the list for each process, so that what tests share is made once or twice; then whoever is done helps.
+# One process more than there are cores, as some tests wait. Each begins with a part of the list of its own, so that
+# what tests share is made only a few times; then whoever is done helps.
 # Tests start Python hundreds of times: what it has compiled is kept, whatever the surroundings say.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-slow test-all fuzz lint bench docs site plot tools test-tools clean
+.PHONY: demo test test-slow test-frameworks test-all fuzz lint bench docs site plot tools test-tools clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
@@ -25,7 +27,13 @@ test: lint
 # more on two cores; `make test-slow CASES=1` runs one case of each slow test, with PART=1/2
 # of the first, third, fifth ... of these tests.
 test-slow: $(VENV)/.installed-dev test-tools
-	$(PYTEST) -m slow $(if $(CASES),--slow-cases $(CASES)) $(if $(PART),--slow-part $(PART))
+	$(PYTEST) -m "slow and not frameworks" $(if $(CASES),--slow-cases $(CASES)) $(if $(PART),--slow-part $(PART))
+
+# What is compared with PyTorch, torchaudio, JAX and librosa, in an environment of their own: six gigabytes.
+test-frameworks: $(VENV)/.installed-dev
+	[ -x $(VENV)/frameworks/bin/python ] || $(BIN)/python -m venv $(VENV)/frameworks
+	$(VENV)/frameworks/bin/python -m pip install --quiet --editable ".[dev,frameworks]"
+	$(VENV)/frameworks/bin/python -m pytest -m frameworks
 
 test-all: test test-slow
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -68,16 +69,23 @@ def part_of(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Marks cases as slow before pytest chooses by marks, and then leaves out what the command line does not want."""
+    for cases in tests_of(items).values():
+        if marker := cases[0].get_closest_marker("quick_cases"):
+            quick = [case for case in cases if not case.get_closest_marker("slow")]
+            for case in set(quick) - set(unlike(quick, *marker.args)):
+                case.add_marker(pytest.mark.slow)
+    yield
+    leave_out(config, items)
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --slow-cases and --slow-part: leaves out slow cases and slow tests, the same ones each time."""
     most = config.getoption("--slow-cases")
     part, parts = config.getoption("--slow-part")
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("slow"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    tests = list(cases.values())
+    tests = list(tests_of([item for item in items if item.get_closest_marker("slow")]).values())
     spare = {case for found in tests for case in found} - {case for found in tests[part - 1 :: parts] for case in found}
     if most:
         spare |= {case for found in tests for case in set(found) - set(spread(found, most))}
@@ -85,6 +93,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in spare]
 
 
-def spread(found: list[pytest.Item], most: int) -> list[pytest.Item]:
+def tests_of(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The cases of each test, in their order."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return tests
+
+
+def spread(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
     """The middles of `most` parts of the list."""
-    return [found[(2 * part + 1) * len(found) // (2 * most)] for part in range(most)]
+    return [cases[(2 * part + 1) * len(cases) // (2 * most)] for part in range(most)]
+
+
+def unlike(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
+    """So many cases, each with the parameters that the ones before had least often.
+
+    Every value of every parameter is among them if so few can hold it. Which of equals is taken goes by the golden
+    ratio, so that lists whose neighbors are alike are not taken from one end.
+    """
+    rest = [case for _, case in sorted(enumerate(cases), key=lambda place: place[0] * (5**0.5 - 1) / 2 % 1)]
+    chosen: list[pytest.Item] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    while rest and len(chosen) < most:
+        values = [parameters(case) for case in rest]
+        best = min(range(len(rest)), key=lambda place: sum(seen[value] for value in values[place]))
+        seen.update(values[best])
+        chosen.append(rest.pop(best))
+    return chosen
+
+
+def parameters(case: pytest.Item) -> list[tuple[str, str]]:
+    """Names and values, as text: not all values can be compared."""
+    return [(name, repr(value)) for name, value in case.callspec.params.items()]  # type: ignore[attr-defined]

@@ -93,6 +93,7 @@ SLOW = (
     "build",
     "ci",
     "classical",
+    "explore",
     "flash",
     "helium",
     "integrate",

@@ -84,6 +84,7 @@ def test_models_that_cannot_be_compiled(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", ["stdint", "tc", "tc_math", "my model (v2)", "модель", "while", "-dash", "a;b&c"])
 def test_names_of_files(tinyc, tmp_path: Path, name: str) -> None:
     """Whatever the file is called, the library compiles and hides no header of the compiler."""
@@ -110,6 +111,7 @@ def test_names_of_layers_are_text(tinyc, tmp_path: Path) -> None:
 # --- data ---
 
 
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
@@ -640,6 +642,7 @@ def test_names_with_control_characters_are_refused(tinyc, tmp_path: Path, name: 
     assert printable(ran.err)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(
     "name",
     [

@@ -138,6 +138,7 @@ def test_nothing_is_written_when_the_format_lacks_an_operator(tmp_path: Path) ->
         assert not (tmp_path / f"q.{ending}").exists()
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)
@@ -151,6 +152,7 @@ def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
     assert found.largest_step <= 4
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_tflite_comes_back_as_the_same_integers(tmp_path: Path, seed: int) -> None:
     """Our own loader reads the file; with our rounding, every output is equal bit for bit."""

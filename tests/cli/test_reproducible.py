@@ -58,7 +58,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     constants |= {"w3": weights(16, 1, 3, 3), "w4": weights(5, 16 * 36)}
     folder = tmp_path_factory.mktemp("inputs")
     onnx.save(build(nodes, {"x": (1, 1, 12, 12)}, ["y"], constants), folder / "m.onnx")
-    np.savez(folder / "c.npz", x=rng.standard_normal((48, 1, 12, 12)).astype(np.float32))
+    np.savez(folder / "c.npz", x=rng.standard_normal((16, 1, 12, 12)).astype(np.float32))
     return folder / "m.onnx", folder / "c.npz"
 
 

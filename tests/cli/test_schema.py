@@ -20,8 +20,6 @@ from tinyc.cli.app import COMMANDS, app, load_command
 from tinyc.cli.json_objects import schema_of, shapes
 from tinyc.ir.graph import Quant
 
-jsonschema = pytest.importorskip("jsonschema")
-
 # Command lines in a folder with kws.onnx -> what they end with.
 QUICK = {
     "boards": 0,
@@ -65,6 +63,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def validator(schema: Any) -> Any:
+    """jsonschema's; importing it builds a grammar, which takes seconds: not when tests are collected."""
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
 def closed(schema: Any) -> Any:
     """The schema with no key allowed that it does not name."""
     found = copy.deepcopy(schema)
@@ -86,11 +91,12 @@ def check(line: str, code: int | None) -> Any:
     ran = CliRunner().invoke(app, [*words, "--json"])
     assert ran.exit_code == code or code is None, ran.output
     said = json.loads(ran.stdout)
-    jsonschema.Draft202012Validator(closed(schema_of(words[0]))).validate(said)
+    validator(closed(schema_of(words[0]))).validate(said)
     assert isinstance(said.get("error"), dict) == (code == 2)
     return said
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("line", QUICK)
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_printed_is_what_the_schema_says(folder: Path, line: str) -> None:
@@ -115,16 +121,16 @@ def test_schemas_are_schemas_of_every_command_that_prints_json() -> None:
     takes = {name for name in COMMANDS if any("--json" in each.opts for each in load_command(name).params)}
     assert shapes().keys() == takes
     for name in takes:
-        jsonschema.Draft202012Validator.check_schema(schema_of(name))
+        validator(schema_of(name))
 
 
 def test_a_key_that_is_missing_or_of_another_type_is_found(folder: Path) -> None:
     said = check("estimate kws.onnx --board host", 0)
-    validator = jsonschema.Draft202012Validator(schema_of("estimate"))
+    estimates = validator(schema_of("estimate"))
     for wrong in ({"arena_bytes": "many"}, {"layers": [{}]}, {"fits": None}):
-        assert not validator.is_valid({"estimates": [said["estimates"][0] | wrong]})
+        assert not estimates.is_valid({"estimates": [said["estimates"][0] | wrong]})
     del said["estimates"][0]["macs"]
-    assert not validator.is_valid(said)
+    assert not estimates.is_valid(said)
 
 
 def test_commands_without_json_are_errors() -> None:

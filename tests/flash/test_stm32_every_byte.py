@@ -107,7 +107,9 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(
+    "name", [name if "waits" not in name else pytest.param(name, marks=pytest.mark.slow) for name in SESSIONS]
+)
 def test_every_byte_of_a_session(name: str) -> None:
     session = SESSIONS[name]
     flashed = [session.check(fault) for fault in session.single_faults()]

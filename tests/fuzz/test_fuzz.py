@@ -55,6 +55,7 @@ def worker():
     found.close()
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("seed", "signature"),
     [(1, "ValueError"), (2, "crash SIGABRT"), (3, "hang"), (4, "MemoryError"), (5, "exit")],
@@ -156,6 +157,7 @@ FOUND = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_once(name: str, tmp_path: Path) -> None:
     case = Case.parse(name)

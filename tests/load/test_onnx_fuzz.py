@@ -60,6 +60,7 @@ def quantized_models(tmp_path_factory: pytest.TempPathFactory) -> list[onnx.Mode
     return [quantize(convolutional(), folder, **options) for options in (first, second)]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_damaged_quantized_models(tmp_path: Path, quantized_models: list[onnx.ModelProto], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -75,6 +76,7 @@ def test_damaged_quantized_models(tmp_path: Path, quantized_models: list[onnx.Mo
     assert False in outcomes
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged_bytes(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -83,6 +85,7 @@ def test_damaged_bytes(tmp_path: Path, seed: int) -> None:
     assert not all(outcomes)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged_fields(tmp_path: Path, seed: int) -> None:
     """Files that protobuf reads without complaint, but with nonsense in them."""
@@ -99,6 +102,7 @@ def test_damaged_fields(tmp_path: Path, seed: int) -> None:
     assert False in outcomes
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_damaged_published_models(tmp_path: Path, models_dir: Path, name: str) -> None:
     rng = np.random.default_rng(1)

@@ -22,7 +22,7 @@ QUICK, MANY = 4, 60
 ONE_SCALE = {"LogSoftmax", "LpNormalization"}
 # Float constants that tinyc rounds to 8 bits: docs/import.md.
 ROUNDED = {"Div", "Gemm", "PRelu"}
-# A padded pool and an interpolation in steps of 1/1024, each rounded before it is rescaled.
+# A padded pool and an interpolation in steps of 1/1024, each rounded before it is rescaled, perhaps to finer steps.
 ROUNDED_TWICE = {"AveragePool", "Resize"}
 NAMES = sorted(set(GENERATORS) - ONE_SCALE - ROUNDED)
 
@@ -41,10 +41,11 @@ def compare(name: str, seed: int, folder: Path) -> None:
         return
     assert found.shape == wanted.shape
     steps = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
-    assert steps.max() <= 1, (name, seed)
+    assert steps.max() <= 1 + (name in ROUNDED_TWICE), (name, seed)
     assert name in ROUNDED_TWICE or np.count_nonzero(steps) <= 1 + steps.size // 20, (name, seed)
 
 
+@pytest.mark.quick_cases(55)
 @pytest.mark.parametrize("name", NAMES)
 def test_integers_are_onnxruntimes(name: str, tmp_path: Path) -> None:
     for seed in range(QUICK):

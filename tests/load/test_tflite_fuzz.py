@@ -102,6 +102,7 @@ def test_much_random_damage(tmp_path: Path, seed: int) -> None:
     fuzz(tmp_path / "m.tflite", network_bytes(), 1000, seed)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_damaged_published_models(models_dir: Path, tmp_path: Path, model: str) -> None:
     fuzz(tmp_path / "m.tflite", (models_dir / f"{model}.tflite").read_bytes(), 30, seed=2)

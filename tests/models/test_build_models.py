@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -20,19 +19,10 @@ from tinyc.run import find_target
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]
-SMALL = "kws_int8.tflite"
-LARGE = "ic_int8.tflite"  # takes as long as the others together: some of its cases are slow tests
+LONG = "sww_int8.tflite"  # of a long sequence of inputs
+LARGE = "ic_int8.tflite"  # takes as long as the others together
 CORES = ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
 GOALS = [(optimize, memory) for optimize in ("speed", "balanced", "size") for memory in ("speed", "min")]
-
-
-def but_large(cases: Sequence[tuple[Any, ...]], *quick: tuple[Any, ...]) -> list[Any]:
-    """Every model with every case. Quick ones: the small model's all, the large one's `quick`, half of the others'."""
-    found = []
-    for number, file in enumerate(MODELS):
-        kept = {SMALL: cases, LARGE: quick}.get(file, cases[number % 2 :: 2])
-        found += [pytest.param(file, *case, marks=[] if case in kept else [pytest.mark.slow]) for case in cases]
-    return found
 
 
 def run_on(
@@ -68,9 +58,8 @@ def expected(models: Path, file: str, count: int | None) -> np.ndarray:
 @pytest.mark.parametrize(
     ("file", "count"),
     [
-        *((file, None) for file in MODELS if file != LARGE),
-        (LARGE, 4),
-        pytest.param(LARGE, None, marks=pytest.mark.slow),
+        *((file, None) for file in MODELS if file not in (LARGE, LONG)),
+        *(pytest.param(file, None, marks=pytest.mark.slow) for file in (LARGE, LONG)),
     ],
 )
 def test_every_input_on_the_host_with_sanitizers(
@@ -94,13 +83,17 @@ def test_real_pictures_of_a_person_and_of_none(tmp_path: Path, models_dir: Path,
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
-@pytest.mark.parametrize(("file", "board"), but_large([(core,) for core in CORES], ("cortex-m55",)))
+@pytest.mark.quick_cases(7)
+@pytest.mark.parametrize("board", CORES)
+@pytest.mark.parametrize("file", MODELS)
 def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: str) -> None:
     got = run_on(tmp_path, models_dir, file, Options(board), 3, sanitize=False)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
 
-@pytest.mark.parametrize(("file", "optimize", "memory"), but_large(GOALS, ("speed", "speed"), ("balanced", "min")))
+@pytest.mark.quick_cases(6)
+@pytest.mark.parametrize(("optimize", "memory"), GOALS)
+@pytest.mark.parametrize("file", MODELS)
 def test_whatever_it_is_optimized_for(tmp_path: Path, models_dir: Path, file: str, optimize: str, memory: str) -> None:
     options = Options("cortex-m4", optimize=optimize, memory=memory)  # type: ignore[arg-type]
     got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)

@@ -39,6 +39,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(("model", "inputs", "outputs", "board"), RUNS)
 def test_bytes(models_dir: Path, tmp_path: Path, model: str, inputs: str, outputs: str, board: str) -> None:
     folder = models_dir / "mlperf_tiny"

@@ -113,6 +113,7 @@ def test_nothing_is_left_but_the_layers(models_dir: Path, task: Task) -> None:
     assert tuple(node.op for node in graph.nodes) == task.nodes
 
 
+@pytest.mark.quick_cases(2)
 @each_task
 def test_accuracy_of_the_integer_graph(models_dir: Path, task: Task) -> None:
     graph, calibration = prepared(models_dir, task)
@@ -133,6 +134,7 @@ def test_accuracy_on_inputs_not_calibrated_with(models_dir: Path, task: Task) ->
     assert sqnr_db(found, outputs(models_dir, task)[1::2]) >= task.other_half_db
 
 
+@pytest.mark.slow
 def test_keyword_model_in_four_bits(models_dir: Path) -> None:
     """All weights in 4 bits, learned on one half of the inputs: at least 20 dB and 95 % agreement on the other."""
     task = TASKS[0]
@@ -194,6 +196,7 @@ def test_keyword_model_keeps_its_accuracy(models_dir: Path) -> None:
     assert sqnr_db(found, expected) >= 27
 
 
+@pytest.mark.slow
 def test_model_of_the_onnx_zoo(models_dir: Path) -> None:
     """Opset 8, initializers among the inputs, auto_pad, one channel in: no transpose is left."""
     path = models_dir / "zoo" / "mnist_cnn_fp32.onnx"

@@ -61,6 +61,7 @@ def run(graph: Graph, numerics: Numerics, x: Array) -> Array:
     return prepare_int(graph, numerics)({graph.inputs[0]: x})[graph.outputs[0]]
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(("model", "inputs", "outputs"), MLPERF)
 @pytest.mark.parametrize(("numerics", "key"), [(Numerics.TFLM, "int8_tflm"), (Numerics.LITERT, "int8_default")])
 def test_mlperf_tiny(models_dir: Path, model: str, inputs: str, outputs: str, numerics: Numerics, key: str) -> None:

@@ -42,7 +42,7 @@ from tinyc.ops.prelu import Prelu
 from tinyc.ops.recurrent import GATES, Recurrent
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.reduce_extremum import ReduceExtremum
-from tinyc.ops.resize_bilinear import ResizeBilinear
+from tinyc.ops.resize_bilinear import FINE, ResizeBilinear
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.squared_difference import SquaredDifference
@@ -96,6 +96,7 @@ OTHERS = [
     Layer(ReduceExtremum((0, 1), False, True), (IMAGE,)),
     Layer(ReduceExtremum((2,), True, False), (IMAGE,)),
     Layer(ResizeBilinear(((0, 1, 0), (1, 2, 300), (5, 5, 0)), ((0, 1, 512), (3, 4, 1))), (IMAGE,)),
+    Layer(ResizeBilinear(((0, 1, 1), (1, 2, FINE // 3), (5, 5, 0)), ((0, 1, FINE - 1), (3, 4, 7)), FINE), (IMAGE,)),
     Layer(Distance(), ((2, 7), (5, 7))),
     Layer(Distance(squared=False), ((1, 9), (11, 9)), 2),
     Layer(PairSums((3, 1, 0, 4)), ((1, 8), (8, 3), (6,))),

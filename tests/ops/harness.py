@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.ops.sanitized import COMPILER, sanitized
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice, ask, select
 from tinyc.emit.library import Info, emit_library
@@ -23,12 +23,8 @@ from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Plan, PlanStep
 from tinyc.reference.interpreter import run_int
-from tinyc.run.host import fixed_addresses
 
 HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m"})  # their kernels have plain C twins, which run anywhere
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-COMPILER = "clang"  # with sanitizers it compiles three times as fast as gcc, whose warnings tests/target sees
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 @dataclass(frozen=True)
@@ -199,14 +195,7 @@ def run_program(
         for file, text in files.items():
             Path(folder, file).write_text(text)
         Path(folder, "main.c").write_text(_main(graph, gaps))
-        program_name, *flags = compiler.split()
-        usual = ["-std=c99", "-O0", "-g", *WARNINGS, *SANITIZE, "-pipe"]
-        build = [program_name, *usual, *flags, "main.c", "-o", "unit"]
-        done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        ran = subprocess.run([*fixed_addresses(), f"{folder}/unit"], input=blob, capture_output=True, check=False)
-        assert ran.returncode == 0, ran.stderr.decode()
-    return _split(graph, ran.stdout, len(inputs))
+        return _split(graph, sanitized(Path(folder), ["main.c"], blob, compiler), len(inputs))
 
 
 def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:

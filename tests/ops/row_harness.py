@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.ops.harness import COMPILER, HOST_ISA, SANITIZE, WARNINGS
+from tests.ops.harness import HOST_ISA
 from tests.ops.row_program import Case, RowProgram
+from tests.ops.sanitized import COMPILER, sanitized
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import ask, candidates
 from tinyc.ir.graph import Array, Graph
@@ -21,7 +21,6 @@ from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.rows.forms import phases, row_forms
 from tinyc.reference.interpreter import run_int
-from tinyc.run.host import fixed_addresses
 
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]
 
@@ -121,20 +120,16 @@ def check_rows(
         for file, text in work.program.files().items():
             Path(folder, file).write_text(text)
         Path(folder, "main.c").write_text(_MAIN)
-        build = [compiler, "-std=c99", "-O0", "-g", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
-        done = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
         blob = b"".join(port for sample in work.inputs for port in sample)
-        ran = subprocess.run([*fixed_addresses(), f"{folder}/unit"], input=blob, capture_output=True, check=False)
-        assert ran.returncode == 0, ran.stderr.decode()
+        said = sanitized(Path(folder), ["main.c", "unit.c"], blob, compiler)
     at = 0
     for number, arrays in enumerate(work.wanted):
         outputs = []
         for array in arrays:
-            outputs.append(ran.stdout[at : at + array.nbytes])
+            outputs.append(said[at : at + array.nbytes])
             at += array.nbytes
         work.compare(number, outputs)
-    assert at == len(ran.stdout)
+    assert at == len(said)
     return work.program.cases
 
 

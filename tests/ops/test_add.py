@@ -77,6 +77,7 @@ def test_a_sum_without_linear_form_keeps_the_general_kernel():
     assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == ["tc_add_s8"]
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("setting", ["plain", "relu above -128", "saturates"])
 @pytest.mark.parametrize("numerics", Numerics)
 def test_kernels(setting, numerics):
@@ -144,6 +145,7 @@ def test_kernels_with_a_constant(const, const_shape):
     assert ("tc_lut_s8" in names) == (const_shape == (1, 1))
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("elements", [1, 7, 8, 9, 23])
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])
 def test_kernels_at_odd_sizes(elements, numerics):

@@ -47,6 +47,7 @@ def test_reference_is_tflites(attrs, shape, theirs):
     theirs(graph, tflite_of(graph, "AVERAGE_POOL_2D"), {"x": random_s8(0, shape)})
 
 
+@pytest.mark.quick_cases(7)
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("count_pad", [False, True])
 def test_kernels(name, count_pad):

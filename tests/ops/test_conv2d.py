@@ -70,6 +70,7 @@ def test_reference_is_tflites(name, theirs):
         theirs(graph_of(wide), as_tflite(wide), samples(wide)[0])
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
@@ -80,6 +81,7 @@ def test_kernels(name):
     assert names[-1] == "tc_conv2d_s8"
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("numerics", "act", "y_zero"),
     [

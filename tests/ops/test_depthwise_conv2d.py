@@ -60,6 +60,7 @@ def test_reference_is_tflites(name, theirs):
         theirs(graph_of(wide), as_tflite(wide), samples(wide)[0])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
@@ -70,6 +71,7 @@ def test_kernels(name):
     assert names[-1] == "tc_depthwise_conv2d_s8"
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("numerics", "act", "y_zero"),
     [(Numerics.TFLM, Act(), -5), (Numerics.TFLM, RELU, 7), (Numerics.OURS, RELU, 7), (Numerics.LITERT, RELU, 7)],

@@ -56,6 +56,7 @@ def test_reference_is_tflites(name, theirs):
         theirs(graph_of(many), as_tflite(many), samples(many)[0])
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
@@ -63,6 +64,7 @@ def test_kernels(name):
     assert {"tc_fully_connected_s8_dsp", "tc_fully_connected_s8"} <= set(names)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("numerics", "act", "y_zero"),
     [(Numerics.TFLM, Act(), -5), (Numerics.TFLM, RELU, 7), (Numerics.OURS, RELU, 7), (Numerics.LITERT, RELU, 7)],

@@ -119,6 +119,7 @@ def test_weighted_layers_are_tflms(name: str, bias: str) -> None:
     assert len(np.unique(found)) > 2
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", LAYERS)
 def test_weighted_kernels(name: str) -> None:
     turn = list(LAYERS).index(name)

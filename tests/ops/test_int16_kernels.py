@@ -16,6 +16,7 @@ from tinyc.choose.select import select
 from tinyc.ir.graph import read_only
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name: str) -> None:
     layer, kernel = LAYERS[name]

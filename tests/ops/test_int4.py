@@ -70,6 +70,7 @@ def test_reference_is_that_of_int8(name, numerics):
         np.testing.assert_array_equal(run_int(graph, sample, numerics)["y"], run_int(wider, sample, numerics)["y"])
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]

@@ -93,6 +93,7 @@ def test_reference_is_tflites(name, theirs):
         theirs(graph, model, {"x": random_s8(seed, shape)})
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", MEANS)
 def test_kernels(name):
     shape = MEANS[name][0]

@@ -51,6 +51,7 @@ def test_all_pairs_are_tflites(setting, theirs):
     theirs(graph, model, {"a": x0, "b": x1})
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("setting", ["relu", "odd ties", "factor above 1"])
 @pytest.mark.parametrize("numerics", Numerics)
 def test_kernels(setting, numerics):

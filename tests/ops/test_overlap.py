@@ -138,6 +138,7 @@ def assert_equal_to_reference(graph: Graph, choices: dict[str, Choice], plan: Pl
         np.testing.assert_array_equal(got, run_int(graph, sample, Numerics.TFLM)[name])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 14))])
 def test_networks_under_tight_plans(seed: int) -> None:
     graph = random_net(seed)
@@ -145,6 +146,7 @@ def test_networks_under_tight_plans(seed: int) -> None:
     assert_equal_to_reference(graph, choices, plan_graph(graph, choices, slide=True))
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("op", ["conv", "depthwise", "pool", "pointwise", "depthwise_same"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_every_kernel_of_an_operator_as_close_as_it_may(op: str, seed: int) -> None:

@@ -39,6 +39,7 @@ LAYERS = {  # units, numbers, steps, whether states are given
 }
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     graph = loop(*LAYERS[name])

@@ -75,6 +75,7 @@ def test_signedness_moves_by_128(x_dtype, y_dtype):
     np.testing.assert_array_equal(y.astype(int) - x.astype(int), zeros[1] - zeros[0])
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("numerics", Numerics)
 @pytest.mark.parametrize(("x_dtype", "y_dtype"), [*WIDTHS, ("s32", "s8"), ("s32", "s16"), ("s8", "s8"), ("u8", "s8")])
 def test_kernels(x_dtype, y_dtype, numerics):

@@ -55,6 +55,7 @@ def test_equals_tflite(setting, theirs):
     theirs(graph, as_tflite(graph, "SOFTMAX", "SoftmaxOptions", {"Beta": beta}), {"x": x})
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("setting", [SETTINGS[0], SETTINGS[4], SETTINGS[6], SETTINGS[8]])
 @pytest.mark.parametrize("numerics", Numerics)
 def test_kernels(setting, numerics):

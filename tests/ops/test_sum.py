@@ -39,6 +39,7 @@ def test_sums_are_theirs(name, scales, theirs):
         theirs(graph, model, {"x": random_s8(seed, SHAPES[name][0]) // smaller})
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("numerics", list(Numerics))
 def test_kernels_of_sums(name, numerics):

@@ -112,11 +112,13 @@ BY_TFLM = sorted(set(GENERATORS) - NOT_IN_TFLM - PADS_WITH_ANYTHING)
 BY_LITERT = sorted(set(GENERATORS) - NOT_IN_LITERT)
 
 
+@pytest.mark.quick_cases(45)
 @pytest.mark.parametrize("name", BY_TFLM)
 def test_equals_tflm(name: str, tmp_path: Path) -> None:
     assert sum(compare(name, seed, Numerics.TFLM, tmp_path) for seed in range(QUICK))
 
 
+@pytest.mark.quick_cases(45)
 @pytest.mark.parametrize("name", BY_LITERT)
 def test_equals_litert(name: str, tmp_path: Path) -> None:
     assert sum(compare(name, seed, Numerics.LITERT, tmp_path) for seed in range(QUICK))

@@ -43,6 +43,7 @@ def several(facts: Facts) -> Facts:
     return replace(facts, inputs=(replace(x, dtype="int16"), floats), outputs=(y, floats))
 
 
+@pytest.mark.quick_cases(15)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
 def test_every_kind_has_the_library_a_licence_and_a_page(facts: Facts, kind, changed) -> None:

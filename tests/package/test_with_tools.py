@@ -103,6 +103,7 @@ def test_rust(packed: Packed, tmp_path: Path) -> None:
     _cargo_tests(packed("rust"), tmp_path)
 
 
+@pytest.mark.quick_cases(1)
 def test_rust_of_a_stream(packed_stream: Packed, tmp_path: Path) -> None:
     _cargo_tests(packed_stream("rust"), tmp_path)
 

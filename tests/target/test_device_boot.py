@@ -191,6 +191,7 @@ def run_until(
     return frames, written, core
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", BOARDS)
 def test_it_says_hello(boot: Any, name: str, compiler: str) -> None:

@@ -28,7 +28,7 @@ BOARDS = [
     "cortex-m55",
     "riscv32imc",
 ]
-QUICK = {("cortex-m0plus", "gcc"), ("cortex-m4", "zig"), ("riscv32imc", "gcc")}
+QUICK = {("cortex-m4", "zig")}
 RUNS = [
     pytest.param(
         board,

@@ -22,6 +22,7 @@ def pairs(elements: int) -> list[dict[str, np.ndarray]]:
     return [dict(zip("ab", sides, strict=True)), {"a": ends, "b": -1 - ends}]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 @pytest.mark.parametrize("elements", [1, 3, 31, 32, 35, 64])
 def test_equals_the_reference(elements: int, toolchain: str) -> None:
@@ -33,6 +34,7 @@ def test_equals_the_reference(elements: int, toolchain: str) -> None:
     assert cost.instructions == pytest.approx(ran.instructions[0], abs=8)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_all_pairs(setting: str) -> None:
     x = np.arange(-128, 128).astype(np.int8)

@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("kernel", "layer"), CASES, ids=[kernel for kernel, _ in CASES])
 def test_cycles_are_as_promised(kernel: str, layer: Layer, tmp_path: Path) -> None:
     board = load_board("cortex-m4")

@@ -56,6 +56,7 @@ LARGE = {"stride 2, bands", "narrower", "wider, lower"}  # their planes of two c
 RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if not (name in LARGE and kernel.endswith("_pairs"))]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("part", range(6))
 def test_equals_the_reference(part: int) -> None:
     """Every layer by every kernel, side by side in one firmware for each part."""
@@ -80,6 +81,7 @@ def test_at_the_limits(numerics: Numerics) -> None:
     check_together([(graph_of(one), samples(one), depthwise.NAME) for one in layers], numerics)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", Numerics)
 def test_ways_to_finish(numerics: Numerics) -> None:
     ways = [(Act(), -5), (RELU, -128), (RELU, 7), (RELU6, -128), (RELU6, 20)]

@@ -42,6 +42,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", Numerics)
 def test_equals_the_reference(numerics: Numerics) -> None:
     """A third of the layers by each rounding, side by side in one firmware."""
@@ -55,6 +56,7 @@ def test_at_the_limits() -> None:
     check_together([(graph_of(one), samples(one), direct.NAME) for one in layers])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", Numerics)
 def test_ways_to_finish(numerics: Numerics) -> None:
     layers = [

@@ -70,6 +70,7 @@ def _macs(layer: Layer) -> int:
     return y * graph_of(layer).values["w"].elements // layer.out_c
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     "words", [{"activations": "int16"}, {"int16_layers": ("conv",)}, {"activations": "auto", "min_sqnr": 36.0}], ids=str
 )

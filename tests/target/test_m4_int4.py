@@ -87,6 +87,7 @@ def test_other_compiler() -> None:
     check_on_core(graph_of(layer), samples(layer), CONV, toolchain="zig")
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("layer", "int8"),
     [

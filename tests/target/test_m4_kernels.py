@@ -133,6 +133,7 @@ def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> di
     return found
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("kernel", CONV)
 def test_conv2d(kernel: str, numerics: Numerics) -> None:
@@ -141,6 +142,7 @@ def test_conv2d(kernel: str, numerics: Numerics) -> None:
     _assert_counts(layers, CONV[kernel], numerics, ran)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("kernel", FC)
 def test_fully_connected(kernel: str, numerics: Numerics) -> None:
@@ -194,6 +196,7 @@ def near_dead(one: Layer) -> Graph:
     return replace(graph, values=values, consts={**graph.consts, "b": read_only(bias)})
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("act", [RELU, Act()])
 def test_near_dead_channels(act: Act, numerics: Numerics) -> None:
@@ -215,6 +218,7 @@ def test_least_weights_go_to_int16(kernel: str) -> None:
 OTHERS = [("cortex-m4", "zig"), ("cortex-m7", "gcc"), ("cortex-m33", "gcc"), ("cortex-m55", "gcc")]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("board", "toolchain"), OTHERS)
 def test_other_cores_and_compilers(board: str, toolchain: str) -> None:
     """Every layer with one of the kernels that take it, every kernel with some layers, in one firmware."""

@@ -8,17 +8,21 @@ from collections.abc import Mapping
 import pytest
 from row_layers import check_rows_on_core
 
-from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, every_other, group
+from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, every, group
 from tests.ops.weighted import Layer
 from tinyc.base.numerics import Numerics
 
 
 @pytest.mark.parametrize(
-    ("layers", "numerics"), [(CONVS, Numerics.OURS), (DEPTHWISES, Numerics.TFLM)], ids=["conv2d", "depthwise"]
+    ("layers", "numerics"),
+    [
+        pytest.param(CONVS, Numerics.OURS, marks=pytest.mark.slow, id="conv2d"),
+        pytest.param(DEPTHWISES, Numerics.TFLM, id="depthwise"),
+    ],
 )
 def test_equals_the_reference_at_the_promised_cost(layers: Mapping[str, Layer], numerics: Numerics) -> None:
     """A fourth of the layers; `test_all_layers` has all."""
-    check(dict(list(every_other(layers, numerics).items())[::2]), numerics)
+    check(every(4, layers, numerics), numerics)
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_equals_the_reference(name: str) -> None:
     one = LAYERS[name]
@@ -46,6 +47,7 @@ def test_equals_the_reference(name: str) -> None:
     check_on_core(graph_of(one), samples(one), KERNEL, numerics)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", ["odd sizes", "one channel", "two channels", "four channels", "wide pads"])
 def test_portable_twin_equals_the_reference(name: str) -> None:
     """On this computer, with sanitizers."""
@@ -63,6 +65,7 @@ def test_at_the_limits(weights: str) -> None:
     check_on_core(graph_of(one), samples(one), KERNEL)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("act", "y_zero", "numerics"),
     [

@@ -37,6 +37,7 @@ LAYERS = {
 FORMS = pytest.mark.parametrize("form", [F2], ids=lambda form: form.name)
 
 
+@pytest.mark.quick_cases(2)
 @FORMS
 @pytest.mark.parametrize("name", LAYERS)
 def test_equals_the_reference(name: str, form: BilinearForm) -> None:

@@ -78,6 +78,7 @@ def check_on_host(layers: Sequence[Layer], kernel: str, numerics: Numerics) -> N
             np.testing.assert_array_equal(y, wanted[name])
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 def test_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
@@ -85,6 +86,7 @@ def test_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
     check_all(layers, NAMES[form.name], numerics)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 def test_portable_twin_equals_the_reference(form: BilinearForm, numerics: Numerics) -> None:
@@ -93,6 +95,7 @@ def test_portable_twin_equals_the_reference(form: BilinearForm, numerics: Numeri
     check_on_host(layers, NAMES[form.name], numerics)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
 def test_at_the_limits(form: BilinearForm, numerics: Numerics) -> None:
@@ -108,6 +111,7 @@ WAYS = {
 }
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", WAYS)
 @pytest.mark.parametrize("form", [F2, F4, S2, SLOW_S24], ids=lambda form: form.name)
 def test_ways_to_finish(form: BilinearForm, numerics: Numerics) -> None:
@@ -129,6 +133,7 @@ def test_sums_that_could_overflow_are_refused() -> None:
     assert winograd.plan(site, prepare(site), F4, inline=False) is None
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 def test_code_for_every_product(form: BilinearForm, numerics: Numerics) -> None:
@@ -154,6 +159,7 @@ def narrow(name: str, form: BilinearForm) -> Layer:
     return strided(replace(LAYERS[name], bits=4), form)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
@@ -176,6 +182,7 @@ def test_int4_weights_in_int16_factors(form: BilinearForm) -> None:
     check_on_core(graph_of(one), samples(one), NAMES[form.name])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("act", "numerics"), [(Act(), Numerics.TFLM), (RELU, Numerics.OURS)])
 @pytest.mark.parametrize("form", [F2, S2], ids=lambda form: form.name)
 def test_packed_factors_at_the_limits(form: BilinearForm, numerics: Numerics, act: Act) -> None:
@@ -207,6 +214,7 @@ def _tiles(site: Site, form: BilinearForm, inline: bool = False, packed: bool = 
     return work.tiles
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("form", [F2, F4, S2, S24], ids=lambda form: form.name)
 def test_costs_are_as_promised(form: BilinearForm) -> None:
     """To within the loop over the tiles."""

@@ -86,6 +86,7 @@ def taken(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> di
     return found
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize(("kernel", "layers"), [(CONV, CONVS), (DENSE, DENSES)], ids=["conv2d", "fully_connected"])
 def test_dot_products(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> None:
@@ -93,6 +94,7 @@ def test_dot_products(kernel: Kernel, layers: Mapping[str, Layer], numerics: Num
     check_all(layers, kernel.name, numerics, board_name=BOARD)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 @pytest.mark.parametrize("kernel", mve_depthwise.KERNELS, ids=lambda kernel: kernel.name)
 def test_depthwise(kernel: Kernel, numerics: Numerics) -> None:
@@ -123,6 +125,7 @@ def test_the_other_compiler() -> None:
     check_all({"": DEPTHWISE["tall"]}, mve_depthwise.KERNELS[0].name, toolchain="zig", board_name=BOARD)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", ["1x1", "3x3", "first layer, 10x4", "held, 32"])
 def test_counts_of_convolutions(name: str) -> None:
     """To within the loop over rows, and the padding instructions before loops."""

@@ -34,6 +34,7 @@ def modelled(firmware: Firmware, emulator: str | None = None) -> ModelledCycles:
     return found
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize("board", BOARDS)
 def test_both_emulators_give_the_same_cycles(build: Build, board: str, compiler: str) -> None:
@@ -45,6 +46,7 @@ def test_both_emulators_give_the_same_cycles(build: Build, board: str, compiler:
     assert abs(sum(qemu.of_step(step) for step in (OVERHEAD, 0, 1, 2)) - qemu.total) <= 2  # rounding
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("board", [*BOARDS, "cortex-m55", "riscv32imc"])
 def test_every_instruction_is_in_the_lines_as_often_as_it_was_executed(build: Build, board: str) -> None:
     firmware = build(board, "gcc")
@@ -56,6 +58,7 @@ def test_every_instruction_is_in_the_lines_as_often_as_it_was_executed(build: Bu
         assert sum(line.executions for line in found.lines if line.step == step) == counted
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("board", "cycles"),
     [("cortex-m4", 4), ("cortex-m3", 4), ("cortex-m33", 3), ("cortex-m0plus", 3), ("cortex-m7", 1)],
@@ -171,6 +174,7 @@ def test_hot_code(build: Build) -> None:
 # --- only instructions that the core has ---
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize(
     ("board", "variant", "said"),
@@ -201,6 +205,7 @@ def test_what_an_option_of_the_core_leaves_out(build: Build) -> None:
         check_legal(elf, dataclasses.replace(board, isa=frozenset({"thumb2"})))
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize("board", [*BOARDS, "cortex-m55", "riscv32imc"])
 def test_disassembly_covers_every_function(build: Build, board: str, compiler: str) -> None:

@@ -316,6 +316,7 @@ def failed(folder: Path, message: str) -> None:
     assert re.search(re.escape(message), (folder / "results" / "robot_output.xml").read_text())
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("board_name", "variant", "message"),
     [

@@ -63,6 +63,7 @@ def renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return fake_renode.install(tmp_path, monkeypatch)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("board_name", "core"),
     [
@@ -116,6 +117,7 @@ def test_damaged_guards(make: Make, renode: Path, variant: toy.Variant) -> None:
     assert ran.damaged_guards == (f"inference 0: bytes {variant.name.lower()} the arena",)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("board_name", "variant", "message"),
     [

@@ -57,6 +57,7 @@ def run(build: Build, board: str, compiler: str, emulator: str | None, variant: 
 # --- the same bytes everywhere ---
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize(("board", "emulator"), MACHINES)
 def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler: str) -> None:
@@ -66,6 +67,7 @@ def test_outputs_on_emulators(build: Build, board: str, emulator: str, compiler:
     assert len(result.instructions) == len(INPUTS)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("board", "emulator"), [(b, e) for b, machines in REAL_BOARDS.items() for e in machines])
 def test_outputs_on_real_boards(build: Build, board: str, emulator: str, compiler: str) -> None:
@@ -78,6 +80,7 @@ def test_outputs_on_real_boards(build: Build, board: str, emulator: str, compile
     assert memory.flash_origin <= entry < memory.flash_origin + memory.flash_bytes
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("sanitize", [False, True])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_outputs_on_host(build: Build, compiler: str, sanitize: bool) -> None:
@@ -123,6 +126,7 @@ def test_inputs_of_the_wrong_size(build: Build, wrong: list[list[bytes]]) -> Non
 # --- counts ---
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize("board", UNICORN_BOARDS)
 def test_qemu_and_unicorn_count_the_same_at_every_address(build: Build, board: str, compiler: str) -> None:
@@ -191,6 +195,7 @@ def test_helper_functions_belong_to_the_step_that_calls_them(build: Build) -> No
 # --- memory ---
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_stack_is_measured(build: Build, board: str, emulator: str) -> None:
     small, large = (run(build, board, "gcc", emulator, v).stack_bytes for v in (Variant.NONE, Variant.BIG_STACK))
@@ -209,6 +214,7 @@ def test_write_outside_the_arena(build: Build, board: str, emulator: str | None,
     assert len(result.damaged_guards) == len(INPUTS)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("variant", [Variant.BELOW, Variant.ABOVE])
 def test_sanitizers_stop_at_the_access(build: Build, compiler: str, variant: Variant) -> None:
@@ -226,6 +232,7 @@ def test_byte_read_before_it_is_written(build: Build, board: str, emulator: str 
 # --- faults and limits ---
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("variant", [Variant.UNMAPPED, Variant.FLASH_WRITE, Variant.UNDEFINED, Variant.STACK_OVERFLOW])
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_fault_names_the_step(build: Build, board: str, emulator: str, variant: Variant) -> None:
@@ -257,6 +264,7 @@ def test_unaligned_access_that_hardware_carries_out(build: Build, emulator: str)
     assert run(build, "cortex-m4", "gcc", emulator, Variant.LDR).outputs == OUTPUTS
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_endless_loop_ends_at_the_limit(build: Build, board: str, emulator: str) -> None:
     with pytest.raises(RunError, match="did not end within 1,000,000 instructions: it was in step 1") as caught:
@@ -293,6 +301,7 @@ def test_limit_holds_for_each_inference(build: Build) -> None:
 # --- building ---
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("board", "compiler"), [("cortex-m4", "gcc"), ("cortex-m4", "zig"), ("host", "gcc"), ("host", "clang")]
 )
@@ -313,6 +322,7 @@ def test_library_with_variables_is_refused(build: Build, tmp_path: Path) -> None
         library_size(firmware.library_object, firmware.toolchain, firmware.board, tmp_path)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize(("key", "memory", "stack"), [("flash_bytes", "flash", 512), ("ram_bytes", "RAM", 960)])
 def test_firmware_too_large_for_the_board(tmp_path: Path, compiler: str, key: str, memory: str, stack: int) -> None:

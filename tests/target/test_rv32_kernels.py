@@ -55,6 +55,7 @@ DEPTHWISES = {
 }
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("layers", [LAYERS, DEPTHWISES, DENSES], ids=["conv2d", "depthwise", "dense"])
 def test_equals_the_reference(layers: dict[str, Layer], bits: int) -> None:
@@ -83,6 +84,7 @@ def test_at_the_limits(bits: int) -> None:
     check_together([(graph_of(layer), samples(layer), KERNEL[bits]) for layer in layers], board_name=BOARD)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("act", "y_zero", "numerics"),
     [(Act(), -5, Numerics.TFLM), (RELU, 7, Numerics.TFLM), (RELU6, -128, Numerics.OURS), (RELU6, 20, Numerics.OURS)],

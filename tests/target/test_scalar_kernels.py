@@ -64,6 +64,7 @@ LAYERS = {
 HALVES = [(numerics, list(LAYERS.values())[i::2]) for i, numerics in enumerate((Numerics.TFLM, Numerics.OURS))]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize(("numerics", "layers"), HALVES, ids=["tflm", "ours"])
 def test_equals_the_reference(numerics: Numerics, layers: list[Layer], board: str) -> None:
@@ -71,6 +72,7 @@ def test_equals_the_reference(numerics: Numerics, layers: list[Layer], board: st
     check_together(cases, numerics, board_name=board)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize(("numerics", "layers"), HALVES, ids=["tflm", "ours"])
 def test_int4_equals_the_reference(numerics: Numerics, layers: list[Layer], board: str) -> None:
@@ -87,6 +89,7 @@ def test_at_the_limits(board: str) -> None:
     check_together([(graph_of(layer), samples(layer), KERNEL[layer.op]) for layer in layers], board_name=board)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize(
     ("numerics", "ways"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from row_layers import check_rows_on_core
 
-from tests.ops.test_row_forms import conv, every_other, group
+from tests.ops.test_row_forms import conv, every, group
 from tests.ops.test_scalar_rows import LAYERS, MORE, ONE, TWO
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU
@@ -25,7 +25,7 @@ COSTS = {
 
 @pytest.mark.parametrize(("board_name", "family"), RUNS)
 def test_equal_the_reference(board_name: str, family: str) -> None:
-    layers = every_other(LAYERS, Numerics.TFLM) if (board_name, family) == ("cortex-m3", "gcc") else LAYERS | MORE
+    layers = every(2, LAYERS, Numerics.TFLM) if (board_name, family) == ("cortex-m3", "gcc") else LAYERS | MORE
     where = {"toolchain": family, "board_name": board_name}
     assert check_rows_on_core(group(layers), scalar=True, most_bytes=60_000, **where)
 

@@ -101,6 +101,7 @@ def _choices(layer: Layer, flash: FlashTiming | None, kernel: str | None = None)
     return candidates(graph_of(layer), board.isa, Numerics.TFLM, prefer, flash)["layer"]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("kernel", "layer"), CASES)
 def test_kernels_wait_as_they_say(kernel: str, layer: Layer, tmp_path: Path) -> None:
     board = load_board("nucleo-l4r5zi")

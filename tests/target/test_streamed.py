@@ -35,6 +35,7 @@ def compiled(model: Path, options: Options) -> Compiled:
     return compile_model(model, load_board(options.board), options, Progress())
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("board", "rows"), [("cortex-m4", False), ("cortex-m0plus", True), ("host", False)])
 def test_streamed_models_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
     options = Options(board=board, memory=MEMORY, input_rows=rows, samples=2)
@@ -123,6 +124,7 @@ def test_options_that_do_not_fit_are_refused(model: Path, options: Options, word
     assert word in caught.value.message
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("board", ["cortex-m0plus", "riscv32imc"])
 def test_an_input_larger_than_the_boards_ram_is_given_row_by_row(tmp_path: Path, board: str) -> None:
     """The test has the whole input behind the board's RAM; firmware for the board itself cannot."""

@@ -32,6 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("board", "rows"), [("cortex-m4", False), ("cortex-m4", True), ("host", False)])
 def test_pairs_of_rows_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
     options = Options(board=board, memory="speed", ram_budget=RAM, input_rows=rows, samples=2)

@@ -111,6 +111,7 @@ def test_batches_need_an_open_dimension(tmp_path: Path, batch: int | str) -> Non
     assert (runner.batch(x, 4) is not None) == (batch == "n")
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["pytorch", "jax"])
 def test_gpu_runtimes_agree_with_onnxruntime(tmp_path: Path, kind: str) -> None:
     """On the CPU, where they are installed: the same code but for the device."""

@@ -38,25 +38,30 @@ def said_of(graph: Graph, memory: Memory = "min", by_rows: bool = True) -> tuple
     return boundaries(graph, found, plan, memory)
 
 
-def test_every_step_is_spoken_of_once() -> None:
-    graph = gated()
-    said = said_of(graph)
+@pytest.fixture(scope="module")
+def of_rows() -> tuple[Boundary, ...]:
+    """Of the gated network, planned by rows."""
+    return said_of(gated())
+
+
+def test_every_step_is_spoken_of_once(of_rows: tuple[Boundary, ...]) -> None:
+    graph, said = gated(), of_rows
     steps = [step for one in said for step in range(one.first, one.last + 1)]
     assert steps == list(range(sum(node.op != "reshape" for node in graph.nodes)))
     assert sum(one.fullest for one in said) == 1
     assert any(one.by_rows for one in said)
 
 
-def test_the_gate_is_named() -> None:
-    gates = [one for one in said_of(gated()) if "waits for" in one.reason]
+def test_the_gate_is_named(of_rows: tuple[Boundary, ...]) -> None:
+    gates = [one for one in of_rows if "waits for" in one.reason]
     assert len(gates) == 1
     assert gates[0].reason.startswith("mul 'Mul_")
     assert "squeeze and excitation" in gates[0].hint
     assert not gates[0].by_rows
 
 
-def test_the_classifier_reads_everything() -> None:
-    *_, last = said_of(gated())
+def test_the_classifier_reads_everything(of_rows: tuple[Boundary, ...]) -> None:
+    *_, last = of_rows
     assert last.reason.startswith("fully_connected 'Gemm_")
     assert last.lines() == [f"step {last.first} whole: {last.reason}{'; the arena is fullest here' * last.fullest}"]
 
@@ -87,9 +92,7 @@ def test_layers_over_time_in_one_row_are_told_of_columns() -> None:
     assert (stopping[0].first, stopping[0].last) == (0, 2)  # both convolutions and the output's transpose at once
 
 
-def test_neighbours_that_differ_stay_apart() -> None:
-    graph = gated()
-    said = said_of(graph)
-    for one, other in itertools.pairwise(said):
+def test_neighbours_that_differ_stay_apart(of_rows: tuple[Boundary, ...]) -> None:
+    for one, other in itertools.pairwise(of_rows):
         assert other.first == one.last + 1
         assert one.by_rows or replace(one, first=0, last=0) != replace(other, first=0, last=0)

@@ -140,6 +140,7 @@ def _assert_equal(graph: Graph, numerics: Numerics) -> Graph:
     return reduced
 
 
+@pytest.mark.quick_cases(40)
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])
 @pytest.mark.parametrize("seed", range(60))
 def test_random_sparse_networks_keep_every_bit(seed: int, numerics: Numerics) -> None:

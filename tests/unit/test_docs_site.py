@@ -135,7 +135,7 @@ def test_the_commands_of_the_workflow_run_in_their_order(tmp_path: Path) -> None
     assert (tmp_path / "model.sarif").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.frameworks
 def test_the_lines_for_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from tinyc.ops import sums
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
 
-FEW, MANY = 60, 240
+FEW, MANY = 40, 160
 
 
 def _chain(layers: int) -> onnx.ModelProto:
@@ -69,7 +69,7 @@ def test_the_exact_form_of_a_sum_is_searched_once(tmp_path: Path, monkeypatch: p
     found = sums._search
     monkeypatch.setattr(sums, "_search", search)
     sums.linear_form.cache_clear()
-    _compiled(tmp_path, MANY + 60, "cortex-m4")  # more than a cache of 256 holds
+    _compiled(tmp_path, 270, "cortex-m4")  # more than a cache of 256 holds
     assert len(set(searched)) > 256
     tries = len(sums._REACHES) * sums._SHIFTS
     assert max(map(searched.count, searched)) <= tries

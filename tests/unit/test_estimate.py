@@ -47,6 +47,7 @@ def network(width: int, size: int = 12) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("memory", ["speed", "min"])
 @pytest.mark.parametrize("width", [8, 16])
 def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, memory: str) -> None:
@@ -119,6 +120,7 @@ def test_models_in_memory(tmp_path: Path) -> None:
         tinyc.estimate([1])
 
 
+@pytest.mark.frameworks
 def test_a_torch_module() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     module = torch.nn.Sequential(

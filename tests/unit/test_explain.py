@@ -73,6 +73,7 @@ def test_the_command_prints_json_and_no_color_into_pipes() -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

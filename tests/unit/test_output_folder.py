@@ -214,6 +214,7 @@ def _killed(target: Path, number: int, after: bool, at_once: bool) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("there", [True, False])

@@ -27,6 +27,7 @@ def test_float_networks_compute_the_same(tmp_path: Path, seed: int) -> None:
     assert all(node.inputs[0] == "x" for node in transposes)
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_integer_networks_compute_exactly_the_same(tmp_path: Path, seed: int) -> None:
     """Quantized as loaded, with all its transposes and clips, then normalized: not one bit differs."""

@@ -131,6 +131,7 @@ def expected(problem: Problem) -> Mapping[str, list[int]]:
     return execute(problem, tuple(PlanStep(task.node) for task in problem.layers), Memory(problem, None))
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("seed", range(100))
 def test_every_plan_computes_the_model(seed: int) -> None:
     problem = random_problem(seed, 9, width=4)
@@ -139,6 +140,7 @@ def test_every_plan_computes_the_model(seed: int) -> None:
     assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
 
 
+@pytest.mark.quick_cases(30)
 @pytest.mark.parametrize("seed", range(150))
 def test_every_plan_with_joins_computes_the_model(seed: int) -> None:
     problem = with_moves(random_problem(seed, 7, width=4), seed)

@@ -192,6 +192,7 @@ def test_alignment(align: int) -> None:
     assert plan.arena_align == 32
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("seed", range(20))
 def test_same_plan_every_time(seed: int) -> None:
     problem = random_problem(seed, 12, width=5)
@@ -226,6 +227,7 @@ def test_mlperf_models_take_what_was_proved_to_be_the_least(models_dir: Path, na
     assert plan.optimal
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", MLPERF)
 def test_mlperf_models_on_a_dsp_core_come_near_their_lower_bound(models_dir: Path, name: str) -> None:
     """With the scratch of the DSP kernels, whose places are aligned to 16."""

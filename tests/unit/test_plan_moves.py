@@ -91,6 +91,7 @@ def random_graph(seed: int) -> Graph:
     return build.graph(names[-1], *rng.sample(names[2:-1], 2))
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_bytes_of_random_graphs(seed: int) -> None:
     check(random_graph(seed), fuse=True)

@@ -36,6 +36,7 @@ def live_bytes(layout: Layout) -> int:
     return max(sum(b.size for b in layout.blocks if b.born <= step < b.dies) for step in range(last))
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_as_low_as_what_is_alive(seed: int) -> None:
     """Where first fit is not, in any of its orders."""

@@ -67,6 +67,7 @@ def test_everywhere(tmp_path: Path, seed: int) -> None:
     )
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_at_a_layer(tmp_path: Path, seed: int) -> None:
     """Border nodes on both sides; a sigmoid beside stays int8."""

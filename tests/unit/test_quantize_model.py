@@ -64,6 +64,7 @@ def sqnr_db(graph: Graph, integer: Graph, inputs: dict[str, Array]) -> float:
     return 10 * float(np.log10(signal / max(noise, 1e-30)))
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_networks_keep_their_function(tmp_path: Path, seed: int, recipe: Recipe) -> None:
@@ -83,6 +84,7 @@ def test_networks_keep_their_function_when_all_is_automatic(tmp_path: Path, seed
     assert sqnr_db(graph, quantize_model(graph, calibration, Recipe()), dict(calibration.inputs)) > 18
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_onnxruntime_and_the_reference_observe_the_same(tmp_path: Path, seed: int) -> None:
     """Every value of a normalized graph is a tensor of the model, in some order, or run by the reference."""
@@ -157,6 +159,7 @@ def test_external_weights(tmp_path: Path) -> None:
     assert sqnr_db(graph, quantize_model(graph, calibration), dict(calibration.inputs)) > 30
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_equalization_keeps_the_float_function(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)

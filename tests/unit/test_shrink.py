@@ -43,6 +43,7 @@ def few_candidates(graph: Graph) -> dict[str, list[Choice]]:
     return kept
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_combination_of_kernels_is_smaller(seed: int) -> None:
     graph = integer_graph(seed)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from tests.load.onnx_models import load
-from tests.ops.harness import HOST_ISA, WARNINGS
+from tests.ops.harness import HOST_ISA
+from tests.ops.sanitized import WARNINGS
 from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS, integer_graph
 from tinyc.base.errors import TinycError
@@ -121,6 +122,7 @@ def check_stream(graph: Graph, hop: int, folder: Path, isa: frozenset[str] = HOS
             np.testing.assert_array_equal(got, run({name: seen})[graph.outputs[0]].ravel())
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("seed", "hop", "isa"), [(5, 1, "m55"), (5, 4, "m55"), (25, 4, "m55"), (25, 2, "plain")])
 def test_random_networks(seed: int, hop: int, isa: str, tmp_path: Path) -> None:
     """Where a dense layer sees a window as one row, a kept row moves up over itself, and a product could take the place
@@ -128,6 +130,7 @@ def test_random_networks(seed: int, hop: int, isa: str, tmp_path: Path) -> None:
     check_stream(without_time_padding(integer_graph(seed)), hop, tmp_path, CORES[isa])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("strided", "hop"), [(False, 1), (False, 3), (False, 11), (True, 2), (True, 4)])
 def test_every_output_is_that_of_the_last_window(strided: bool, hop: int, tmp_path: Path) -> None:
     check_stream(network(strided), hop, tmp_path)
@@ -176,6 +179,7 @@ def residual(kind: str) -> Graph:
     return take_inputs_as_computed(normalize(quantize_model(graph, data, UNPROVEN))).graph
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("kind", "hop"), [("plain", 1), ("plain", 3), ("nested", 1), ("both", 2), ("strided", 2)])
 def test_the_branch_around_the_windows_is_cropped(kind: str, hop: int, tmp_path: Path) -> None:
     graph = without_time_padding(residual(kind))

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ops.harness import HOST_ISA, SANITIZE, WARNINGS, run_program
+from tests.ops.harness import HOST_ISA, run_program
 from tests.ops.one_node import one_node, tensor
+from tests.ops.sanitized import WARNINGS, sanitized
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
@@ -20,12 +21,12 @@ from tinyc.ops.clip import Clip
 from tinyc.plan.problem import WHOLE
 from tinyc.plan.rows import Limits, plan_incremental, without_time_padding
 from tinyc.reference.interpreter import run_int
-from tinyc.run.host import fixed_addresses
 from tinyc.run.native import load_library
 
 CORES = {"dsp": HOST_ISA, "plain": frozenset[str]()}
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("seed", [0, 3, 6, 9])
 def test_bytes_of_a_streamed_library(seed: int, core: str) -> None:
@@ -57,6 +58,7 @@ def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
             np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("seed", "hop"), [(5, 1), (5, 4), (4, 3), (9, 5)])
 def test_an_incremental_library_in_python_is_a_function_of_one_window(seed: int, hop: int, tmp_path: Path) -> None:
     """Each window after a reset; one that is no whole number of hops begins with rows that are out of it at the end."""
@@ -98,12 +100,7 @@ int main(void)
 """
     for name, text in (files | {"main.c": main}).items():
         (tmp_path / name).write_text(text)
-    command = ["gcc", "-std=c99", *WARNINGS, *SANITIZE, "main.c", "unit.c", "-o", "unit"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
-    ran = subprocess.run(
-        [*fixed_addresses(), tmp_path / "unit"], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ran.stdout == "2 2 1 0"
+    assert sanitized(tmp_path, ["main.c", "unit.c"], b"") == b"2 2 1 0"
 
 
 @pytest.mark.parametrize("hop", [0, 6])

@@ -117,6 +117,7 @@ def network(seed: int) -> Graph:
     return in_integers(net.model(), seed)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_row_is_right(seed: int) -> None:
     graph = network(seed)

@@ -40,6 +40,7 @@ def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, StreamPlan]:
     return graph, plan
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None:
@@ -126,6 +127,7 @@ def test_published_models(name: str, by_rows: bool, models_dir: Path) -> None:
     assert Machine(graph, plan, Numerics.TFLM, random_sample(graph, 5)).run() == []
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
     """With `--optimize balanced` rows take no more flash than the bytes of arena that they save are worth."""

@@ -147,6 +147,7 @@ def series(seed: int) -> Graph:
     return in_integers(random_series(seed), seed)
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_integers_are_the_same(seed: int) -> None:
     graph = series(seed)
@@ -251,6 +252,7 @@ def test_the_library_is_proved(options: Options, tmp_path: Path) -> None:
     assert prove(compiled, load_board("cortex-m4"), options, Progress()).passed
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("seed", "by_rows"), [(7, False), (13, False), (26, True)])
 def test_on_a_cortex_m55(seed: int, by_rows: bool, tmp_path: Path) -> None:
     """Where the window of one column is dilated, and where gcc warned of a copy of three bytes."""
@@ -293,6 +295,7 @@ def causal() -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("board", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("memory", ["balanced", "min"])
 def test_arenas_are_those_of_images(board: str, memory: Memory, tmp_path: Path) -> None:
