@@ -162,17 +162,18 @@ def resize(r: Generator) -> Case:
     axes = 1 if r.random() < 0.2 else 2
     x = image(r, pick(r, 1, 3), axes)
     opset = pick(r, 10, 11, 13, 18, 19)
-    mode = pick(r, "nearest", "nearest", "linear")
+    mode = pick(r, "nearest", "nearest", "linear", "linear", "cubic" if opset > 10 and axes == 2 else "linear")
     rules = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
     rules += ["half_pixel_symmetric"] if opset >= 19 else []
-    rules += ["tf_crop_and_resize"] if r.random() < 0.1 else []
+    rules += ["tf_crop_and_resize"] if r.random() < 0.2 else []
     given: dict[str, Any] = {"mode": mode}
     if opset >= 11:
         given |= some(r, coordinate_transformation_mode=pick(r, *rules))
         given |= some(r, nearest_mode=pick(r, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
-        if r.random() < 0.1:
-            given |= {"exclude_outside": pick(r, 0, 1), "extrapolation_value": 0.5, "cubic_coeff_a": -0.5}
-    if opset >= 18 and r.random() < 0.1:
+        if r.random() < (0.7 if mode == "cubic" else 0.1):
+            given |= {"exclude_outside": pick(r, 0, 1) if mode == "cubic" else 0, "extrapolation_value": 0.5}
+            given |= {"cubic_coeff_a": pick(r, -0.5, -0.75)}
+    if opset >= 18 and r.random() < 0.2:
         given |= some(
             r, antialias=pick(r, 0, 1), keep_aspect_ratio_policy=pick(r, "stretch", "not_larger", "not_smaller")
         )
@@ -181,16 +182,20 @@ def resize(r: Generator) -> Case:
     sizes = i64(1, x[1], *(max(1, int(n * s)) for n, s in zip(x[2:], scales, strict=True)))
     if opset == 10:
         return Case("Resize", (x, whole), given, opset)
+    region = given.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     roi = f32(r, 2 * axes + 4) if r.random() < 0.1 else None
-    if opset >= 18 and r.random() < 0.2:
+    if region:
+        begin, end = r.uniform(-0.2, 0.6, axes), r.uniform(0.4, 1.2, axes)
+        roi = np.array([0, 0, *begin, 1, 1, *end], np.float32)
+    if opset >= 18 and (r.random() < 0.2 or given.get("keep_aspect_ratio_policy", "stretch") != "stretch"):
         given["axes"] = [2, 3][:axes]
         whole, sizes = whole[2:], sizes[2:]
-        roi = None
+        roi = np.concatenate([begin, end]).astype(np.float32) if region else None
     no_scales = np.zeros(0, np.float32) if opset < 13 else None
     if opset < 13 and roi is None:
         roi = np.zeros(0, np.float32)
-    args = (x, roi, whole) if r.random() < 0.6 else (x, roi, no_scales, sizes)
-    return Case("Resize", args, given, opset)
+    by_scales = r.random() < (0.1 if region else 0.6)
+    return Case("Resize", (x, roi, whole) if by_scales else (x, roi, no_scales, sizes), given, opset)
 
 
 def upsample(r: Generator) -> Case:
@@ -333,18 +338,18 @@ def matmul(r: Generator) -> Case:
 
 
 def einsum(r: Generator) -> Case:
-    text, left, right = pick(
-        r,
-        ("bij,bjk->bik", "bij", "bjk"),
-        ("bij,bkj->bik", "bij", "bkj"),
-        ("ij,jk->ki", "ij", "jk"),
-        ("bhqd,bhkd->bhqk", "bhqd", "bhkd"),
-        ("i,j->ij", "i", "j"),
-        ("bi,bi->b", "bi", "bi"),
-    )
+    text = pick(r, "bij,bjk->bik", "bij,bkj->bik", "ij,jk->ki", "bhqd,bhkd->bhqk", "i,j->ij", "bi,bi->b", "ij->ji",
+                "bij,jk", "bij->bi", "ij->", "bii->bi", "ij,ij->", "ij,jk,kd->id", "...ij,...jk->...ik", "...i->...",
+                "b...j,j...k->...kb", "ijk,i->k", "bhqd,bkd->bhqk", "ii,i->i", "q,k,d->dkq", "...ii->...i")  # fmt: skip
     sizes = {c: int(r.integers(1, 5)) for c in "bhijkqd"}
-    a, b = (tuple(sizes[c] for c in letters) for letters in (left, right))
-    return Case("Einsum", (a, b if r.random() < 0.6 else f32(r, *b)), {"equation": text})
+    dots = tuple(ints(r, 1, 3, pick(r, 0, 1, 2)))
+    args: list[Any] = []
+    for letters in text.partition("->")[0].split(","):
+        wide = tuple(1 if r.random() < 0.2 else n for n in dots)
+        before, found, after = letters.partition("...")
+        shape = (*(sizes[c] for c in before), *(wide if found else ()), *(sizes[c] for c in after))
+        args.append(shape if not args or r.random() < 0.6 else f32(r, *shape))
+    return Case("Einsum", tuple(args), {"equation": text})
 
 
 def attention(r: Generator) -> Case:
@@ -408,6 +413,73 @@ def gather(r: Generator) -> Case:
     n = shape[axis]
     indices = r.integers(-n, n, tuple(ints(r, 1, 3, pick(r, 0, 1, 2)))).astype(np.int64)
     return Case("Gather", (shape, np.asarray(indices)), {"axis": axis} if axis or r.random() < 0.5 else {})
+
+
+def gather_nd(r: Generator) -> Case:
+    shape = shape_of(r)
+    axes = int(r.integers(1, len(shape) + 1))
+    same = int(r.integers(0, axes)) if r.random() < 0.3 else 0
+    ends = (*shape[:same], *ints(r, 1, 3, pick(r, 0, 1, 2)))
+    indices = np.stack([r.integers(-n, n, ends) for n in shape[same:axes]], -1).astype(np.int64)
+    return Case("GatherND", (shape, indices), {"batch_dims": same} if same else some(r, batch_dims=0))
+
+
+def gather_elements(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = int(r.integers(-len(shape), len(shape)))
+    sizes = [int(r.integers(1, n + 1)) for n in shape]
+    sizes[axis] = int(r.integers(1, 7))
+    n = shape[axis]
+    return Case("GatherElements", (shape, r.integers(-n, n, sizes).astype(np.int64)), {"axis": axis})
+
+
+def scatter_nd(r: Generator) -> Case:
+    shape = shape_of(r)
+    axes = int(r.integers(1, len(shape) + 1))
+    if r.random() < 0.5:  # a part of each axis
+        begin = [int(r.integers(0, n)) for n in shape[:axes]]
+        indices = np.stack(np.indices([int(r.integers(1, n - b + 1)) for n, b in zip(shape, begin, strict=False)]), -1)
+        indices += begin
+    else:
+        rows = r.permutation(int(np.prod(shape[:axes])))[: int(r.integers(1, 9))]
+        indices = np.stack(np.unravel_index(rows, shape[:axes]), -1)
+        indices -= np.where(r.random(indices.shape) < 0.2, shape[:axes], 0)
+    given = some(r, reduction=pick(r, "none", "none", "add", "mul", "max", "min"))
+    return Case("ScatterND", (shape, indices.astype(np.int64), (*indices.shape[:-1], *shape[axes:])), given, 18)
+
+
+def scatter_elements(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = shape_of(r)
+        axis = int(r.integers(-len(shape), len(shape)))
+        sizes = [int(r.integers(1, n + 1)) for n in shape]
+        indices = np.argsort(r.random([n if k == axis % len(shape) else m for k, (n, m) in enumerate(zip(shape, sizes,
+                             strict=True))]), axis=axis)  # fmt: skip
+        indices = np.take(indices, range(sizes[axis]), axis)
+        return Case(
+            name, (shape, indices.astype(np.int64), tuple(sizes)), {"axis": axis}, 9 if name == "Scatter" else 17
+        )
+
+    return draw
+
+
+def compress(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = int(r.integers(-len(shape), len(shape)))
+    given = some(r, axis=axis)
+    count = shape[axis] if given else int(np.prod(shape))
+    return Case("Compress", (shape, r.random(int(r.integers(1, count + 1))) < 0.6), given)
+
+
+def lp_pool(r: Generator) -> Case:
+    drawn = pool("AveragePool")(r)
+    given = {name: v for name, v in drawn.attributes.items() if name != "count_include_pad"}
+    return Case("LpPool", drawn.args, given | some(r, p=int(r.integers(1, 4))), drawn.opset if drawn.opset > 17 else 18)
+
+
+def lrn(r: Generator) -> Case:
+    shape = (pick(r, 1, 1, 3), int(r.integers(1, 7)), *ints(r, 1, 5, 2))
+    return Case("LRN", (shape,), {"size": pick(r, 1, 3, 5, 7), **some(r, alpha=0.3, beta=0.6, bias=1.5)})
 
 
 def concat(r: Generator) -> Case:
@@ -671,6 +743,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     "Celu": elementwise("Celu", alpha=(0.5, 1.0, 2.0)),
     "Elu": elementwise("Elu", alpha=(0.5, 1.0, 2.0, -1.0)),
     "Selu": elementwise("Selu", alpha=(1.67326319217681884765625, 1.5), gamma=(1.05070102214813232421875, 1.2)),
+    "Shrink": elementwise("Shrink", lambd=(0.5, 1.0), bias=(0.0, 0.5, 1.0)),
     "ThresholdedRelu": elementwise("ThresholdedRelu", alpha=(0.5, 1.0, -1.0, 0.0)),
     "LeakyRelu": elementwise("LeakyRelu", alpha=(0.0, 0.2, 1.0, 1.5, -0.5)),
     "HardSigmoid": elementwise("HardSigmoid", alpha=(0.1, 0.5, -0.2), beta=(0.3, 0.6)),
@@ -705,6 +778,13 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     "Slice": slice_,
     "Split": split,
     "Gather": gather,
+    "GatherND": gather_nd,
+    "GatherElements": gather_elements,
+    "ScatterND": scatter_nd,
+    **{name: scatter_elements(name) for name in ("ScatterElements", "Scatter")},
+    "Compress": compress,
+    "LpPool": lp_pool,
+    "LRN": lrn,
     "Concat": concat,
     "Pad": pad,
     "Expand": expand,

@@ -47,6 +47,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "rnn, relu": recurrent("RNN", activations=["Relu"], bias=False),
     "pad, reflect": one("Pad", [1, 2, 5, 4], [np.array([0, 0, 2, 1, 0, 0, 4, 3], np.int64)], mode="reflect"),
     "pad, edge": one("Pad", [1, 2, 5, 4], [np.array([0, 0, 2, 1, 0, 0, 1, 3], np.int64)], mode="edge"),
+    "pad, wrap": one("Pad", [1, 2, 5, 4], [np.array([0, 0, 5, 1, 0, 0, 1, 3], np.int64)], mode="wrap"),
     "prelu": one("PRelu", [1, 3, 4, 4], [rand(1, 3, 1, 1)]),
     "prelu, one slope": one("PRelu", [1, 3, 4, 4], [np.float32([0.2])]),
 }
@@ -68,6 +69,7 @@ ERRORS = {
     "coupled gates": recurrent("LSTM", input_forget=1),
     "activation Affine": recurrent("RNN", activations=["Affine"]),
     "at most 256": recurrent("RNN", steps=257),
+    "mode wrap": one("Pad", [1, 3], [np.array([0, 4, 0, 0], np.int64)], mode="wrap"),
     "mode reflect": one("Pad", [1, 3], [np.array([0, 3, 0, 0], np.int64)], mode="reflect"),
 }
 

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.ir.graph import Array
 from tinyc.ops.resize_bilinear import FINE, Tap
+
+CROP = "tf_crop_and_resize"  # the one rule that resizes a region
 
 
 def nearest_tflite(count: int, size: int, *, align_corners: bool, half_pixel: bool) -> tuple[int, ...]:
@@ -52,7 +57,13 @@ def nearest_onnx(count: int, size: int, scale: float, rule: str, rounding: str) 
 
     rounding: ONNX's nearest_mode; "": what ONNX Runtime does before opset 11, where there is none.
     """
-    rounds = {
+    nearest = _rounded(rounding, scale)
+    places = [onnx_place(k, count, size, scale, rule) for k in range(size)]
+    return tuple(max(min(nearest(p), count - 1), 0) for p in places)
+
+
+def _rounded(rounding: str, scale: float) -> Callable[[float], int]:
+    rounds: dict[str, Callable[[float], int]] = {
         "round_prefer_floor": lambda p: math.ceil(p - 0.5),
         "round_prefer_ceil": lambda p: math.floor(p + 0.5),
         "floor": math.floor,
@@ -61,8 +72,7 @@ def nearest_onnx(count: int, size: int, scale: float, rule: str, rounding: str) 
     }
     if rounding not in rounds:
         raise ValueError(rounding)
-    places = [onnx_place(k, count, size, scale, rule) for k in range(size)]
-    return tuple(max(min(rounds[rounding](p), count - 1), 0) for p in places)
+    return rounds[rounding]
 
 
 def bilinear_onnx(count: int, size: int, scale: float, rule: str) -> tuple[Tap, ...]:
@@ -82,3 +92,77 @@ def _between(place: float, count: int) -> Tap:
     inside = min(max(place, 0.0), count - 1.0)
     first = math.floor(inside)
     return first, min(first + 1, count - 1), round((inside - first) * FINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """Attributes of ONNX's Resize: mode nearest, linear or cubic; `rule`: coordinate_transformation_mode; `rounding`:
+    nearest_mode; `cubic`: cubic_coeff_a; `inside_only`: exclude_outside; `outside`: extrapolation_value."""
+
+    mode: str
+    rule: str
+    rounding: str
+    cubic: float
+    inside_only: bool
+    antialias: bool
+    outside: float
+
+
+def matrix_onnx(
+    how: Resampling, count: int, size: int, scale: float, region: tuple[float, float]
+) -> tuple[Array, Array]:
+    """(weights [size, count], constants [size]), float64: what each output of an axis is made of, by ONNX's definition.
+
+    region: of rule CROP. ValueError for a rule or rounding that is unknown.
+    """
+    weights, constants = np.zeros((size, count)), np.zeros(size)
+    nearest = _rounded(how.rounding, scale)
+    for k in range(size):
+        place = (
+            _region_place(k, count, size, region) if how.rule == CROP else onnx_place(k, count, size, scale, how.rule)
+        )
+        if how.rule == CROP and not 0 <= place <= count - 1:
+            constants[k] = how.outside
+        elif how.mode == "nearest":
+            weights[k, max(min(nearest(place), count - 1), 0)] = 1
+        else:
+            weights[k] = _weights(how, place, count, scale)
+    return weights, constants
+
+
+def _region_place(k: int, count: int, size: int, region: tuple[float, float]) -> float:
+    begin, end = (np.float32(v) for v in region)
+    last = np.float32(count - 1)
+    if size == 1:
+        return float(np.float32(0.5) * (begin + end) * last)
+    return float(begin * last + np.float32(k) * (end - begin) * last / np.float32(size - 1))
+
+
+def _weights(how: Resampling, place: float, count: int, scale: float) -> Array:
+    """[count] of the inputs around a place. Outside the image its edge counts, or nothing."""
+    shape, reach = (_cubic(how.cubic), 2.0) if how.mode == "cubic" else (_triangle, 1.0)
+    wide = min(scale, 1.0) if how.antialias else 1.0
+    at = np.arange(math.floor(place - reach / wide), math.ceil(place + reach / wide) + 1)
+    by = shape(np.abs(at - place) * wide)
+    if how.inside_only:
+        by = np.where((at >= 0) & (at < count), by, 0.0)
+    if how.inside_only or how.antialias:
+        by = by / by.sum()
+    row = np.zeros(count)
+    np.add.at(row, np.clip(at, 0, count - 1), by)
+    return row
+
+
+def _triangle(far: Array) -> Array:
+    return np.asarray(np.clip(1 - far, 0, None))
+
+
+def _cubic(a: float) -> Callable[[Array], Array]:
+    """Keys' kernel (Cubic convolution interpolation for digital image processing, 1981), by distance."""
+
+    def weight(far: Array) -> Array:
+        near = ((a + 2) * far - (a + 3)) * far**2 + 1
+        outer = ((far - 5) * far + 8) * far * a - 4 * a
+        return np.asarray(np.select([far <= 1, far < 2], [near, outer], 0.0))
+
+    return weight

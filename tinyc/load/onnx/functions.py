@@ -6,8 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Value
 from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.ops.add import Add
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
 from tinyc.ops.function import SELU_ALPHA, SELU_SCALE, Function
+from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
 
 
 @imports("Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin", "Softplus", "Softsign")
@@ -27,11 +33,29 @@ def thresholded_relu(s: OnnxStep) -> None:
 
 @imports("Selu")
 def selu(s: OnnxStep) -> None:
-    """With ONNX's default constants only."""
-    given = np.array([s.node.float_("alpha", SELU_ALPHA), s.node.float_("gamma", SELU_SCALE)], np.float32)
-    if (given != np.array([SELU_ALPHA, SELU_SCALE], np.float32)).any():
-        raise TinycError("Selu with constants of its own is not supported", s.where)
-    s.emit([s.value(0)], Function("selu"))
+    """With constants of its own it is a scaled Elu."""
+    alpha, gamma = s.node.float_("alpha", SELU_ALPHA), s.node.float_("gamma", SELU_SCALE)
+    if np.float32(alpha) == np.float32(SELU_ALPHA) and np.float32(gamma) == np.float32(SELU_SCALE):
+        s.emit([s.value(0)], Function("selu"))
+        return
+    bent = s.insert([s.value(0)], Function("elu", alpha), "bent")
+    s.emit([bent, _number(s, "gamma", gamma)], Mul())
+
+
+@imports("Shrink")
+def shrink(s: OnnxStep) -> None:
+    """Nearer to 0 by the bias outside of -lambd to lambd, 0 inside."""
+    x, limit, bias = s.value(0), s.node.float_("lambd", 0.5), s.node.float_("bias", 0.0)
+    made = _number(s, "zero", 0.0)
+    for name, kind, sign in (("above", "greater", 1), ("below", "less", -1)):
+        far = s.insert([x, _number(s, f"limit_{name}", sign * limit)], Compare(kind), f"is_{name}")
+        moved = s.insert([x, _number(s, f"bias_{name}", -sign * bias)], Add(), name) if bias else x
+        made = s.insert([far, moved, made], Choose(), f"unless_{name}")
+    s.emit([made], Reshape(x.shape))
+
+
+def _number(s: OnnxStep, what: str, number: float) -> Value:
+    return s.builder.add_const(f"{s.node.outputs[0]}:{what}", np.array(number, np.float32))
 
 
 @imports("Gelu")

@@ -17,29 +17,34 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.slice import Slice, whole
+from tinyc.ops.slice import whole
 
 
 def pad_with_copies(s: OnnxStep, x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> None:
-    """mode reflect: mirrored at the border element; edge: the border element again. Axis by axis, as concats."""
+    """mode reflect: mirrored at the border element; edge: the border element again; wrap: from the other end. Axis by
+    axis, as concats."""
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         size = x.shape[axis]
-        if min(low, high) < 0 or (mode == "reflect" and max(low, high) >= size):
+        if min(low, high) < 0 or max(low, high) > {"reflect": size - 1, "wrap": size}.get(mode, high + low):
             raise TinycError(f"padding {low} and {high} of an axis of {size} elements, mode {mode}", s.where)
-        copies, first, last = (_mirrored, low, size - 2) if mode == "reflect" else (_repeated, 0, size - 1)
-        left = [copies(s, x, axis, first, low)] if low else []
-        right = [copies(s, x, axis, last, high)] if high else []
+        left = [_copies(s, x, axis, mode, low, after=False)] if low else []
+        right = [_copies(s, x, axis, mode, high, after=True)] if high else []
         parts = [*left, x, *right]
         if len(parts) > 1:
             x = s.insert(parts, Concat(axis), f"padded{axis}")
     s.emit([x], Reshape(x.shape))
 
 
-def _mirrored(s: OnnxStep, x: Value, axis: int, first: int, count: int) -> Value:
-    """`count` elements of the axis, backward from `first` on."""
-    begin, size, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
-    begin[axis], size[axis], step[axis] = first, count, -1 if count > 1 else 1
-    return s.insert([x], Slice(tuple(begin), tuple(size), tuple(step)), f"mirror{axis}")
+def _copies(s: OnnxStep, x: Value, axis: int, mode: str, count: int, *, after: bool) -> Value:
+    """`count` elements to stand before x, or after it."""
+    size = x.shape[axis]
+    match mode:
+        case "reflect":  # backward from the element beside the border
+            step = -1 if count > 1 else 1
+            return s.insert([x], whole(x.shape, axis, size - 2 if after else count, count, step), f"mirror{axis}")
+        case "wrap":
+            return s.insert([x], whole(x.shape, axis, 0 if after else size - count, count), f"turn{axis}")
+    return _repeated(s, x, axis, size - 1 if after else 0, count)
 
 
 def _repeated(s: OnnxStep, x: Value, axis: int, at: int, count: int) -> Value:

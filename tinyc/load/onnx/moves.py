@@ -4,25 +4,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.limits import MAX_ELEMENTS, check_shape
-from tinyc.ir.graph import Value
-from tinyc.kernel.site import Pair
+from tinyc.base.limits import check_shape
+from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.picking import picked
-from tinyc.load.resizing import bilinear_onnx, nearest_onnx, resized_onnx
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.gather import Gather
 from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.resize_bilinear import FINE, ResizeBilinear
-from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
 from tinyc.ops.transpose import Transpose
+
+_MOST_INDICES = 1 << 22
 
 
 @imports("Slice")
@@ -79,94 +78,64 @@ def gather(s: OnnxStep) -> None:
     if indices is None:
         s.emit([x, s.value(1)], Gather(axis))
         return
-    if indices.dtype.kind not in "iu":
-        raise TinycError("its indices must be integers", s.where)
+    at = gather_places(s, indices)
+    part = _picked(s, x, axis, at.reshape(-1))
+    s.emit([part], Reshape((*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])))
+
+
+@imports("GatherND")
+def gather_nd(s: OnnxStep) -> None:
+    """Constant indices: those of one axis, which joins the axes that they go through."""
+    x, at, same = s.value(0), gather_places(s, s.constant(1)), s.node.int_("batch_dims", 0)
+    axes = same + (at.shape[-1] if at.ndim else 0)
+    if not (0 <= same < min(at.ndim, axes) and axes <= len(x.shape) and at.shape[:same] == x.shape[:same]):
+        raise TinycError(f"indices {list(at.shape)} of {list(x.shape)} with batch_dims {same}", s.where)
+    places = [*np.indices(at.shape[:-1])[:same], *np.moveaxis(at, -1, 0)]
+    flat = s.reshape(x, (math.prod(x.shape[:axes]), *x.shape[axes:]), "joined")
+    part = _picked(s, flat, 0, joined_places(s, x, places).reshape(-1))
+    s.emit([part], Reshape((*at.shape[:-1], *x.shape[axes:])))
+
+
+@imports("GatherElements")
+def gather_elements(s: OnnxStep) -> None:
+    """Constant indices: those of all elements in one axis."""
+    x, at = s.value(0), gather_places(s, s.constant(1))
+    axis = s.axis(s.node.int_("axis", 0), len(x.shape))
+    fits = at.ndim == len(x.shape) and all(
+        n <= m for k, (n, m) in enumerate(zip(at.shape, x.shape, strict=True)) if k != axis
+    )
+    if not fits:
+        raise TinycError(f"indices {list(at.shape)} of {list(x.shape)}", s.where)
+    places = np.indices(at.shape)
+    places[axis] = at
+    flat = s.reshape(x, (x.elements,), "joined")
+    s.emit([_picked(s, flat, 0, joined_places(s, x, list(places)).reshape(-1))], Reshape(at.shape))
+
+
+def gather_places(s: OnnxStep, indices: Array | None) -> Array:
+    """Constant indices. TinycError for others."""
+    if indices is None or indices.dtype.kind not in "iu":
+        raise TinycError("its indices must be constant integers", s.where)
+    check_shape("the list of its indices", (max(indices.size, 1),), s.where, _MOST_INDICES)
+    return indices.astype(np.int64)
+
+
+def joined_places(s: OnnxStep, x: Value, places: Sequence[Array]) -> Array:
+    """Indices of x's first axes, as those of one axis that joins them; negative ones count from the end."""
+    total = np.zeros((), np.int64)
+    for at, size in zip(places, x.shape, strict=False):
+        if not np.all((at >= -size) & (at < size)):
+            raise TinycError(f"its indices leave an axis of {list(x.shape)}", s.where)
+        total = total * size + at % size
+    return total
+
+
+def _picked(s: OnnxStep, x: Value, axis: int, indices: Array) -> Value:
     try:
-        attrs = picked(x.shape, axis, [int(k) for k in indices.reshape(-1)])
+        attrs = picked(x.shape, axis, [int(k) for k in indices])
     except ValueError as e:
         raise TinycError(str(e), s.where) from e
-    part = s.insert([x], attrs, "picked")
-    s.emit([part], Reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])))
-
-
-# The region is of tf_crop_and_resize, the others are of mode cubic; nearest_mode is read where it counts.
-_OF_OTHER_MODES = ("cubic_coeff_a", "extrapolation_value", "nearest_mode", 1)
-
-
-@imports("Resize", "Upsample", ignores=_OF_OTHER_MODES)
-def resize(s: OnnxStep) -> None:
-    """Rows and columns of an image, or moments, to the nearest pixel or bilinear."""
-    x, rank = s.image(0), len(s.value(0).shape)
-    size, scale = _sizes(s, s.value(0))
-    if max(size) > 32767:
-        raise TinycError(f"an image of {list(x.shape)} cannot be resized to {list(size)}", s.where)
-    check_shape("its output", (1, *size, x.shape[3]), s.where)
-    old = s.node.op == "Upsample" or s.opset < 11
-    rule = "asymmetric" if old else s.node.text("coordinate_transformation_mode", "half_pixel")
-    mode = s.node.text("mode", "nearest")
-    try:
-        if size == x.shape[1:3] and mode in ("nearest", "linear"):  # a copy in ONNX Runtime, whatever scales and rule
-            s.emit([s.value(0)], Reshape(s.value(0).shape))
-        elif mode == "nearest":
-            rounding = "" if old else s.node.text("nearest_mode", "round_prefer_floor")
-            rows, columns = (nearest_onnx(x.shape[1 + k], size[k], scale[k], rule, rounding) for k in (0, 1))
-            s.emit_image([x], ResizeNearest(rows, columns), rank=rank)
-        elif mode in ("linear", "bilinear"):
-            if s.node.flag("antialias", False):
-                raise TinycError("resizing with antialias is not supported", s.where, "export the model without it")
-            _check_aligned(s, rule, x, size, scale)
-            taps = [bilinear_onnx(x.shape[1 + k], size[k], scale[k], rule) for k in (0, 1)]
-            s.emit_image([x], ResizeBilinear(taps[0], taps[1], FINE), rank=rank)
-        else:
-            raise TinycError(f"resizing with mode '{mode}' is not supported, only 'nearest' and 'linear'", s.where)
-    except ValueError as e:
-        raise TinycError(f"resizing by the rule '{e}' is not supported", s.where) from e
-
-
-def _check_aligned(s: OnnxStep, rule: str, x: Value, size: Pair, scale: tuple[float, float]) -> None:
-    """Refuse corners aligned to a size that is no whole number: ONNX and ONNX Runtime place them differently."""
-    exact = all(abs(n * by - made) < 1e-3 for n, by, made in zip(x.shape[1:3], scale, size, strict=True))
-    if rule == "align_corners" and not exact:
-        raise TinycError(
-            f"align_corners with scales that make no whole size of {list(x.shape[1:3])}",
-            s.where,
-            "give sizes, not scales",
-        )
-
-
-def _sizes(s: OnnxStep, x: Value) -> tuple[Pair, tuple[float, float]]:
-    """(new height and width, their scales); of moments the height is 1."""
-    axes = _resized_axes(s, len(x.shape))
-    own = [x.shape[k] for k in axes]
-    recent = s.node.op == "Resize" and s.opset >= 11
-    by_sizes = recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size)
-    given = s.numbers(3) if by_sizes else [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
-    if len(given) != len(axes):
-        raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes", s.where)
-    if by_sizes:
-        wanted = [int(n) for n in given]
-        scales = [n / size for n, size in zip(wanted, own, strict=True)]
-    else:
-        scales = [float(v) for v in given]
-        if not all(0 < v * size <= MAX_ELEMENTS for v, size in zip(scales, own, strict=True)):
-            raise TinycError(f"{list(x.shape)} cannot be resized by {scales}", s.where)
-        wanted = [resized_onnx(size, v) for size, v in zip(own, scales, strict=True)]
-    sizes, factors = list(x.shape), [1.0] * len(x.shape)
-    for k, size, factor in zip(axes, wanted, scales, strict=True):
-        sizes[k], factors[k] = size, factor
-    if tuple(sizes[:2]) != x.shape[:2] or min(sizes) < 1:
-        raise TinycError(f"{list(x.shape)} cannot be resized to {sizes}: only rows and columns change", s.where)
-    sizes, factors = [1, *sizes[2:]], [1.0, *factors[2:]]
-    return Pair(sizes[-2], sizes[-1]), (factors[-2], factors[-1])
-
-
-def _resized_axes(s: OnnxStep, rank: int) -> list[int]:
-    """The axes that sizes or scales are for."""
-    given = s.node.ints("axes")
-    axes = list(range(rank)) if given is None else [s.axis(axis, rank) for axis in given]
-    if len(set(axes)) < len(axes):
-        raise TinycError(f"axes {axes} name one twice", s.where)
-    return axes
+    return s.insert([x], attrs, "picked")
 
 
 @imports("DepthToSpace", "SpaceToDepth")

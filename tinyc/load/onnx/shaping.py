@@ -95,8 +95,8 @@ def pad(s: OnnxStep) -> None:
     x = s.value(0)
     rank = len(x.shape)
     mode = s.node.text("mode", "constant")
-    if mode not in ("constant", "reflect", "edge"):
-        raise TinycError(f"padding mode '{mode}' is not supported, only constant, reflect and edge", s.where)
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise TinycError(f"padding mode '{mode}'", s.where, "there are constant, reflect, edge and wrap")
     if s.opset < 11:
         pads, value = s.node.ints("pads") or (), s.node.float_("value", 0.0)
     else:
