@@ -678,8 +678,27 @@ def comparison(name: str) -> Callable[[Generator], Case]:
     return draw
 
 
+def dft(r: Generator) -> Case:
+    shape = (*(int(n) for n in r.integers(1, 9, int(r.integers(2, 4)))), pick(r, 1, 2))
+    axis = int(r.integers(0, len(shape) - 1))
+    half = shape[-1] == 1 and r.random() < 0.5
+    given = some(r, onesided=int(half), inverse=0 if half else int(r.integers(0, 2)))
+    length = np.array(int(r.integers(1, 10)), np.int64) if r.random() < 0.4 else None
+    if r.random() < 0.5:
+        return Case("DFT", (shape, length), {**given, "axis": axis}, 17)
+    return Case("DFT", (shape, length, np.array(axis, np.int64)), given, 20)
+
+
 def spectra(r: Generator) -> Case:
-    """Logarithms of bands of the magnitudes of frames: an STFT alone is refused."""
+    """Spectra of frames, or logarithms of bands of their magnitudes."""
+    if r.random() < 0.5:
+        size, step, onesided = int(r.integers(2, 20)), int(r.integers(1, 9)), int(r.integers(0, 2))
+        window, length = f32(r, size), np.array(size, np.int64) if r.random() < 0.5 else None
+        if length is not None and r.random() < 0.5:
+            window = None
+        samples = (1, size + int(r.integers(0, 40)), 1)
+        args = (samples, np.array(step, np.int64), window, *(() if length is None else (length,)))
+        return Case("STFT", args, {"onesided": onesided}, low=-0.5, high=0.5)  # onnxruntime is 1e-6 of the sum off
     size, step = 2 ** int(r.integers(5, 8)), int(r.integers(1, 9))
     samples = (1, size + int(r.integers(0, 40)), 1)
     bands = np.abs(f32(r, size // 2 + 1, 3)) + np.float32(0.1)
@@ -738,6 +757,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     },
     **{name: elementwise(name) for name in ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Tanh")},
     "Mish": elementwise("Mish", 18),
+    "DFT": dft,
     "STFT": spectra,
     **{name: elementwise(name, low=0.1) for name in ("Log", "Sqrt", "Reciprocal")},
     "Celu": elementwise("Celu", alpha=(0.5, 1.0, 2.0)),

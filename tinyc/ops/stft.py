@@ -2,7 +2,7 @@
 """stft: spectra of overlapping frames, as ONNX's STFT: real samples [.., N], window [n] -> [1, frames, bins, 2].
 
 Frame k begins at sample k * step, and is multiplied by the window. Bins 0 to n / 2, real and imaginary parts. It has no
-integers of its own: their range is that of squares. `passes/spectra.py` makes one operator of it and of what follows.
+integers of its own: `passes/spectra.py` makes one operator of it and of the logarithm that follows, or a convolution.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ def spectra_of(x: Array, window: Array, step: int) -> Array:
     frames = np.lib.stride_tricks.sliding_window_view(x.reshape(-1).astype(np.float64), len(window))[::step]
     found: Array = np.fft.rfft(frames * window.astype(np.float64))
     return found
+
+
+def spectrum_rows(window: Array, bins: int) -> Array:
+    """float64 [2 * bins, n]: rows 2k and 2k + 1 times a frame of n samples are real and imaginary part of bin k."""
+    n = len(window)
+    turns = np.arange(bins)[:, None] * np.arange(n) % n * (2 * np.pi / n)
+    both = np.stack([np.cos(turns), -np.sin(turns)], axis=1) * window.astype(np.float64)
+    return np.asarray(both.reshape(2 * bins, n))
 
 
 def float_ref(a: Stft, x: Array, w: Array) -> tuple[Array, ...]:

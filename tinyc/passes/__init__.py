@@ -15,12 +15,13 @@ from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
 from tinyc.passes.single import single_channels
-from tinyc.passes.spectra import join_bands
+from tinyc.passes.spectra import join_bands, spell_out_spectra
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
     join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
+    spell_out_spectra,
     global_means,  # before the layout is chosen: a mean works in any
     to_nhwc,  # before folding, which knows channels only as the last axis
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm

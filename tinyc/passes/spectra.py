@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.kernel.site import Act, Padding
+from tinyc.kernel.site import Act, Padding, Pair
 from tinyc.ops.add import Add
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.clip import Clip
@@ -25,7 +24,7 @@ from tinyc.ops.log_mel import LogMel
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.stft import Stft
+from tinyc.ops.stft import Stft, spectrum_rows
 from tinyc.ops.sum import Sum
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
@@ -231,14 +230,26 @@ def _window_of(cosines: Array, sines: Array) -> Array | None:
     return cosines[0] if max(off, np.abs(cosines - np.cos(phases) * window).max()) <= most else None
 
 
+@rule(Stft)
+def spell_out(view: View, node: Node) -> Rewrite:
+    """stft -> conv2d over one line: as many multiply-accumulates as samples times bins, whatever the length."""
+    (line, window), y = node.inputs, view.value(node.outputs[0])
+    x, frames, bins = view.value(line), y.shape[1], y.shape[2]
+    draft = RewriteDraft(view, node)
+    rows = spectrum_rows(view.const(window), bins)[:, None, :, None]
+    inputs = [
+        draft.add([line], Reshape((1, 1, x.elements, 1)), x, (1, 1, x.elements, 1), "line"),
+        draft.const(rows, view.value(window), "rows"),
+    ]
+    made = draft.add(inputs, Conv2D(Pair(1, node.attrs.step)), y, (1, 1, frames, 2 * bins), "bins")
+    return draft.finish([made], Reshape(y.shape))
+
+
 def join_bands(graph: Graph) -> Graph:
-    """The graph in which logarithms of bands of spectra are one node. TinycError for spectra that are left."""
-    joined = rewrite(graph, (join_spectra, join_factor))
-    left = next((node for node in joined.nodes if isinstance(node.attrs, Stft)), None)
-    if left is not None:
-        raise TinycError(
-            "of an STFT tinyc computes the logarithm of bands of magnitudes or powers; this one is used otherwise",
-            left.where,
-            "ReduceL2, Pow, MatMul with constant weights, Add or Clip, Log may follow: docs/frontend.md",
-        )
-    return joined
+    """The graph in which logarithms of bands of spectra are one node."""
+    return rewrite(graph, (join_spectra, join_factor))
+
+
+def spell_out_spectra(graph: Graph) -> Graph:
+    """The graph in which other spectra are convolutions."""
+    return rewrite(graph, (spell_out,))

@@ -1,23 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX STFT."""
+"""ONNX STFT and DFT, of constant lengths."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from tinyc.base.errors import TinycError
+from tinyc.base.limits import check_shape
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.site import Pair
 from tinyc.load.onnx.importing import OnnxStep, imports
-from tinyc.ops.stft import Stft
+from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.stft import Stft, spectrum_rows
+from tinyc.ops.transpose import Transpose
+
+_MOST_WEIGHTS = 1 << 22
 
 
 @imports("STFT")
 def stft(s: OnnxStep) -> None:
-    """Of one line of samples, with a constant window."""
+    """Of one line of samples; with a constant window and half of the bins the logarithm of bands may follow."""
     x = s.value(0)
     (step,) = s.numbers(1)
-    if s.node.int_("onesided", 1) != 1:
-        raise TinycError("an STFT with all bins is not supported", s.where, "samples are real: export onesided=True")
-    if not s.has(2):
-        raise TinycError("an STFT without a window is not supported", s.where, "give it a window, of ones if need be")
-    window = s.weights(2)
-    if s.has(3) and s.numbers(3) != (window.size,):
-        raise TinycError(f"an STFT of frames of {s.numbers(3)[0]} samples, with a window of {window.size}", s.where)
-    s.emit([x, s.const(window, 2)], Stft(step))
+    window = s.weights(2) if s.has(2) else None
+    length = s.numbers(3)[0] if s.has(3) else 0 if window is None else window.size
+    if length < 1 or step < 1 or (window is not None and window.shape != (length,)):
+        raise TinycError(f"an STFT of frames of {length} samples every {step}", s.where, "the window has that length")
+    if window is not None and s.node.flag("onesided", True):
+        s.emit([x, s.const(window, 2)], Stft(step))
+        return
+    if x.elements != x.shape[1 if len(x.shape) > 1 else 0] or x.elements < length:
+        raise TinycError(f"an STFT of {list(x.shape)} with frames of {length} samples: one line is taken", s.where)
+    bins = length // 2 + 1 if s.node.flag("onesided", True) else length
+    check_shape("its transform", (2 * bins, length), s.where, _MOST_WEIGHTS)
+    rows = spectrum_rows(np.ones(length) if window is None else window, bins)[:, None, :, None]
+    weights = s.builder.add_const(f"{s.node.outputs[0]}:rows", rows.astype(np.float32))
+    line = s.reshape(x, (1, 1, x.elements, 1), "line")
+    made = s.insert([line, weights], Conv2D(Pair(1, step)), "bins")
+    s.emit([made], Reshape((1, made.shape[2], bins, 2)))
+
+
+@imports("DFT")
+def dft(s: OnnxStep) -> None:
+    """A product with a constant matrix. x [.., n, .., 1 or 2], real and imaginary parts last."""
+    x = s.value(0)
+    rank, parts = len(x.shape), x.shape[-1]
+    (axis,) = s.numbers(2) if s.has(2) else (s.node.int_("axis", 1 if s.opset < 20 else -2),)
+    axis = s.axis(axis, rank)
+    (length,) = s.numbers(1) if s.has(1) else (x.shape[axis],)
+    if parts not in (1, 2) or axis == rank - 1 or length < 1:
+        raise TinycError(f"a DFT of {list(x.shape)} along axis {axis}, of {length} numbers", s.where)
+    back, half = s.node.flag("inverse", False), s.node.flag("onesided", False)
+    if half and (back or parts == 2):
+        raise TinycError("a DFT of half of the bins takes real numbers, and is no inverse", s.where)
+    bins = length // 2 + 1 if half else length
+    check_shape("its transform", (2 * bins, length * parts), s.where, _MOST_WEIGHTS)
+    weights = _matrix(x.shape[axis], length, parts, bins, back)
+    s.emit(*_product(s, x, axis, weights))
+
+
+def _matrix(count: int, length: int, parts: int, bins: int, back: bool) -> Array:
+    """float32 [bins * 2, count * parts] of the transform of `count` numbers, cut off or filled up to `length`."""
+    turns = np.outer(np.arange(bins), np.arange(count)) % length * (2 * math.pi / length)
+    re, im = np.cos(turns), np.sin(turns) * (1 if back else -1)
+    full = np.array([[re, -im], [im, re]])[:, :parts]  # [re or im made, re or im given, bins, count]
+    full[..., length:] = 0
+    made = full.transpose(2, 0, 3, 1).reshape(2 * bins, count * parts)
+    return np.asarray(made / length if back else made, np.float32)
+
+
+def _product(s: OnnxStep, x: Value, axis: int, weights: Array) -> tuple[list[Value], Transpose]:
+    """(the transform with its axis and parts last, what puts them back)."""
+    rank = len(x.shape)
+    order = (*(k for k in range(rank - 1) if k != axis), axis, rank - 1)
+    turned = s.transpose(x, order, "last")
+    rows = s.reshape(turned, (x.elements // weights.shape[1], weights.shape[1]), "rows")
+    known = s.builder.add_const(f"{s.node.outputs[0]}:transform", weights)
+    made = s.insert([rows, known], FullyConnected(), "bins")
+    whole = s.reshape(made, (*turned.shape[:-2], weights.shape[0] // 2, 2), "whole")
+    return [whole], Transpose(tuple(int(k) for k in np.argsort(order)))
