@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -341,6 +342,11 @@ def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_version_and_help(tinyc) -> None:
     assert tinyc("--version").out.startswith("tinyc ")
     assert tinyc("build", "--help").code == 0
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "tinyc", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("tinyc ")
 
 
 # --- profile ---
