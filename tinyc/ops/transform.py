@@ -9,11 +9,13 @@ as real and imaginary parts, and a split, which halves.
 
 No number leaves int32 while the samples stay within `Transform.most`: with complex moduli at most M = sqrt(2) most
 before the first step, they are at most radix M <= 2^29.5 behind it and behind every other one, and sums of two in the
-split below 2^31. What all roundings together change is about one count of the result (root mean square).
+split below 2^31. What all roundings together change is at most `Transform.worst`, and about one count of the result
+(root mean square).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -47,6 +49,18 @@ class Transform:
     def most(self) -> int:
         """How large a sample may be at most."""
         return (1 << 29) // self.radix
+
+    @property
+    def worst(self) -> float:
+        """What a bin is off by at most, in counts, as a modulus.
+
+        The first step is exact. Every other one adds four quarters of the errors before it, and of its own: half a
+        count in each coordinate of the quarter, one (two products, each rounded) in those of three turned points, and
+        of the twiddles, which are off by at most sqrt(2) 2^-31, an eighth for points of at most 2^29.5. The split adds
+        two quarters of two errors each, half a count and one, and a quarter for sums of two such points.
+        """
+        root = math.sqrt(2)
+        return len(self.steps()) * (root / 2 + 3 * root + 3 / 8) + root / 2 + root + 1 / 4
 
     def order(self) -> Array:
         """[half]: the place of each point of the input, bit-reversed."""
