@@ -87,8 +87,11 @@ def prepare(site: Site) -> LogMelParams:
         raise TinycError("window and bands have to be constants", where)
     window, weights = site.const(1).astype(np.float64), site.const(2).astype(np.float64)
     largest, peak = np.abs(window).max(), weights.max(axis=1)
-    if weights.min() < -1e-9 * abs(peak.max()) or peak.min() <= 0 or largest == 0:
+    if weights.min() < -1e-9 * abs(peak.max()) or peak.max() <= 0 or largest == 0:
         raise TinycError("bands are sums with weights that are not negative, and not all 0", where)
+    peak = np.where(
+        peak > 0, peak, peak.max()
+    )  # of more bands than bins some are empty, as torchaudio's 128 of 512 points
     used = np.flatnonzero(weights.max(axis=0))
     begin, end = int(used[0]), int(used[-1]) + 1
     matrix = np.round(np.maximum(weights[:, begin:end], 0) / peak[:, None] * (1 << WEIGHT_BITS))
