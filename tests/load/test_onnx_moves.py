@@ -122,14 +122,15 @@ def test_argmax(tmp_path: Path, keep: int) -> None:
 ERRORS: list[tuple[onnx.ModelProto, str]] = [
     (one("Slice", IMAGE, [ints(3), ints(3), ints(1)]), "leave nothing"),
     (one("Gather", IMAGE, [ints(9)], axis=1), "leave axis 1"),
-    (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], mode="cubic"), "mode 'cubic'"),
-    (one("Resize", IMAGE, [None, np.float32([1, 2, 2, 2])]), "only rows and columns"),
+    (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], mode="area"), "mode 'area'"),
+    (one("Resize", IMAGE, [None, np.float32([1, 0.1, 2, 2])]), "cannot be resized"),
     (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], opset=18, axes=[2, 3]), "4 sizes or scales for 2 axes"),
     (one("Resize", IMAGE, [None, None, ints(6)], opset=18, axes=[2, 3]), "1 sizes or scales for 2 axes"),
     (
         one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], coordinate_transformation_mode="tf_crop_and_resize"),
-        "rule",
+        "give sizes, not scales",
     ),
+    (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], coordinate_transformation_mode="other"), "rule 'other'"),
     (one("ConvTranspose", IMAGE, [rand(1, 6, 4, 3, 3)], group=4), "4 groups"),
     (one("DepthToSpace", [1, 6, 3, 5], blocksize=2), "no whole blocks"),
 ]

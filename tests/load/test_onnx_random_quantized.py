@@ -21,7 +21,7 @@ QUICK, MANY = 4, 60
 # One scale for all their outputs, rescaled where the file has another: docs/import.md.
 ONE_SCALE = {"LogSoftmax", "LpNormalization"}
 # Float constants that tinyc rounds to 8 bits: docs/import.md.
-ROUNDED = {"Div", "Gemm", "PRelu"}
+ROUNDED = {"DFT", "Div", "Gemm", "PRelu", "STFT"}
 # A padded pool and an interpolation in steps of 1/1024, each rounded before it is rescaled, perhaps to finer steps.
 ROUNDED_TWICE = {"AveragePool", "Resize"}
 NAMES = sorted(set(GENERATORS) - ONE_SCALE - ROUNDED)

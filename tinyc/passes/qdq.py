@@ -275,11 +275,15 @@ def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
 
 
 def _symmetric(draft: RewriteDraft, name: str, array: Array, axis: int | None) -> str:
-    """A float constant as int8 with zero point 0, one scale per index of `axis`: the largest becomes 127."""
+    """A float constant as int8 with zero point 0, one scale per index of `axis`: the largest becomes 127, or the scale
+    is a power of two where that is exact, as for the ones of a sum."""
     others = tuple(k for k in range(array.ndim) if k != axis) if axis is not None else None
-    largest = np.abs(array.astype(np.float64)).max(axis=others)
-    scale = np.atleast_1d(np.where(largest > 0, largest, 1.0) / 127)
     shape = [-1 if k == axis else 1 for k in range(array.ndim)] if axis is not None else []
+    largest = np.atleast_1d(np.abs(array.astype(np.float64)).max(axis=others))
+    most = np.where(largest > 0, largest, 1.0) / 127
+    binary = np.exp2(np.ceil(np.log2(most)))
+    exact = (array / binary.reshape(shape) % 1 == 0).all(axis=others)
+    scale = np.where(exact, binary, most)
     steps = np.rint(array / scale.reshape(shape))
     kept = axis if len(scale) > 1 else None
     like = Value(f"{name}:s8", array.shape, "s8", Quant(tuple(map(float, scale)), (0,) * len(scale), kept))
