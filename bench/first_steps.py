@@ -82,11 +82,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         program, install = installed(Path(folder))
         rows = [row(kind, program, install) for kind in KINDS]
-    head = [
-        "| kind | `pip install` | build, proof, package | its example built and run | all |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    table = "\n".join([MARK, "", *head, *rows])
+    table = "\n".join([MARK, "", *HEAD, *rows])
     print(table)
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(re.sub(rf"{re.escape(MARK)}\n\n(\|.*\n)*", lambda _: table + "\n", text), encoding="utf-8")

@@ -6,17 +6,27 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
+import tinyc
+from tests.load import onnx_models
 from tinyc.base.errors import TinycError
 from tinyc.cli import app
+from tinyc.explain.messages import GAP, PAGES
 from tinyc.explain.words import EXIT_CODES, explain
 from tinyc.load.onnx.importing import IMPORTERS as ONNX
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_kernel_and_operator_is_explained() -> None:
@@ -51,12 +61,52 @@ def test_other_words() -> None:
     with pytest.raises(TinycError, match="is no kernel") as caught:
         explain("tc_conv2d_s9")
     assert "tc_conv2d_s8" in caught.value.hint
-    with pytest.raises(TinycError, match="messages of errors have no numbers") as caught:
-        explain("error: no kernel runs this conv2d")
+    with pytest.raises(TinycError, match="no message of an error") as caught:
+        explain("the weather is nice today")
     assert "docs/troubleshooting.md" in caught.value.hint
     for word in ("", "tc_", "tc", "\x1b[31m", "x" * 10_000, "tc_" + "a_" * 5000):
         with pytest.raises(TinycError):
             explain(word)
+
+
+def raised(work: Callable[[], object]) -> TinycError:
+    with pytest.raises(TinycError) as caught:
+        work()
+    return caught.value
+
+
+ERRORS: dict[str, Callable[[Path], object]] = {
+    "a file that is not there": lambda folder: tinyc.inspect(folder / "no.onnx"),
+    "no model": lambda folder: tinyc.inspect(Path(__file__)),
+    "a board that is none": lambda folder: tinyc.build(folder / "m.onnx", "no-board"),
+    "an option that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", memory="much"),  # type: ignore[arg-type]
+    "state that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", states=["z:w"]),
+    "data of another shape": lambda folder: tinyc.build(folder / "m.onnx", "host", calibration=np.ones((3, 2), "f4")),
+    "an operator that is none": lambda folder: tinyc.plan(folder / "det.onnx", "host"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_messages_of_errors(name: str, tmp_path: Path) -> None:
+    """As they are raised, in one line of what the command line prints, and with other names in them."""
+    onnx.save(onnx_models.build([onnx_models.op("Relu", "x", "y")], {"x": [1, 4]}, ["y"]), str(tmp_path / "m.onnx"))
+    onnx.save(onnx_models.build([onnx_models.op("Det", "x", "y")], {"x": [4, 4]}, ["y"]), str(tmp_path / "det.onnx"))
+    error = raised(lambda: ERRORS[name](tmp_path))
+    for said in (error.message, str(error)):
+        (found,) = explain(said)
+        assert found.kind == "error"
+        assert re.search(".+?".join(map(re.escape, found.name.split(GAP))), error.message), found.name
+        page = re.search(r"More: (docs/\S+\.md)$", found.says)
+        assert page
+        assert (ROOT / page[1]).is_file()
+        if name == "a file that is not there":  # others have hints that are made as they are raised
+            assert f"What to do: {error.hint}" in found.says
+
+
+def test_every_room_that_raises_errors_has_a_page() -> None:
+    rooms = {file.relative_to(ROOT / "tinyc").parts[0] for file in (ROOT / "tinyc").glob("*/**/*.py")}
+    assert set(PAGES) <= rooms
+    assert all((ROOT / "docs" / page).is_file() for page in PAGES.values())
 
 
 def command(*words: str, **environment: str) -> str:

@@ -13,12 +13,16 @@ from tinyc.explain.words import Meaning, explain
 
 Word = Annotated[
     str,
-    typer.Argument(metavar="WORD", help="A kernel, an operator, or an exit code.", show_default=False),
+    typer.Argument(
+        metavar="WORD",
+        help="A kernel, an operator, an exit code, or the message of an error, in quotation marks.",
+        show_default=False,
+    ),
 ]
 
 
 def command(word: Word, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
-    """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, or an exit code."""
+    """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error."""
     with guarded(color, json, verbose) as out:
         found = explain(word)
         out.json({"word": word, "meanings": [meaning.to_json() for meaning in found]})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a word of a report or an error stands for: a kernel, an operator (tinyc's, ONNX' or TFLite's), an exit code."""
+"""What a word of a report or an error stands for: a kernel, an operator (tinyc's, ONNX' or TFLite's), an exit code; and
+what the message of an error does."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import Any
 
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
+from tinyc.explain.messages import GAP, MessageText, explained
 from tinyc.explain.operator_page import condition_text, emitted_by, summary_of
 from tinyc.kernel.kernel import Kernel
 from tinyc.load.tflite import IMPORTERS as TFLITE
@@ -31,9 +33,12 @@ EXIT_CODES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One meaning of a word. kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator` or `exit code`. of: the
-    operators that a kernel computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an
-    operator, best first. contract: the comment on top of a kernel's C file."""
+    """One meaning of a word.
+
+    kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator`, `exit code` or `error`. of: the operators that a
+    kernel computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an operator, best
+    first. contract: the comment on top of a kernel's C file.
+    """
 
     kind: str
     name: str
@@ -53,10 +58,11 @@ def explain(word: str) -> tuple[Meaning, ...]:
     """All that a word stands for. Raises TinycError, with words that are near, when it stands for nothing."""
     found = tuple(_meanings(word))
     if not found and " " in word.strip():
-        hint = (
-            "its own hint says what to do; docs/troubleshooting.md goes by symptom, and `tinyc explain 2` by exit code"
-        )
-        raise TinycError("messages of errors have no numbers, and no explanation beyond their own", hint=hint)
+        text = explained(word)
+        if text is None:
+            hint = "give it as it was printed, in quotation marks; docs/troubleshooting.md goes by symptom"
+            raise TinycError("this is no message of an error that tinyc has", hint=hint)
+        return (_of_message(text),)
     if not found:
         foreign = _importers()
         known = [*_kernels(), *all_ops(), *(name for names in foreign.values() for name in names)]
@@ -80,6 +86,12 @@ def _meanings(word: str) -> Iterator[Meaning]:
         for name in (name for name in importers if name.lower() == word.lower()):
             says = " ".join((importers[name].__doc__ or "").split())
             yield Meaning(kind, name, says, of=emitted_by(importers[name], name))
+
+
+def _of_message(text: MessageText) -> Meaning:
+    todo = f"What to do: {text.hint}. " if text.hint.strip(GAP + " ") else ""
+    about = text.about if text.about.endswith(".") else f"{text.about}."
+    return Meaning("error", text.message, f"{todo}It comes from: {about} More: docs/{text.page}")
 
 
 def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
