@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -15,12 +17,16 @@ import pytest
 
 from tests.cli.test_cli import write_model
 from tests.load.onnx_models import build, op
-from tests.package.tools import needed
+from tests.package.tools import emulated, needed, ran
 from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
 from tinyc.package import link
 from tinyc.package.facts import Facts, read_facts
+from tinyc.package.kinds import KINDS
 from tinyc.package.link import link_libraries
+from tinyc.package.make import write_package
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # A library with the functions and macros of one that tinyc writes: its output counts its runs since the last reset.
 COUNTER_H = """
@@ -139,6 +145,56 @@ def test_a_user_compiles_what_is_said(
     (tmp_path / "all" / "all").unlink()
     assert run(*words) == 0
     assert "each run twice in the shared arena: all equal" in capsys.readouterr().out
+
+
+def test_the_board_computes_what_the_proofs_did(libraries: list[Path], tmp_path: Path) -> None:
+    """The core's own kernels, of several models in one unit, emulated: the proof of `link` is this computer's."""
+    compiler = needed("arm-none-eabi-gcc")
+    units = link_libraries(libraries, "all", tmp_path / "all").units
+    (cmake,) = (kind for kind in KINDS if kind.name == "cmake")
+    write_package(read_facts(libraries[0]), cmake, "1.0.0", tmp_path / "package")
+    start = tmp_path / "package" / "examples" / "baremetal"
+    said = (start / "main.c").read_text().replace("kws_selftest(&arena)", "selftest_of_all()")
+    said = said.replace("static kws_arena_t arena;", "int selftest_of_all(void);")
+    (tmp_path / "all" / "main.c").write_text(said)
+    flags = ("-std=c99", "-O3", "-mcpu=cortex-m4", "-mthumb", "-ffunction-sections", "-fdata-sections")
+    objects = []
+    for name in (*units, "all_arena", "all_selftest", "main"):
+        renamed = ["-Dmain=selftest_of_all"] if name == "all_selftest" else []
+        call = (compiler, *flags, *renamed, "-c", f"{name}.c", "-o", f"{name}.o")
+        ran(*call, cwd=tmp_path / "all")
+        objects.append(f"{name}.o")
+    placed = ("-nostartfiles", f"-T{start / 'memory.ld'}", "-Wl,--gc-sections")
+    ran(compiler, *flags, *placed, *objects, start / "startup.c", "-o", "all.elf", cwd=tmp_path / "all")
+    assert ": equal" in emulated(tmp_path / "all" / "all.elf")
+    broken = (tmp_path / "all" / "large_selftest.h").read_text()
+    wrong = re.sub(r"(_DIGEST \d*)(\d)u", lambda found: f"{found[1]}{9 - int(found[2])}u", broken)
+    assert wrong != broken
+    (tmp_path / "all" / "large_selftest.h").write_text(wrong)
+    ran(
+        compiler, *flags, "-Dmain=selftest_of_all", "-c", "all_selftest.c", "-o", "all_selftest.o", cwd=tmp_path / "all"
+    )
+    ran(compiler, *flags, *placed, *objects, start / "startup.c", "-o", "all.elf", cwd=tmp_path / "all")
+    done = subprocess.run(
+        [needed("qemu-system-arm"), "-machine", "mps2-an386", "-semihosting", "-nographic", "-kernel", "all.elf"],
+        cwd=tmp_path / "all", capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ": DIFFERENT" in done.stdout + done.stderr
+
+
+def test_the_folder_has_a_licence_and_a_bill_of_all(libraries: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "all"
+    link_libraries(libraries, "all", out)
+    assert (out / "LICENSE").read_text() == (ROOT / "templates" / "package" / "LICENSE").read_text()
+    bill = json.loads((out / "sbom.cdx.json").read_text())
+    files = {part["name"]: part["hashes"][0]["content"] for part in bill["components"] if part["type"] == "file"}
+    there = {file.name for file in out.iterdir()} - {".tinyc", "LICENSE", "sbom.cdx.json"}
+    assert files == {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in there}
+    models = [part["name"] for part in bill["components"] if part["type"] == "machine-learning-model"]
+    assert sorted(models) == ["kws.onnx", "large.onnx"]  # of four libraries
+    judge = pytest.importorskip("cyclonedx.validation.json").JsonStrictValidator
+    version = pytest.importorskip("cyclonedx.schema").SchemaVersion.V1_6
+    assert judge(version).validate_str(json.dumps(bill)) is None
 
 
 def counter(facts: Facts) -> Facts:

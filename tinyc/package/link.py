@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tempfile
@@ -21,7 +22,8 @@ from tinyc.build.compile import Sources, compile_library
 from tinyc.build.size import library_size
 from tinyc.build.toolchain import find_toolchain
 from tinyc.package.facts import Facts, read_facts
-from tinyc.package.make import selftest_header
+from tinyc.package.make import library_licence, selftest_header
+from tinyc.package.sbom import SBOM_FILE, bill_of_linked
 
 SCHEMA = "tinyc link 1"
 _DEFINED = re.compile(r"^static [^;=({]*?\b(\w+)(?:\[\d*\])? ?[=({]", re.MULTILINE)  # a kernel, or a table of it
@@ -125,7 +127,8 @@ def _files(models: Sequence[Facts], units: Sequence[Sequence[Facts]], name: str)
               for unit, members in zip(unit_names, units, strict=True)}  # fmt: skip
     for template in ("NAME.h", "NAME_arena.c", "NAME_selftest.c"):
         files[template.replace("NAME", name)] = render(f"link/{template}.j2", values)
-    return files
+    bill = bill_of_linked(name, [model.sbom for model in models], files)
+    return files | {SBOM_FILE: json.dumps(bill, indent=2) + "\n", "LICENSE": library_licence()}
 
 
 def _prove(folder: Path, name: str, units: Sequence[str]) -> None:

@@ -63,11 +63,16 @@ def package_files(facts: Facts, kind: PackageKind, version: str) -> dict[str, st
     """Path in the package -> text of every file. Same facts, same bytes."""
     values = {"f": facts, "kind": kind.name, "version": version, "sources": sorted(facts.files)}
     files = {f"{_place(kind, facts, name)}/{name}": text for name, text in facts.files.items()}
-    files |= {SBOM_FILE: facts.sbom, "LICENSE": _text("package/LICENSE")}
+    files |= {SBOM_FILE: facts.sbom, "LICENSE": library_licence()}
     if kind.name != "rust":
         files |= {f"{kind.headers}/{path}": text for path, text in _rendered(_COMMON, facts, values)}
     files |= dict(_rendered(f"package/{kind.name}", facts, values, () if _is_cortex_m(facts) else kind.cortex_m))
     return {str(PurePosixPath(path)): text for path, text in sorted(files.items())}
+
+
+def library_licence() -> str:
+    """The text of the licence of what is generated."""
+    return _text("package/LICENSE")
 
 
 def selftest_header(facts: Facts) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tinyc import __version__
@@ -25,20 +25,43 @@ def bill_of_materials(report: Report | UnprovedReport, files: Mapping[str, str])
     The same build gives the same object: no time, and a serial number that is a digest of the rest.
     """
     parts = [_model(report), *(_file(name, text) for name, text in sorted(files.items()))]
-    library = f"library:{report.name}"
+    described = f"{report.model} for {report.board}, C99"
+    return _bill(report.name, report.model_sha256[:12], described, _tools(report), parts)
+
+
+def bill_of_linked(name: str, bills: Sequence[str], files: Mapping[str, str]) -> dict[str, Any]:
+    """Libraries that share a program: the models and tools of their bills, and the files of the folder."""
+    known = [json.loads(bill) for bill in bills]
+    models = _apart(part for bill in known for part in bill["components"] if part["type"] == "machine-learning-model")
+    tools = _apart(tool for bill in known for tool in bill["metadata"]["tools"]["components"])
+    version = hashlib.sha256("".join(model["bom-ref"] for model in models).encode()).hexdigest()[:12]
+    described = f"{', '.join(bill['metadata']['component']['name'] for bill in known)}, one program, C99"
+    parts = [*models, *(_file(file, text) for file, text in sorted(files.items()))]
+    return _bill(name, version, described, tools, parts)
+
+
+def _apart(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each of them once."""
+    return list({json.dumps(part, sort_keys=True): part for part in parts}.values())
+
+
+def _bill(
+    name: str, version: str, described: str, tools: list[dict[str, Any]], parts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    library = f"library:{name}"
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
-            "tools": {"components": _tools(report)},
+            "tools": {"components": tools},
             "component": {
                 "type": "library",
                 "bom-ref": library,
-                "name": report.name,
-                "version": report.model_sha256[:12],
-                "description": f"{report.model} for {report.board}, C99",
+                "name": name,
+                "version": version,
+                "description": described,
                 "licenses": _licence(LICENCE),
             },
         },
