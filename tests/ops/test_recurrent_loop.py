@@ -49,6 +49,17 @@ def test_kernels(name):
     assert made == [f"tc_{cell}_{form}_s8_dsp", f"tc_{cell}_{form}_s8"]
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_kernels_that_begin_with_constants(cell):
+    graph = loop(Recurrent(cell), 5, 3, 2, states=True)
+    given = random_inputs(graph, 0)
+    held = {name: given[name] for name in graph.inputs if name != "x"}
+    graph = replace(graph, inputs=("x",), consts={**graph.consts, **held})
+    for candidate in (graph, as_float(graph)):
+        x = given["x"] if candidate is graph else reals(graph, {"x": given["x"]})["x"].astype(np.float32)
+        assert check_kernels(candidate, [{"x": x}], Numerics.OURS)
+
+
 def as_float(graph: Graph) -> Graph:
     """The same layer on reals."""
     quants = {name: value.quant for name, value in graph.values.items() if value.quant is not None}

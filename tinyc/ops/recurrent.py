@@ -389,8 +389,7 @@ def fields_dsp(site: Site, p: RecurrentParams) -> Fields:
 
 
 def _arguments(site: Site) -> tuple[Arg, ...]:
-    states: list[Arg] = [In(index) if site.has(index) else 0 for index in (_HIDDEN, _CELL)]
-    return (Params(), In(_X), *states, Out(), Scratch())
+    return (Params(), In(_X), *loop_f32.states_before(site), Out(), Scratch())
 
 
 def _fields(site: Site, p: RecurrentParams, rows: int) -> Fields:

@@ -155,7 +155,7 @@ def lower_f32(site: Site, p: object) -> Call:
 
 def _arguments(site: Site) -> tuple[Arg, ...]:
     states = _states(site.attrs)
-    before: list[Arg] = [In(index) if site.has(index) else 0 for index in states]
+    before = loop_f32.states_before(site, states)
     return (Params(), In(_X), *before, *(Out(k) for k in range(1 + len(states))), Scratch())
 
 

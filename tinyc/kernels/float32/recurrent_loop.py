@@ -83,8 +83,16 @@ def scratch(site: Site, p: Any) -> int:
 
 def lower(site: Site, p: Any) -> Call:
     """tc_recurrent_f32: all steps."""
-    states: list[Arg] = [In(index) if site.has(index) else 0 for index in (_HIDDEN, _CELL)]
-    return Call((Params(), In(_X), *states, Out(), Scratch()), struct(site))
+    return Call((Params(), In(_X), *states_before(site), Out(), Scratch()), struct(site))
+
+
+def states_before(site: Site, indices: Sequence[int] = (_HIDDEN, _CELL)) -> list[Arg]:
+    """The states that a layer begins with, computed or constant; 0 of those that begin with zeros."""
+    return [_state(site, index) if site.has(index) else 0 for index in indices]
+
+
+def _state(site: Site, index: int) -> Arg:
+    return Const(site.const(index), "[units]", "state") if site.is_const(index) else In(index)
 
 
 def struct(site: Site) -> Struct:
