@@ -12,9 +12,11 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Pair
 from tinyc.ops import all_ops
 from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.reference.interpreter import run_int
+from tinyc.reference.samples import Samples, moved
 
 TO_NHWC = (0, 2, 3, 1)
 
@@ -50,3 +52,22 @@ def test_a_transposed_output_stays() -> None:
     relaid = take_inputs_as_computed(graph)
     assert relaid.graph is graph
     assert relaid.perms == {}
+
+
+def test_a_transpose_that_moves_the_first_axis_stays() -> None:
+    """Samples of a batch of one have no first axis that a caller could move."""
+    values = [tensor("x", (3, 4, 6), 0.5, 3), tensor("t", (4, 3, 6), 0.5, 3), tensor("y", (4, 2, 6), 0.5, 3)]
+    nodes = (
+        Node("t", "transpose", ("x",), ("t",), Transpose((1, 0, 2))),
+        Node("s", "slice", ("t",), ("y",), Slice((0, 1, 0), (4, 2, 6), (1, 1, 1))),
+    )
+    graph = Graph("g", ("x",), ("y",), nodes, {value.name: value for value in values})
+    assert take_inputs_as_computed(graph).graph is graph
+
+
+def test_samples_of_inputs_that_are_no_batch_of_one() -> None:
+    rng = np.random.default_rng(0)
+    one, several = rng.standard_normal((5, 4, 6)), rng.standard_normal((5, 3, 4, 6))
+    turned = moved(Samples({"one": one, "several": several}, None, ""), {"one": (0, 2, 1), "several": (0, 2, 1)})
+    np.testing.assert_array_equal(turned.arrays["one"], one.transpose(0, 2, 1))
+    np.testing.assert_array_equal(turned.arrays["several"], several.transpose(0, 1, 3, 2))

@@ -37,8 +37,8 @@ def inputs_as_in_file(graph: Graph, perms: Mapping[str, Perm]) -> Graph:
 def take_inputs_as_computed(graph: Graph) -> Relaid:
     """Let the caller hand over what a transpose at an input would make; no step of the library moves it then.
 
-    An input qualifies if a transpose is all that reads it, of its own shape or with axes of one element more. It keeps
-    its name.
+    An input qualifies if a transpose is all that reads it, of its own shape or with axes of one element more, and the
+    first axis stays the first: samples have no batch axis of one element. It keeps its name.
     """
     graph = _transposed_before(graph)
     consumers, producers = graph.consumers(), {}
@@ -47,7 +47,7 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
         readers = consumers.get(name, ())
         if len(readers) == 1 and isinstance(readers[0].attrs, Transpose) and name not in graph.outputs:
             (made,) = readers[0].outputs
-            if made not in graph.outputs:
+            if made not in graph.outputs and readers[0].attrs.perm[0] == 0:
                 perms[name] = tuple(readers[0].attrs.perm)
                 producers[made] = name
     if not perms:

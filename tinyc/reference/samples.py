@@ -117,8 +117,9 @@ def moved(samples: Samples, perms: Mapping[str, tuple[int, ...]]) -> Samples:
     """Samples in the order of axes that the library takes; perms as in `quantized`."""
     arrays = dict(samples.arrays)
     for name, perm in perms.items():
-        # Samples have no batch axis, which every perm leaves in place.
-        arrays[name] = arrays[name].transpose(perm)
+        # Every perm leaves the first axis in place. Samples do not have it where it is a batch of one.
+        has_first = arrays[name].ndim > len(perm)
+        arrays[name] = arrays[name].transpose((0, *(axis + 1 for axis in perm)) if has_first else perm)
     return replace(samples, arrays=arrays)
 
 
