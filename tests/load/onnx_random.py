@@ -635,26 +635,60 @@ def cast(r: Generator) -> Case:
     return Case("Cast", (shape_of(r),), {"to": pick(r, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64)})
 
 
+ACTIVATIONS = {  # how many numbers each takes: of activation_alpha, of activation_beta
+    **dict.fromkeys(("Relu", "Sigmoid", "Softsign", "Tanh"), (0, 0)),
+    **dict.fromkeys(("Elu", "LeakyRelu", "ThresholdedRelu"), (1, 0)),
+    **dict.fromkeys(("Affine", "HardSigmoid", "ScaledTanh"), (1, 1)),
+}
+
+
+def activations(r: Generator, count: int) -> dict[str, Any]:
+    names = [pick(r, *ACTIVATIONS) for _ in range(count)]
+    given: dict[str, Any] = {"activations": names}
+    for k, name in enumerate(("activation_alpha", "activation_beta")):
+        taken = sum(ACTIVATIONS[each][k] for each in names)
+        if taken and r.random() < 0.8:
+            given[name] = [float(v) for v in r.uniform(0.1, 1, taken)]
+    return given
+
+
+def lengths(r: Generator, steps: int, batch: int) -> Array:
+    """0 to `steps`, not all of them 0."""
+    found = r.integers(0, steps + 1, batch)
+    found[r.integers(batch)] = r.integers(1, steps + 1)
+    return found.astype(np.int32)
+
+
 def recurrent(name: str, gates: int) -> Callable[[Generator], Case]:
     def draw(r: Generator) -> Case:
         steps, wide, units = ints(r, 1, 4, 3)
+        batch = pick(r, 1, 1, 2, 3)
         direction = pick(r, "forward", "reverse", "bidirectional")
-        d = 2 if direction == "bidirectional" else 1
         given = {"hidden_size": units, **some(r, direction=direction)}
-        d = d if "direction" in given else 1
+        d = 2 if given.get("direction") == "bidirectional" else 1
         if r.random() < 0.4:
-            one = {"LSTM": 3, "GRU": 2, "RNN": 1}[name]
-            given["activations"] = [pick(r, "Sigmoid", "Tanh", "Relu") for _ in range(one * d)]
+            given |= activations(r, d * {"LSTM": 3, "GRU": 2, "RNN": 1}[name])
         if name == "GRU":
             given |= some(r, linear_before_reset=pick(r, 0, 1))
-        if r.random() < 0.1:
+        if r.random() < 0.2:
             given["clip"] = 0.5
+        if name == "LSTM" and r.random() < 0.2:
+            given["input_forget"] = 1
         bias = f32(r, d, 2 * gates * units) if r.random() < 0.6 else None
-        first = f32(r, d, 1, units) if r.random() < 0.4 else None
-        cell = (f32(r, d, 1, units) if r.random() < 0.4 else None,) if name == "LSTM" else ()
-        x = (steps, 1, wide)
-        args = (x, f32(r, d, gates * units, wide), f32(r, d, gates * units, units), bias, None, first, *cell)
-        return Case(name, args, given, 14, 3 if name == "LSTM" else 2)
+        counts = lengths(r, steps, batch) if r.random() < 0.4 else None
+        first = f32(r, d, batch, units) if r.random() < 0.4 else None
+        args = [
+            (steps, batch, wide),
+            f32(r, d, gates * units, wide),
+            f32(r, d, gates * units, units),
+            bias,
+            counts,
+            first,
+        ]
+        if name == "LSTM":
+            args.append(f32(r, d, batch, units) if r.random() < 0.4 else None)
+            args.append(f32(r, d, 3 * units) if r.random() < 0.3 else None)
+        return Case(name, tuple(args), given, 14, 3 if name == "LSTM" else 2)
 
     return draw
 

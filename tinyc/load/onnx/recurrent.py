@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """LSTM, GRU and RNN: one node per direction that loops over the steps, or unrolled where no loop does the same.
 
-Unrolled, there is one pair of matrix products per direction and step, and the operators of the cell.
+Unrolled, there is one pair of matrix products per direction and step, and the operators of the cell. A loop has a
+sequence of its own; of several sequences each is a loop on the same constants. See `recurrent_batch`.
 """
 
 from __future__ import annotations
@@ -14,78 +15,99 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.site import RELU
+from tinyc.kernel.site import Act
 from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.recurrent_batch import (
+    Packed,
+    all_rows,
+    all_steps,
+    emit,
+    entering,
+    in_order,
+    initial,
+    last_rows,
+    one_sequence,
+    part,
+    with_all_steps,
+    zeros,
+)
+from tinyc.load.onnx.recurrent_layer import IGNORED, Activation, RecurrentLayer, operators_of, read, wanted
 from tinyc.ops.add import Add
 from tinyc.ops.clip import Clip
-from tinyc.ops.concat import Concat
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
 from tinyc.ops.recurrent import Recurrent
 from tinyc.ops.recurrent_kept import RecurrentKept
-from tinyc.ops.reshape import Reshape
-from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
-from tinyc.ops.tanh import Tanh
 
 MAX_STEPS = 256
-_DEFAULT = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
-_ACTS = {"Sigmoid": Sigmoid(), "Tanh": Tanh(), "Relu": Clip(RELU)}
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One direction of the layer. `rows`: w x + b of all steps, [T, gates * H]; r [gates * H, H]."""
+    """One direction of the layer. `rows`: w x + b of all steps, [*, gates * H]; r [gates * H, H]."""
 
     s: OnnxStep
-    tag: str
-    units: int
-    acts: tuple[str, ...]
+    layer: RecurrentLayer
+    packed: Packed
+    direction: int
     rows: Value
     r: Array
     state_bias: Array
 
     def make(self, inputs: Sequence[Value], attrs: object, what: str) -> Value:
-        return self.s.insert(inputs, attrs, f"{self.tag}{what}")
-
-    def act(self, number: int, x: Value, what: str) -> Value:
-        return self.make([x], _ACTS[self.acts[number]], what)
+        return self.s.insert(inputs, attrs, f"d{self.direction}:{what}")
 
     def row(self, t: int, first: int = 0, gates: int | None = None) -> Value:
         """Of step t, w x + b of `gates` gates from `first` on."""
-        count = (self.rows.shape[1] // self.units if gates is None else gates) * self.units
-        return self.make([self.rows], Slice((t, first * self.units), (1, count), (1, 1)), f"x{t}")
+        units = self.layer.units
+        count = (self.rows.shape[1] // units if gates is None else gates) * units
+        at = (self.packed.first_row(t), first * units)
+        return self.make([self.rows], Slice(at, (self.packed.rows[t], count), (1, 1)), f"x{t}")
 
     def product(self, h: Value, first: int = 0, gates: int | None = None) -> Value:
         """r h + b of some gates."""
-        end = None if gates is None else (first + gates) * self.units
-        part = slice(first * self.units, end)
-        inputs = [h, self.s.const(self.r[part], 2)]
-        if self.state_bias[part].any():
-            inputs.append(_constant(self.s, self.state_bias[part], 3, "bias"))
+        units = self.layer.units
+        end = None if gates is None else (first + gates) * units
+        taken = slice(first * units, end)
+        inputs = [h, self.s.const(self.r[taken], 2)]
+        if self.state_bias[taken].any():
+            inputs.append(_constant(self.s, self.state_bias[taken], 3, "bias"))
         return self.make(inputs, FullyConnected(), "r")
 
     def gate(self, x: Value, number: int) -> Value:
-        start = (0, number * self.units)
-        return self.make([x], Slice(start, (1, self.units), (1, 1)), "gate")
+        units = self.layer.units
+        return self.make([x], Slice((0, number * units), (x.shape[0], units), (1, 1)), "gate")
 
 
 Run = Callable[[_Cell, int, Value | None, Value | None], tuple[Value, Value | None]]
 
 
-_IGNORED = ("activation_alpha", "activation_beta")  # no activation that is supported has them
+def _act(cell: _Cell, number: int, x: Value, what: str) -> Value:
+    """An activation of what goes into a gate."""
+    if (most := cell.layer.clip) is not None:
+        x = cell.make([x], Clip(Act(-most, most)), "clipped")
+    return _activated(cell, cell.layer.activations[cell.direction][number], x, what)
 
 
-@imports("LSTM", ignores=_IGNORED)
+def _activated(cell: _Cell, activation: Activation, x: Value, what: str) -> Value:
+    for attrs, number in operators_of(activation):
+        x = cell.make([x] if number is None else [x, _number(cell.s, number)], attrs, what)
+    return x
+
+
+def _number(s: OnnxStep, number: float) -> Value:
+    return s.builder.add_const(f"{s.node.outputs[0]}:number", np.array(number, np.float32))
+
+
+@imports("LSTM", ignores=IGNORED)
 def lstm(s: OnnxStep) -> None:
-    """Gates in the order i, o, f, c."""
-    if s.node.flag("input_forget", False) or s.node.float_("clip", 0.0) or s.has(7):
-        raise TinycError("LSTM with coupled gates, a clip or peepholes is not supported", s.where)
-    layer = _read(s, 4)
+    """Gates in the order i, o, f, c; peepholes, a clip, coupled gates. Lengths of sequences are constants."""
+    layer = read(s)
     if _goes_on(s, layer, (5, 6)):
         _kept_loop(s, layer, "lstm")
-    elif _plain(s, layer) and not _wanted(s, 2):
+    elif layer.is_usual and not wanted(s, 2):
         _loop(s, layer, "lstm")
     else:
         _unroll(s, layer, _lstm_step)
@@ -94,32 +116,52 @@ def lstm(s: OnnxStep) -> None:
 def _lstm_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
     x = cell.row(t)
     x = x if h is None else cell.make([x, cell.product(h)], Add(), "sum")
-    i, o, f = (cell.act(0, cell.gate(x, k), "gate") for k in range(3))
-    new = cell.make([i, cell.act(1, cell.gate(x, 3), "candidate")], Mul(), "new")
-    if c is not None:
-        new = cell.make([cell.make([f, c], Mul(), "kept"), new], Add(), "cell")
-    return cell.make([o, cell.act(2, new, "shown")], Mul(), "hidden"), new
+    i = _gate(cell, x, 0, c)
+    o = _gate(cell, x, 1, None) if cell.layer.peepholes is None else None  # else it sees the new cell
+    f = None if cell.layer.coupled else _gate(cell, x, 2, c)
+    candidate = _act(cell, 1, cell.gate(x, 3), "candidate")
+    if c is not None and f is None:  # (1 - i) * c + i * candidate
+        far = cell.make([candidate, c], Sub(), "far")
+        new = cell.make([c, cell.make([i, far], Mul(), "new")], Add(), "cell")
+    else:
+        new = cell.make([i, candidate], Mul(), "new")
+        if c is not None and f is not None:
+            new = cell.make([cell.make([f, c], Mul(), "kept"), new], Add(), "cell")
+    o = _gate(cell, x, 1, new) if o is None else o
+    shown = _activated(cell, cell.layer.activations[cell.direction][2], new, "shown")
+    return cell.make([o, shown], Mul(), "hidden"), new
 
 
-@imports("GRU", ignores=_IGNORED)
+def _gate(cell: _Cell, x: Value, number: int, seen: Value | None) -> Value:
+    """The gate i, o or f of an LSTM. seen: the cell that it sees through its peephole."""
+    x = cell.gate(x, number)
+    if seen is not None and cell.layer.peepholes is not None:
+        weights = np.split(cell.layer.peepholes[cell.direction], 3)[number]
+        hole = cell.make([seen, cell.s.const(weights, 7)], Mul(), "peephole")
+        x = cell.make([x, hole], Add(), "seen")
+    return _act(cell, 0, x, "gate")
+
+
+@imports("GRU", ignores=IGNORED)
 def gru(s: OnnxStep) -> None:
-    """Gates in the order z, r, h."""
-    if s.node.float_("clip", 0.0):
-        raise TinycError("GRU with a clip is not supported", s.where)
-    layer, after = _read(s, 3), s.node.flag("linear_before_reset", False)
+    """Gates in the order z, r, h; a clip. Lengths of sequences are constants."""
+    layer, after = read(s), s.node.flag("linear_before_reset", False)
     if after and _goes_on(s, layer, (5,)):
         _kept_loop(s, layer, "gru")
-    elif after and _plain(s, layer):
+    elif after and layer.is_usual:
         _loop(s, layer, "gru")
+    elif after:
+        _unroll(s, layer, _gru_reset_after)
     else:
-        _unroll(s, layer, _gru_reset_after if after else _gru_reset_before, fold_bias=not after)
+        _unroll(s, layer, _gru_reset_before, fold_bias=True)
 
 
 def _gru_reset_after(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
-    x, y = cell.row(t), cell.product(h if h is not None else _zeros(cell))
+    x = cell.row(t)
+    y = cell.product(h if h is not None else zeros(cell.s, x.shape[0], cell.layer.units))
     z, r = _update_and_reset(cell, x, y)
     inner = cell.make([r, cell.gate(y, 2)], Mul(), "reset")
-    candidate = cell.act(1, cell.make([cell.gate(x, 2), inner], Add(), "inner"), "candidate")
+    candidate = _act(cell, 1, cell.make([cell.gate(x, 2), inner], Add(), "inner"), "candidate")
     return _blend(cell, z, candidate, h), None
 
 
@@ -127,17 +169,17 @@ def _gru_reset_before(cell: _Cell, t: int, h: Value | None, c: Value | None) -> 
     x = cell.row(t)
     inner = cell.gate(x, 2)
     if h is None:
-        z = cell.act(0, cell.gate(x, 0), "update")
+        z = _act(cell, 0, cell.gate(x, 0), "update")
     else:
         z, r = _update_and_reset(cell, x, cell.product(h, 0, 2))
         seen = cell.product(cell.make([r, h], Mul(), "reset"), 2, 1)
         inner = cell.make([inner, seen], Add(), "inner")
-    return _blend(cell, z, cell.act(1, inner, "candidate"), h), None
+    return _blend(cell, z, _act(cell, 1, inner, "candidate"), h), None
 
 
 def _update_and_reset(cell: _Cell, x: Value, y: Value) -> tuple[Value, Value]:
     sums = [cell.make([cell.gate(x, k), cell.gate(y, k)], Add(), "sum") for k in (0, 1)]
-    return cell.act(0, sums[0], "update"), cell.act(0, sums[1], "open")
+    return _act(cell, 0, sums[0], "update"), _act(cell, 0, sums[1], "open")
 
 
 def _blend(cell: _Cell, z: Value, candidate: Value, h: Value | None) -> Value:
@@ -148,205 +190,144 @@ def _blend(cell: _Cell, z: Value, candidate: Value, h: Value | None) -> Value:
     return cell.make([candidate, back], Add(), "hidden")
 
 
-def _zeros(cell: _Cell) -> Value:
-    return cell.s.builder.add_const(f"{cell.s.node.outputs[0]}:zeros", np.zeros((1, cell.units), np.float32))
-
-
-@imports("RNN", ignores=_IGNORED)
+@imports("RNN", ignores=IGNORED)
 def rnn(s: OnnxStep) -> None:
-    if s.node.float_("clip", 0.0):
-        raise TinycError("RNN with a clip is not supported", s.where)
-    _unroll(s, _read(s, 1), _rnn_step)
+    """f(w x + r h + b), with a clip or without. Lengths of sequences are constants."""
+    _unroll(s, read(s), _rnn_step)
 
 
 def _rnn_step(cell: _Cell, t: int, h: Value | None, c: Value | None) -> tuple[Value, Value | None]:
     x = cell.row(t)
     x = x if h is None else cell.make([x, cell.product(h)], Add(), "sum")
-    return cell.act(0, x, "hidden"), None
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """x [T,1,I]; of each direction w [gates * U,I], r [gates * U,U], and both biases, one behind the other."""
-
-    x: Value
-    w: Array
-    r: Array
-    biases: Array
-    directions: tuple[bool, ...]
-
-    @property
-    def steps(self) -> int:
-        return self.x.shape[0]
-
-    @property
-    def units(self) -> int:
-        return int(self.r.shape[-1])
-
-    @property
-    def gates(self) -> int:
-        return int(self.r.shape[1]) // self.units
-
-
-def _read(s: OnnxStep, gates: int) -> _Weights:
-    """TinycError for what neither a loop nor the unrolled form does."""
-    x, w, r = s.value(0), s.weights(1), s.weights(2)
-    if s.node.int_("layout", 0) or len(x.shape) != 3 or x.shape[1] != 1 or s.has(4):
-        raise TinycError(
-            f"{s.node.op} of {list(x.shape)}: the input must be [steps, 1, numbers], without sequence lengths",
-            s.where,
-            "export the model with batch size 1 and layout 0",
-        )
-    units = r.shape[-1]
-    if s.node.int_("hidden_size", units) != units:
-        raise TinycError(
-            f"hidden_size {s.node.int_('hidden_size', units)} does not fit weights {list(r.shape)}", s.where
-        )
-    directions = _directions(s)
-    if w.shape != (len(directions), gates * units, x.shape[2]) or r.shape != (len(directions), gates * units, units):
-        raise TinycError(f"weights {list(w.shape)} and {list(r.shape)} do not fit {list(x.shape)}", s.where)
-    biases = s.weights(3) if s.has(3) else np.zeros((len(directions), 2 * gates * units), np.float32)
-    return _Weights(x, w, r, biases, directions)
-
-
-def _wanted(s: OnnxStep, output: int) -> bool:
-    """Whether an output has a name, and somebody who reads it."""
-    outputs = s.node.outputs
-    return output < len(outputs) and outputs[output] != "" and outputs[output] in s.builder.read
-
-
-def _plain(s: OnnxStep, layer: _Weights) -> bool:
-    """Whether all activations are the usual ones."""
-    return all(_activations(s, d) == _DEFAULT[s.node.op] for d in range(len(layer.directions)))
+    return _act(cell, 0, x, "hidden"), None
 
 
 _ORDER: Mapping[Literal["lstm", "gru"], tuple[int, ...]] = {"lstm": (0, 2, 3, 1), "gru": (0, 1, 2)}  # in ONNX's gates
 
 
-def _loop(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"]) -> None:
-    """A node for each direction, and the outputs Y [T,D,1,U] and Y_h [D,1,U]."""
-    count, units, steps, sequence = len(layer.directions), layer.units, layer.steps, _wanted(s, 0)
-    flat = s.reshape(layer.x, (steps, layer.x.shape[2]), "steps")
+def _loop(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"]) -> None:
+    """A node for each direction of each sequence, and the outputs Y and Y_h."""
+    sequences = [one_sequence(s, layer, b) if n else None for b, n in enumerate(layer.lengths)]
     made: list[Value] = []
     ends: list[Value] = []
-    for d, backward in enumerate(layer.directions):
-        inputs = _inputs(s, layer, cell, d, flat)
-        made.append(s.insert(inputs, Recurrent(cell, backward, sequence), f"d{d}:hidden"))
-        at = Slice((0 if backward else steps - 1, 0), (1, units), (1, 1))
-        ends.append(s.insert([made[-1]], at, f"d{d}:end") if sequence and _wanted(s, 1) else made[-1])
-    _emit(s, 0, made, (steps, count, 1, units), axis=1)
-    _emit(s, 1, ends, (count, 1, units))
+    for d in range(len(layer.directions)):
+        constants, starts = _loop_constants(s, layer, cell, d), _loop_starts(s, layer, cell, d)
+        for b, x in enumerate(sequences):
+            y, end = _loop_over(s, layer, cell, d, b, [x, *constants, *(_row(s, start, b) for start in starts)])
+            made.append(y)
+            ends.append(end)
+    places = range(layer.batch)
+    if wanted(s, 0):
+        emit(s, layer, 0, made, places, axis=1)
+    if wanted(s, 1):
+        emit(s, layer, 1, ends, places)
 
 
-def _inputs(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"], d: int, flat: Value) -> list[Value | None]:
-    """What the loop of a direction reads. flat: x [T,I]."""
+def _row(s: OnnxStep, x: Value | None, b: int) -> Value | None:
+    return None if x is None else part(s, x, 0, b, 1, f"b{b}:start")
+
+
+def _loop_over(
+    s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"], d: int, b: int, inputs: Sequence[Value | None]
+) -> tuple[Value, Value]:
+    """([T,U], [1,U]) of one sequence: its hidden states, if anybody reads them, and the one that is last in time."""
+    units, count, sequence, backward = layer.units, layer.lengths[b], wanted(s, 0), layer.directions[d]
+    if count == 0:
+        return zeros(s, layer.steps, units), zeros(s, 1, units)
+    tag = f"d{d}:" if layer.batch == 1 else f"d{d}:b{b}:"
+    y = s.insert(inputs, Recurrent(cell, backward, sequence), f"{tag}hidden")
+    at = Slice((0 if backward else count - 1, 0), (1, units), (1, 1))
+    end = s.insert([y], at, f"{tag}end") if sequence and wanted(s, 1) else y
+    return with_all_steps(s, layer, y, f"{tag}hidden") if sequence else y, end
+
+
+def _loop_constants(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"], d: int) -> list[Value | None]:
+    """What all loops of a direction read, as `recurrent` wants it, from the weights to the late bias."""
     order, units = list(_ORDER[cell]), layer.units
-    own, state = (part.reshape(-1, units)[order] for part in np.split(layer.biases[d], 2))
+    own, state = (half.reshape(-1, units)[order] for half in np.split(layer.biases[d], 2))
     late = state[2] if cell == "gru" else np.zeros(0, np.float32)
     bias = own + state if cell == "lstm" else own + [[1], [1], [0]] * state
-    w, r = (part.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for part in (layer.w[d], layer.r[d]))
+    w, r = (weights.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for weights in (layer.w[d], layer.r[d]))
     return [
-        flat,
         s.const(w.reshape(-1, w.shape[2]), 1),
         _constant(s, bias.T.reshape(-1), 3, "bias"),
         s.const(r.reshape(-1, units), 2),
         _constant(s, late, 3, "late") if late.any() else None,
-        _initial(s, 5, d, units),
-        *([_initial(s, 6, d, units)] if cell == "lstm" else []),
     ]
 
 
-def _goes_on(s: OnnxStep, layer: _Weights, states: Sequence[int]) -> bool:
-    """Whether the layer has one direction, and begins with states of the model where it ended in the last run."""
+def _loop_starts(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"], d: int) -> list[Value | None]:
+    """The states [B,U] that the loops of a direction begin with."""
+    return [initial(s, layer, 5, d), *([initial(s, layer, 6, d)] if cell == "lstm" else [])]
+
+
+def _goes_on(s: OnnxStep, layer: RecurrentLayer, states: Sequence[int]) -> bool:
+    """Whether the layer has one sequence and direction, and begins with states of the model where it ended in the last
+    run."""
     begins = [s.value(index) if s.has(index) and s.constant(index) is None else None for index in states]
-    return len(layer.directions) == 1 and _plain(s, layer) and any(s.is_state(value) for value in begins)
+    is_one = len(layer.directions) == 1 and layer.lengths == (layer.steps,)
+    return is_one and layer.is_usual and any(s.is_state(value) for value in begins)
 
 
-def _kept_loop(s: OnnxStep, layer: _Weights, cell: Literal["lstm", "gru"]) -> None:
-    """One node, and the outputs Y [T,1,1,U], Y_h and Y_c [1,1,U]."""
-    units, steps, sequence = layer.units, layer.steps, _wanted(s, 0)
-    flat = s.reshape(layer.x, (steps, layer.x.shape[2]), "steps")
-    attrs = RecurrentKept(cell, layer.directions[0], sequence)
+def _kept_loop(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"]) -> None:
+    """One node, and the outputs Y, Y_h and Y_c."""
+    attrs = RecurrentKept(cell, layer.directions[0], wanted(s, 0))
     names = ["d0:rows", "d0:hidden", "d0:cell"][: 3 if cell == "lstm" else 2]
-    rows, hidden, *others = s.insert_all(_inputs(s, layer, cell, 0, flat), attrs, names)
-    _emit(s, 0, [rows], (steps, 1, 1, units))
-    _emit(s, 1, [hidden], (1, 1, units))
-    for kept in others:
-        _emit(s, 2, [kept], (1, 1, units))
+    x = one_sequence(s, layer, 0)
+    inputs = [x, *_loop_constants(s, layer, cell, 0), *_loop_starts(s, layer, cell, 0)]
+    for output, made in enumerate(s.insert_all(inputs, attrs, names)):
+        if wanted(s, output):
+            emit(s, layer, output, [made], (0,))
 
 
-def _unroll(s: OnnxStep, layer: _Weights, run: Run, fold_bias: bool = False) -> None:
-    """All directions and steps, and the outputs Y [T,D,1,H], Y_h and Y_c [D,1,H]."""
-    x, steps, units, directions = layer.x, layer.steps, layer.units, layer.directions
-    if steps > MAX_STEPS:
-        raise TinycError(f"{s.node.op} of {steps} steps; at most {MAX_STEPS} are unrolled", s.where)
-    flat = s.reshape(x, (steps, x.shape[2]), "steps")
+def _unroll(s: OnnxStep, layer: RecurrentLayer, run: Run, fold_bias: bool = False) -> None:
+    """All directions and steps, and the outputs Y, Y_h and Y_c."""
+    packed = Packed.of(layer.lengths)
+    if len(packed.rows) > MAX_STEPS:
+        raise TinycError(f"{s.node.op} of {len(packed.rows)} steps; at most {MAX_STEPS} are unrolled", s.where)
+    flat = all_steps(s, layer, packed)
     hidden: list[list[Value]] = []
-    ends: list[tuple[Value, Value | None]] = []
-    for d, backward in enumerate(directions):
-        own, state = np.split(layer.biases[d], 2)
-        if layer.gates != 3 or fold_bias:
-            own, state = own + state, np.zeros_like(state)
-        weights = [s.const(layer.w[d], 1), _constant(s, own, 3, "bias")]
-        rows = s.insert([flat, *weights], FullyConnected(), f"d{d}:inputs")
-        cell = _Cell(s, f"d{d}:", units, _activations(s, d), rows, layer.r[d], state)
-        h, c = _initial(s, 5, d, units), _initial(s, 6, d, units) if s.node.op == "LSTM" else None
-        made: list[Value] = []
-        for t in reversed(range(steps)) if backward else range(steps):
-            h, c = run(cell, t, h, c)
-            made.append(h)
-        assert h is not None  # there is at least one step
-        hidden.append(made[::-1] if backward else made)
-        ends.append((h, c))
-    _emit(s, 0, [row for t in range(steps) for row in (made[t] for made in hidden)], (steps, len(directions), 1, units))
-    for output, k in ((1, 0), (2, 1)):
-        _emit(s, output, [end[k] for end in ends], (len(directions), 1, units))
+    cells: list[list[Value]] = []
+    for d in range(len(layer.directions)):
+        states = _states(_cell(s, layer, packed, d, flat, fold_bias), run)
+        hidden.append([h for h, _ in states])
+        cells.append([c for _, c in states if c is not None])
+    if wanted(s, 0):
+        emit(s, layer, 0, [all_rows(s, layer, packed, hidden)], packed.order)
+    for output, made in ((1, hidden), (2, cells)):
+        if wanted(s, output):
+            ends = [last_rows(s, layer, made[d], backward, f"d{d}:end") for d, backward in enumerate(layer.directions)]
+            emit(s, layer, output, ends, packed.order)
+
+
+def _cell(s: OnnxStep, layer: RecurrentLayer, packed: Packed, d: int, flat: Value, fold_bias: bool) -> _Cell:
+    own, state = np.split(layer.biases[d], 2)
+    if layer.gates != 3 or fold_bias:
+        own, state = own + state, np.zeros_like(state)
+    weights = [s.const(layer.w[d], 1), _constant(s, own, 3, "bias")]
+    rows = s.insert([flat, *weights], FullyConnected(), f"d{d}:inputs")
+    return _Cell(s, layer, packed, d, rows, layer.r[d], state)
+
+
+def _states(cell: _Cell, run: Run) -> list[tuple[Value, Value | None]]:
+    """(hidden state, cell) after each step, in the order of the steps."""
+    s, layer, packed, d = cell.s, cell.layer, cell.packed, cell.direction
+    begins = [initial(s, layer, index, d) for index in ((5, 6) if s.node.op == "LSTM" else (5,))]
+    starts = [None if x is None else in_order(s, x, 0, packed.order, f"d{d}:ordered") for x in begins]
+    h: Value | None = None
+    c: Value | None = None
+    made = []
+    steps = range(len(packed.rows))
+    for t in reversed(steps) if layer.directions[d] else steps:
+        rows = packed.rows[t]
+        h = entering(s, h, starts[0], rows, f"d{d}:before{t}")
+        c = entering(s, c, starts[1], rows, f"d{d}:cell{t}") if s.node.op == "LSTM" else None
+        h, c = run(cell, t, h, c)
+        made.append((h, c))
+    return made[::-1] if layer.directions[d] else made
 
 
 def _constant(s: OnnxStep, array: Array, index: int, what: str) -> Value:
     """Made from an optional input of the node."""
     name = s.node.inputs[index] if s.has(index) else f"{s.node.outputs[0]}:{what}"
     return s.builder.add_const(name, np.asarray(array, np.float32))
-
-
-def _directions(s: OnnxStep) -> tuple[bool, ...]:
-    """Whether each direction runs backward."""
-    name = s.node.text("direction", "forward")
-    found = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
-    if found is None:
-        raise TinycError(f"direction '{name}'", s.where)
-    return found
-
-
-def _activations(s: OnnxStep, direction: int) -> tuple[str, ...]:
-    default = _DEFAULT[s.node.op]
-    given = s.node.texts("activations")
-    names = tuple(given[direction * len(default) : (direction + 1) * len(default)]) if given else default
-    for name in names:
-        if name not in _ACTS:
-            raise TinycError(f"activation {name} is not supported in {s.node.op}", s.where)
-    return names
-
-
-def _initial(s: OnnxStep, index: int, direction: int, units: int) -> Value | None:
-    """[1,H] of the direction; None for zeros."""
-    if not s.has(index):
-        return None
-    known = s.constant(index)
-    if known is not None and not known.any():
-        return None
-    x = s.value(index)
-    if len(x.shape) != 3 or x.shape[1:] != (1, units):
-        raise TinycError(f"the initial state is {list(x.shape)}, not [directions, 1, {units}]", s.where)
-    if x.shape[0] > 1:
-        x = s.insert([x], Slice((direction, 0, 0), (1, 1, units), (1, 1, 1)), f"d{direction}:initial")
-    return s.reshape(x, (1, units), f"d{direction}:start")
-
-
-def _emit(s: OnnxStep, output: int, parts: Sequence[Value | None], shape: tuple[int, ...], axis: int = 0) -> None:
-    """The parts, one after the other along the axis, as an output of this shape, if it is wanted."""
-    if not _wanted(s, output):
-        return
-    found = [part for part in parts if part is not None]
-    together = found[0] if len(found) == 1 else s.insert(found, Concat(axis), f"all{output}")
-    s.emit([together], Reshape(shape), output=output)
