@@ -61,10 +61,11 @@ static inline int32_t tc_recurrent_narrow(int32_t v, int32_t down)
     return tc_lstm_sat16((v + (1 << (down - 1))) >> down);
 }
 
-/* Unit u of a state that begins as int8, as Q11.20. */
+/* Unit u of a state that begins as int8, as Q11.20; without a state the factor is 0. Asked of the pointer, compilers warn
+ * of an arena that begins with the state and is null. */
 static inline int32_t tc_recurrent_begin(const int8_t *state, int32_t u, int32_t factor, int32_t zero)
 {
-    return state ? (state[u] - zero) * factor : 0;
+    return factor ? (state[u] - zero) * factor : 0;
 }
 
 static inline int8_t tc_recurrent_y(const tc_recurrent_t *p, int32_t hidden)

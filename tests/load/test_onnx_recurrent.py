@@ -190,6 +190,15 @@ def test_a_library_has_the_references_bytes(
     assert report.passed
 
 
+def test_a_state_where_the_arena_begins(tmp_path: Path) -> None:
+    """Compilers warned of it, as the state was compared with null; a warning is an error of the proof."""
+    constants = {"w": rand(1, 1, 9, 2), "r": rand(2, 1, 9, 3), "b": rand(3, 1, 18)}
+    node = op("GRU", "x w r b - h0", "y", hidden_size=3, linear_before_reset=1, layout=1)
+    onnx.save(build([node], {"x": [2, 2, 2], "h0": [2, 1, 3]}, ["y"], constants), tmp_path / "model.onnx")
+    data = {"x": rand(4, 10, 2, 2, 2), "h0": rand(5, 10, 2, 1, 3)}
+    assert api.verify(tmp_path / "model.onnx", "host", inputs=data, calibration=data).passed
+
+
 ERRORS = {
     "computed as the model runs; they must be constants": build(
         [op("Relu", "x", "z"), op("LSTM", "z w r - n", "y", hidden_size=4)],
