@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several models in one firmware: arena and code of three of MLPerf Tiny's, together and apart, for docs/integrate.md.
+
+    python bench/linked.py
+
+The models are looked for in TINYC_MODELS, by default shared/models beside the checkout; they are not part of tinyc.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import tinyc
+from tinyc.package.link import link_libraries
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ("kws", "sww", "ad")
+
+
+def main() -> int:
+    folder = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
+    if not folder.is_dir():
+        print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
+        return 2
+    print("| `--optimize` | arena together, apart | code together, apart |\n|---|---|---|")
+    for optimize in ("default", "size"):
+        with tempfile.TemporaryDirectory() as held:
+            chosen: dict[str, str] = {} if optimize == "default" else {"optimize": optimize}
+            built = []
+            for name in MODELS:
+                made = tinyc.build(folder / f"{name}_int8.tflite", out=Path(held) / name, samples=1, **chosen)  # type: ignore[arg-type]
+                built.append(made.folder)
+            sizes = link_libraries(built, "models", Path(held) / "models")
+        arenas = f"{sizes.arena_bytes:,}, {sizes.separate_arena_bytes:,}"
+        print(f"| {optimize} | {arenas} | {sizes.code_bytes:,}, {sizes.separate_code_bytes:,} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
