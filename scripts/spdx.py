@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The line that says under which licence a source file stands: `python scripts/spdx.py` writes it where it is missing.
 
-What goes into a user's project (runtime_c/, templates/, examples/ci/, examples/listen/, examples/update/) stands under
-0BSD, all else under Apache-2.0: docs/licence.md. tests/unit/test_licence.py holds every file to it.
+What goes into a user's project (runtime_c/, templates/, some folders of examples/) stands under 0BSD, all else under
+Apache-2.0: docs/licence.md. tests/unit/test_licence.py holds every file to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parents[1]
 TAG = "SPDX-License-Identifier"
-GIVEN = ("runtime_c/", "templates/", "examples/ci/", "examples/update/", "examples/listen/")  # into what a user makes
+_EXAMPLES = ("ci", "listen", "projects", "update")
+GIVEN = ("runtime_c/", "templates/", *(f"examples/{name}/" for name in _EXAMPLES))  # into what a user makes
 _HASH = (".py", ".sh", ".robot", ".yml", ".toml", ".properties", ".txt", ".cmake", ".conf")
 _SLASHES = (".repl", ".rs")
 _STARS = (".c", ".h", ".S", ".ld", ".hpp", ".cpp", ".ino")

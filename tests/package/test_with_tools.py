@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.conftest import Packed
-from tests.package.tools import emulated, needed, ran
+from tests.package.tools import debian_crates, emulated, needed, ran
 
 HERE = Path(__file__).resolve().parent
 EQUAL = "tinyc 0.1.0: equal"
@@ -110,16 +110,8 @@ def test_rust_of_a_stream(packed_stream: Packed, tmp_path: Path) -> None:
 
 def _cargo_tests(package: Path, tmp_path: Path) -> None:
     cargo = needed("cargo")
-    crates = Path("/usr/share/cargo/registry")
-    if not list(crates.glob("cc-*")):
-        pytest.skip("librust-cc-dev is not installed")
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "config.toml").write_text(
-        f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{crates}"\n'
-    )
-    settings = {"CARGO_HOME": str(home), "CARGO_TARGET_DIR": str(tmp_path / "made"), "RUSTFLAGS": "-D warnings"}
-    said = ran(cargo, "test", "--offline", "--tests", cwd=package, env=settings)
+    settings = {**debian_crates(tmp_path / "home"), "CARGO_TARGET_DIR": str(tmp_path / "made")}
+    said = ran(cargo, "test", "--tests", cwd=package, env=settings)
     assert "outputs_are_those_of_the_proof ... ok" in said
 
 

@@ -47,3 +47,15 @@ def emulated(elf: Path) -> str:
     """What a program for QEMU's Cortex-M4 machine says by semihosting; it has to end well."""
     qemu = needed("qemu-system-arm")
     return ran(qemu, "-machine", "mps2-an386", "-semihosting", "-nographic", "-kernel", elf, cwd=elf.parent)
+
+
+def debian_crates(home: Path) -> dict[str, str]:
+    """The settings with which cargo takes Debian's crates for those of its registry; `home` is made."""
+    crates = Path("/usr/share/cargo/registry")
+    if not list(crates.glob("cc-*")):
+        pytest.skip("librust-cc-dev is not installed")
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{crates}"\n'
+    )
+    return {"CARGO_HOME": str(home), "CARGO_NET_OFFLINE": "true", "RUSTFLAGS": "-D warnings"}

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The projects of examples/projects/, built as their pages say and run: they hear the words that were said."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.package.tools import debian_crates, needed, ran
+from tinyc.package.kinds import kinds_of
+from tinyc.package.make import DEFAULT_VERSION, write_packages
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = ROOT / "examples" / "projects"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import project_clips  # noqa: E402  a script
+
+HEARD = [
+    "clip 1: yes, as expected",
+    "clip 2: left, as expected",
+    "clip 3: stop, as expected",
+    "clip 4: go, as expected",
+    "all clips as expected",
+]
+RIGHT = "clip_said[CLIP_COUNT] = {0, 4, 8, 9}", "SAID: [usize; 4] = [0, 4, 8, 9]"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project as a reader has it: examples/ and what the first command of its page built, in a folder of their own.
+    commands: those that follow on the page."""
+
+    root: Path
+    name: str
+    commands: tuple[str, ...]
+
+    @property
+    def project(self) -> Path:
+        return self.root / "examples" / "projects" / self.name
+
+
+@dataclass(frozen=True)
+class How:
+    """How a project is built and run here; `build` gives what it says. needs: programs, without which it skips."""
+
+    needs: tuple[str, ...]
+    build: Callable[[Place], str]
+
+
+def as_typed(place: Place, **env: str) -> str:
+    """What the page's commands say, typed one after the other in the folder of the repository."""
+    settings = {"MAKEFLAGS": "", **env}
+    return "".join(ran("bash", "-c", command, cwd=place.root, env=settings) for command in place.commands)
+
+
+def by_cargo(place: Place) -> str:
+    """As typed, with Debian's crate `cc` in the place of the registry's."""
+    return as_typed(place, **debian_crates(place.root / "cargo"))
+
+
+HOW = {
+    "cmake": How(("cmake", "gcc"), as_typed),
+    "cpp": How(("make", "g++", "gcc"), as_typed),
+    "baremetal": How(("make", "arm-none-eabi-gcc", "qemu-system-arm"), as_typed),
+    "rust": How(("cargo", "gcc"), by_cargo),
+}
+
+
+def shown(page: Path) -> list[str]:
+    """The lines of a page that are typed, or that a program says."""
+    return re.findall(r"^ {4}(\S.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def spoken(text: str) -> list[str]:
+    """What a project says of the clips, among what its tools say."""
+    return re.findall(r"^(?:clip \d: .*|(?:NOT )?all clips .*)$", text.replace("\r", ""), re.MULTILINE)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Builds the model for a board as the pages do, once: the folder of the library."""
+    root = tmp_path_factory.mktemp("keywords")
+    shutil.copytree(ROOT / "examples" / "kws", root / "examples" / "kws")  # beside it is kept what quantizing finds
+
+    def build(board: str) -> Path:
+        folder = root / board / "kws"
+        if not folder.exists():
+            command = ("build", "examples/kws/kws.onnx", "--board", board, "--out", folder, "--samples", "1")
+            ran(sys.executable, "-m", "tinyc", *command, cwd=root, env={"PYTHONPATH": str(ROOT)})
+        return folder
+
+    return build
+
+
+@pytest.fixture
+def place(library: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Place]:
+    """Makes the folder of a project; skips without its tools."""
+
+    def make(name: str) -> Place:
+        for program in HOW[name].needs:
+            needed(program)
+        first, *commands = [line for line in shown(PROJECTS / name / "README.md") if not spoken(line)]
+        board, package = told(first)
+        shutil.copytree(PROJECTS, tmp_path / "examples" / "projects")
+        folder = shutil.copytree(library(board), tmp_path / "build" / "kws")
+        if package:
+            write_packages(folder, kinds_of(package), DEFAULT_VERSION)
+        return Place(tmp_path, name, tuple(commands))
+
+    return make
+
+
+def told(command: str) -> tuple[str, str]:
+    """Board and package of the first command of a page."""
+    tinyc, build, model, *options = shlex.split(command)
+    assert (tinyc, build, model) == ("tinyc", "build", "examples/kws/kws.onnx")
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert given.keys() <= {"--board", "--package"}
+    return given["--board"], given.get("--package", "")
+
+
+@pytest.mark.parametrize("name", HOW)
+def test_a_project_hears_the_words(name: str, place: Callable[[str], Place]) -> None:
+    assert spoken(HOW[name].build(place(name))) == HEARD
+
+
+@pytest.mark.parametrize("name", ["cmake", "cpp", "baremetal", "rust"])
+def test_a_wrong_word_is_said_and_ends_in_an_error(name: str, place: Callable[[str], Place]) -> None:
+    """Each program that compares: the shared one in C, on both machines, and those of the other languages."""
+    there = place(name)
+    for file in project_clips.FILES:
+        held = there.root / file.relative_to(ROOT)
+        text = held.read_text(encoding="utf-8")
+        wrong = [text.replace(right, right.replace("4, 8", "5, 8")) for right in RIGHT if right in text]
+        held.write_text(*wrong, encoding="utf-8")
+    with pytest.raises(AssertionError, match="clip 2: left, expected right\n") as failed:
+        HOW[name].build(there)
+    assert spoken(str(failed.value))[-1] == "NOT all clips as expected"
+
+
+@pytest.mark.parametrize("file", project_clips.FILES, ids=lambda file: file.name)
+def test_the_clips_are_those_of_the_test_set(file: Path) -> None:
+    written = project_clips.FILES[file](project_clips.read_clips())
+    assert file.read_text(encoding="utf-8") == written, "run scripts/project_clips.py"
+    assert len(written) < 50_000
+
+
+def test_every_project_is_tested_and_linked() -> None:
+    """Each has a page with the words, is in the list of projects, and is linked from the page about packages."""
+    folders = {path.parent.name for path in PROJECTS.glob("*/README.md")}
+    assert folders == set(HOW)
+    for page, link in (
+        (PROJECTS / "README.md", "{}/README.md"),
+        (ROOT / "docs" / "integrate.md", "projects/{}/README.md"),
+    ):
+        text = page.read_text(encoding="utf-8")
+        assert [name for name in folders if f"{link.format(name)})" not in text] == []
+    for name in folders:
+        assert [line for line in shown(PROJECTS / name / "README.md") if spoken(line)] == HEARD, name
