@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.package import build_systems
 from tests.package.tools import debian_crates, needed, ran
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
@@ -66,11 +68,33 @@ def by_cargo(place: Place) -> str:
     return as_typed(place, **debian_crates(place.root / "cargo"))
 
 
+def by_platformio(place: Place) -> str:
+    pio = Path(needed("pio"))
+    return as_typed(place, **build_systems.platformio(place.root), PATH=f"{pio.parent}:{os.environ['PATH']}")
+
+
+def by_arduino(place: Place) -> str:
+    libraries = {"kws": place.root / "build" / "kws-arduino", "words": place.root / "examples" / "projects" / "shared"}
+    return build_systems.arduino(place.project / "words" / "words.ino", libraries, place.root)
+
+
+def by_zephyr(place: Place) -> str:
+    return build_systems.zephyr(place.root / "build" / "kws-zephyr", place.project, place.root / "made")
+
+
+def by_esp_idf(place: Place) -> str:
+    return build_systems.esp_idf(place.project, place.root / "made")
+
+
 HOW = {
     "cmake": How(("cmake", "gcc"), as_typed),
     "cpp": How(("make", "g++", "gcc"), as_typed),
     "baremetal": How(("make", "arm-none-eabi-gcc", "qemu-system-arm"), as_typed),
     "rust": How(("cargo", "gcc"), by_cargo),
+    "platformio": How(("pio", "g++"), by_platformio),
+    "arduino": How(("arduino-builder", "arduino-ctags", "arm-none-eabi-g++", "qemu-system-arm"), by_arduino),
+    "zephyr": How(("cmake", "gcc"), by_zephyr),
+    "esp-idf": How(("cmake", "gcc", "riscv64-unknown-elf-gcc", "qemu-system-riscv32"), by_esp_idf),
 }
 
 
@@ -93,7 +117,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def build(board: str) -> Path:
         folder = root / board / "kws"
         if not folder.exists():
-            command = ("build", "examples/kws/kws.onnx", "--board", board, "--out", folder, "--samples", "1")
+            command = ("build", "examples/kws/kws.onnx", "--board", board, "--out", folder, "--samples", "1", "--cache")
             ran(sys.executable, "-m", "tinyc", *command, cwd=root, env={"PYTHONPATH": str(ROOT)})
         return folder
 
@@ -113,6 +137,8 @@ def place(library: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Pla
         folder = shutil.copytree(library(board), tmp_path / "build" / "kws")
         if package:
             write_packages(folder, kinds_of(package), DEFAULT_VERSION)
+        for named in re.findall(r"\b(?:examples/|build/kws-)[\w/.-]+", " ".join(commands)):
+            assert (tmp_path / named).exists() or named == "build/kws-made", named
         return Place(tmp_path, name, tuple(commands))
 
     return make

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.package import build_systems
 from tests.package.conftest import Packed
 from tests.package.tools import debian_crates, emulated, needed, ran
 
-HERE = Path(__file__).resolve().parent
 EQUAL = "tinyc 0.1.0: equal"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 
@@ -53,46 +53,14 @@ def test_cmake_as_a_subdirectory_without_an_optimization_of_its_own(packed: Pack
 
 
 def test_arduino(packed: Packed, tmp_path: Path) -> None:
-    """Arduino's own builder, with a platform whose flags are those of Arduino's: C++, -fpermissive, -Os, -flto."""
-    builder, _ = needed("arduino-builder"), needed("arm-none-eabi-g++")
-    ctags = needed("arduino-ctags")
-    hardware, libraries, made = tmp_path / "hardware", tmp_path / "libraries", tmp_path / "made"
-    shutil.copytree(HERE / "arduino_platform", hardware / "tinyc")
-    shutil.copytree(packed("arduino"), libraries / "kws")
-    made.mkdir()
-    pattern = (
-        f'"{ctags}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{{source_file}}"'
-    )
-    said = ran(
-        *(builder, "-compile", "-hardware", hardware, "-tools", tmp_path, "-libraries", libraries),
-        *("-fqbn", "tinyc:emulated:m4", "-build-path", made, "-ide-version", "10819", "-verbose"),
-        *(f"-prefs=tools.ctags.pattern={pattern}", "-prefs=compiler.path="),
-        libraries / "kws" / "examples" / "kws_selftest" / "kws_selftest.ino",
-        cwd=tmp_path,
-    )
-    assert "-flto" in said
-    assert "-fpermissive" in said
-    assert EQUAL in emulated(made / "kws_selftest.ino.elf")
+    package = packed("arduino")
+    sketch = Path("libraries", "kws", "examples", "kws_selftest", "kws_selftest.ino")
+    assert EQUAL in build_systems.arduino(tmp_path / sketch, {"kws": package}, tmp_path)
 
 
 def test_platformio(packed: Packed, tmp_path: Path) -> None:
-    """`pio` finds, builds and runs it; its registry's SCons and platform are pip's SCons and a platform of ours."""
-    pio = needed("pio")
-    core = tmp_path / "core"
-    shutil.copytree(HERE / "platformio_core", core)
-    for folder, kind, name in (
-        ("packages/tool-scons", "tool", "tool-scons"),
-        ("platforms/native", "platform", "native"),
-    ):
-        (core / folder / ".piopm").write_text(
-            f'{{"type": "{kind}", "name": "{name}", "version": "{"4.41101.0" if kind == "tool" else "1.2.1"}", "spec": '
-            f'{{"owner": "platformio", "id": null, "name": "{name}", "requirements": null, "uri": null}}}}'
-        )
-    settings = {
-        "PLATFORMIO_CORE_DIR": str(core),
-        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
-        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
-    }
+    """`pio` finds, builds and runs it."""
+    pio, settings = needed("pio"), build_systems.platformio(tmp_path)
     said = ran(pio, "run", "-t", "exec", "-v", cwd=packed("platformio") / "examples" / "selftest", env=settings)
     assert "kws @ 1.0.0 (License: 0BSD" in said
     assert "\nequal\n" in said
@@ -133,35 +101,12 @@ def _run_cpp(package: Path, tmp_path: Path, standard: str) -> None:
 
 
 def test_zephyr(packed: Packed, tmp_path: Path) -> None:
-    """Kconfig by Zephyr's own reader; CMake with stand-ins of Zephyr's functions, and of its kernel on a computer."""
-    kconfiglib = pytest.importorskip("kconfiglib")
-    cmake = needed("cmake")
-    package, stand_in = packed("zephyr"), HERE / "zephyr_stand_in"
-    root = tmp_path / "Kconfig"
-    root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
-    config = kconfiglib.Kconfig(str(root), warn_to_stderr=False)
-    config.load_config(str(package / "samples" / "selftest" / "prj.conf"))
-    assert config.warnings == []
-    assert config.syms["FPU"].str_value == "y"  # implied by the model on a core that has one
-    made = tmp_path / "made"
-    made.mkdir()
-    config.write_autoconf(str(made / "autoconf.h"))
-    config.write_config(str(made / ".config"))
-    settings = {"ZEPHYR_STAND_IN_MADE": str(made)}
-    sample = package / "samples" / "selftest"
-    ran(cmake, "-S", sample, "-B", made, f"-DZephyr_DIR={stand_in}", cwd=tmp_path, env=settings)
-    ran(cmake, "--build", made, cwd=tmp_path)
-    assert "kws: equal" in ran(made / "app", cwd=tmp_path)
+    package = packed("zephyr")
+    assert "kws: equal" in build_systems.zephyr(package, package / "samples" / "selftest", tmp_path / "made")
 
 
 def test_esp_idf(packed: Packed, tmp_path: Path) -> None:
-    """CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer."""
-    cmake = needed("cmake")
-    package, made = packed("esp-idf"), tmp_path / "made"
-    source = f"-DCOMPONENT={package}", f"-DAPPLICATION={package / 'examples' / 'selftest' / 'main'}"
-    ran(cmake, "-S", HERE / "esp_idf_stand_in", "-B", made, *source, cwd=tmp_path)
-    ran(cmake, "--build", made, cwd=tmp_path)
-    assert EQUAL in ran(made / "app", cwd=tmp_path)
+    assert EQUAL in build_systems.esp_idf(packed("esp-idf") / "examples" / "selftest", tmp_path / "made")
 
 
 def test_esp_idf_component_manager(packed: Packed, tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build systems that need more than their program: a platform, a registry, or stand-ins of a system that is not there.
+
+Each function builds an application with a package and gives what it says; tests of packages and of examples/projects/
+use them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.package.tools import emulated, needed, ran
+
+HERE = Path(__file__).resolve().parent
+
+
+def arduino(sketch: Path, libraries: Mapping[str, Path], there: Path) -> str:
+    """By Arduino's own builder, with a platform whose flags are those of Arduino's: C++, -fpermissive, -Os, -flto. Runs
+    in QEMU until the first delay. libraries: by the names of their folders."""
+    builder, ctags, _ = needed("arduino-builder"), needed("arduino-ctags"), needed("arm-none-eabi-g++")
+    hardware, installed, made = there / "hardware", there / "libraries", there / "made"
+    shutil.copytree(HERE / "arduino_platform", hardware / "tinyc")
+    for name, library in libraries.items():
+        shutil.copytree(library, installed / name)
+    made.mkdir()
+    pattern = (
+        f'"{ctags}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{{source_file}}"'
+    )
+    said = ran(
+        *(builder, "-compile", "-hardware", hardware, "-tools", there, "-libraries", installed),
+        *("-fqbn", "tinyc:emulated:m4", "-build-path", made, "-ide-version", "10819", "-verbose"),
+        *(f"-prefs=tools.ctags.pattern={pattern}", "-prefs=compiler.path="),
+        sketch,
+        cwd=there,
+    )
+    assert "-flto" in said
+    assert "-fpermissive" in said
+    return emulated(made / f"{sketch.name}.elf")
+
+
+def platformio(there: Path) -> dict[str, str]:
+    """The settings of a `pio` whose registry's SCons and platform are pip's SCons and a platform of ours."""
+    core = there / "core"
+    shutil.copytree(HERE / "platformio_core", core)
+    for folder, kind, name in (
+        ("packages/tool-scons", "tool", "tool-scons"),
+        ("platforms/native", "platform", "native"),
+    ):
+        (core / folder / ".piopm").write_text(
+            f'{{"type": "{kind}", "name": "{name}", "version": "{"4.41101.0" if kind == "tool" else "1.2.1"}", "spec": '
+            f'{{"owner": "platformio", "id": null, "name": "{name}", "requirements": null, "uri": null}}}}'
+        )
+    return {
+        "PLATFORMIO_CORE_DIR": str(core),
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
+    }
+
+
+def zephyr(package: Path, application: Path, made: Path) -> str:
+    """Kconfig by Zephyr's own reader; CMake with stand-ins of Zephyr's functions, and of its kernel on a computer."""
+    kconfiglib = pytest.importorskip("kconfiglib")
+    cmake, stand_in = needed("cmake"), HERE / "zephyr_stand_in"
+    made.mkdir()
+    root = made / "Kconfig"
+    root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
+    config = kconfiglib.Kconfig(str(root), warn_to_stderr=False)
+    config.load_config(str(application / "prj.conf"))
+    assert config.warnings == []
+    assert config.syms["FPU"].str_value == "y"  # implied by the model on a core that has one
+    config.write_autoconf(str(made / "autoconf.h"))
+    config.write_config(str(made / ".config"))
+    settings = {"ZEPHYR_STAND_IN_MADE": str(made)}
+    ran(cmake, "-S", application, "-B", made, f"-DZephyr_DIR={stand_in}", cwd=made, env=settings)
+    ran(cmake, "--build", made, cwd=made)
+    return ran(made / "app", cwd=made)
+
+
+def esp_idf(application: Path, made: Path) -> str:
+    """CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer."""
+    cmake = needed("cmake")
+    ran(cmake, "-S", application, "-B", made, cwd=application, env={"IDF_PATH": str(HERE / "esp_idf_stand_in")})
+    ran(cmake, "--build", made, cwd=application)
+    return ran(made / "app", cwd=made)
