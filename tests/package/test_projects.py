@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.package import build_systems
-from tests.package.tools import debian_crates, needed, ran
+from tests.package import build_systems, csolution_stand_in
+from tests.package.tools import debian_crates, emulated, needed, ran
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 
@@ -86,6 +86,12 @@ def by_esp_idf(place: Place) -> str:
     return build_systems.esp_idf(place.project, place.root / "made")
 
 
+def by_csolution(place: Place) -> str:
+    elf = csolution_stand_in.build(place.project / "words.csolution.yml")
+    assert f"-kernel {elf.relative_to(place.root)}" in place.commands[-1]
+    return emulated(elf)
+
+
 HOW = {
     "cmake": How(("cmake", "gcc"), as_typed),
     "cpp": How(("make", "g++", "gcc"), as_typed),
@@ -95,6 +101,7 @@ HOW = {
     "arduino": How(("arduino-builder", "arduino-ctags", "arm-none-eabi-g++", "qemu-system-arm"), by_arduino),
     "zephyr": How(("cmake", "gcc"), by_zephyr),
     "esp-idf": How(("cmake", "gcc", "riscv64-unknown-elf-gcc", "qemu-system-riscv32"), by_esp_idf),
+    "csolution": How(("arm-none-eabi-gcc", "qemu-system-arm"), by_csolution),
 }
 
 
@@ -137,7 +144,7 @@ def place(library: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Pla
         folder = shutil.copytree(library(board), tmp_path / "build" / "kws")
         if package:
             write_packages(folder, kinds_of(package), DEFAULT_VERSION)
-        for named in re.findall(r"\b(?:examples/|build/kws-)[\w/.-]+", " ".join(commands)):
+        for named in re.findall(r"\b(?:examples/|build/kws-)[\w/.-]+", " ".join(commands)):  # some are not typed here
             assert (tmp_path / named).exists() or named == "build/kws-made", named
         return Place(tmp_path, name, tuple(commands))
 
