@@ -116,8 +116,10 @@ def test_models(models_dir: Path, tmp_path: Path, name: str, steps: tuple[int, .
     said = unaligned_steps(program)
     assert steps in (None, said)
     header = " ".join(compiled.files[f"{program.name}.h"].replace("\n *", " ").split())
-    words = f"accesses to memory in step{'s' * (len(said) > 1)} {ranges(said)}"
-    assert (words if said else "No access to memory is unaligned") in header
+    places = [f"in step{'s' * (len(said) > 1)} {ranges(said)}"] * bool(said)
+    places += ["between the steps"] * unaligned_between(program)
+    words = f"accesses to memory {' and '.join(places)} may be unaligned"
+    assert (words if places else "No access to memory is unaligned") in header
     elf = read_elf(linked(tmp_path, program.name, board, "-O2"))
     sample = [bytes(place.value.size_bytes) for place in program.inputs]
     ran = run_linked(elf, program, board, [sample])
