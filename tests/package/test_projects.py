@@ -74,8 +74,12 @@ def by_platformio(place: Place) -> str:
 
 
 def by_arduino(place: Place) -> str:
+    return in_qemu(place, place.project / "words" / "words.ino")
+
+
+def in_qemu(place: Place, sketch: Path) -> str:
     libraries = {"kws": place.root / "build" / "kws-arduino", "words": place.root / "examples" / "projects" / "shared"}
-    return build_systems.arduino(place.project / "words" / "words.ino", libraries, place.root)
+    return build_systems.arduino(sketch, libraries, place.root)
 
 
 def by_zephyr(place: Place) -> str:
@@ -163,6 +167,19 @@ def told(command: str) -> tuple[str, str]:
 @pytest.mark.parametrize("name", HOW)
 def test_a_project_hears_the_words(name: str, place: Callable[[str], Place]) -> None:
     assert spoken(HOW[name].build(place(name))) == HEARD
+
+
+def test_platformio_s_program_hears_them_on_a_board_too(place: Callable[[str], Place]) -> None:
+    """The part for Arduino's functions, as a sketch of Arduino's builder: PlatformIO's platforms of boards are out of
+    reach."""
+    for program in HOW["arduino"].needs:
+        needed(program)
+    there = place("platformio")
+    sketch = there.root / "main" / "main.ino"
+    sketch.parent.mkdir()
+    shutil.copy(there.project / "src" / "main.cpp", sketch)
+    write_packages(there.root / "build" / "kws", kinds_of("arduino"), DEFAULT_VERSION)
+    assert spoken(in_qemu(there, sketch)) == HEARD
 
 
 @pytest.mark.parametrize("name", ["cmake", "cpp", "baremetal", "rust"])
