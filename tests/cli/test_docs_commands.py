@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/ as a reader would type them, page by page, with small models and data behind the names that the
-pages use. README's are typed by tests/flash/test_readme.py."""
+"""The commands of docs/ and of the examples as a reader would type them, page by page, with small models and data
+behind the names that the pages use. README's are typed by tests/flash/test_readme.py."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import onnx
 import pytest
 
 import tinyc
+from tests.cli.page_files import BY_PAGE
 from tests.load.onnx_forests import Trees
 from tests.load.onnx_forests import model as forest_model
 from tests.load.onnx_models import build, op
@@ -61,6 +62,8 @@ PLACEHOLDERS = {
     "DIR": "out",
     "FILE.svg": "picture.svg",
     "FILE.json": "profile.json",
+    "FILE.png": "picture.png",
+    "FILE.wav": "voice.wav",
     "WHAT": "build/kws",
     "P": "/dev/ttyUSB0",
     "B": "stm32f4-discovery",
@@ -73,18 +76,7 @@ NOT_RUN = {
     "flash ": "needs a board: tests/flash has simulated ones",
     "monitor": "needs a board: tests/target/test_run.py has a simulated one",
     "--emulator renode": "needs Renode: tests/target/test_renode_target.py has a stand-in",
-    "--object": "needs a build of the reader's own: tests/cli/test_user_build.py has them",
-    "--frontend": "needs a model on features: tests/frontend has them",
-    "--picture": "needs a model of pictures: tests/frontend has them",
-    "small-m4.toml": "needs the files of the page: tests/target/test_extend.py writes them",
-    "report build": "needs a build: tests/unit/test_report_page.py has them",
-    "classifier": "needs layers of that name: tests/cli/test_cli.py has them",
-    "logmel_model": "needs a model that begins with samples: tests/load/test_spectra.py has them",
     "--scheduler": "needs a cluster: tests/sweep has one",
-    "--state": "needs a model with state: tests/load/test_onnx_states.py has them",
-    "--like": "needs a library that is there: tests/target/test_weights_blob.py has them",
-    "tinyc pack ": "needs weights and keys: tests/target/test_weights_blob.py has them",
-    "--elf": "needs a program of the reader's own: tests/cli/test_user_build.py has them",
 }
 # Pages whose commands compile, run, or time something.
 SLOW = (
@@ -93,14 +85,25 @@ SLOW = (
     "build",
     "ci",
     "classical",
+    "examples/camera",
+    "examples/kws",
+    "examples/listen",
     "explore",
+    "extend",
     "flash",
+    "float32",
+    "frontend",
     "helium",
     "integrate",
     "mlperf",
+    "picture",
     "profile",
+    "report",
     "start",
+    "state",
     "sweep",
+    "update",
+    "verify",
 )
 
 
@@ -205,7 +208,11 @@ def _foreign_outputs(folder: Path, x: np.ndarray) -> None:
     np.savez(folder / "outputs.npz", int8_tflm=y)
 
 
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if list(typed(page))]
+PAGES = [page for page in (*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("examples/*/README.md"))) if list(typed(page))]
+
+
+def name_of(page: Path) -> str:
+    return page.stem if page.parent == DOCS else f"examples/{page.parent.name}"
 
 
 def reason_not_to_run(line: str) -> str | None:
@@ -213,10 +220,12 @@ def reason_not_to_run(line: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(p, id=p.name, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in PAGES]
+    "page",
+    [pytest.param(p, id=name_of(p), marks=[pytest.mark.slow] if name_of(p) in SLOW else []) for p in PAGES],
 )
 def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
+    BY_PAGE.get(name_of(page).partition("/")[0], lambda: None)()
     for line in typed(page):
         if reason_not_to_run(line) is None:
             command, _, out = line.partition(" > ")
@@ -233,7 +242,7 @@ def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest
             assert run(arguments, out) == 0, arguments
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(p, id=name_of(p)) for p in PAGES])
 def test_the_commands_of_a_page_are_parsed(files: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the program's own parser, also those that are not run here."""
     monkeypatch.chdir(files)
