@@ -13,7 +13,7 @@ PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start Python hundreds of times: what it has compiled is kept, whatever the surroundings say.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-slow test-frameworks test-all fuzz lint bench docs site plot tools test-tools clean
+.PHONY: demo test test-slow test-frameworks test-all fuzz lint bench docs site plot screenshots tools test-tools browser clean
 
 demo: $(VENV)/.installed tools
 	$(BIN)/tinyc build examples/kws/kws.onnx --board cortex-m4 -o build/kws --inputs examples/kws/kws.test.npz --samples 0
@@ -26,7 +26,7 @@ test: lint
 # The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing, an hour or
 # more on two cores; `make test-slow CASES=1` runs one case of each slow test, with PART=1/2
 # of the first, third, fifth ... of these tests.
-test-slow: $(VENV)/.installed-dev test-tools
+test-slow: $(VENV)/.installed-dev test-tools browser
 	$(PYTEST) -m "slow and not frameworks" $(if $(CASES),--slow-cases $(CASES)) $(if $(PART),--slow-part $(PART))
 
 # What is compared with PyTorch, torchaudio, JAX and librosa, in an environment of their own: six gigabytes.
@@ -67,11 +67,20 @@ plot: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	$(BIN)/python scripts/peer_plot.py
 
+# docs/images/*.png, from the pages that tinyc makes.
+screenshots: $(VENV)/.installed-dev tools browser
+	$(BIN)/python scripts/screenshots.py
+
 tools: $(VENV)/.installed
 	@sh scripts/install-tools.sh $(BIN)
 
 test-tools: $(VENV)/.installed
 	@sh scripts/install-tools.sh $(BIN) tests
+
+# What the slow tests of tests/browser/ need beside test-tools.
+browser: $(VENV)/.installed
+	@sh scripts/install-tools.sh $(BIN) browser
+	@$(BIN)/python -m pip install --quiet --editable ".[browser]" || echo "no browser by pip: its tests skip" >&2
 
 $(VENV)/.installed: pyproject.toml
 	sh scripts/make-venv.sh $(PYTHON) $(VENV)

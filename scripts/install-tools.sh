@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-tools.sh BIN [tests]: what `make demo` needs beside Python: a cross compiler and an emulator, by apt where
-# that is allowed, else by pip into the virtual environment whose bin/ is BIN (ziglang; unicorn comes with tinyc).
-# With `tests`, also what only tests need; without apt those tests skip, and a line says which tools they miss.
+# install-tools.sh BIN [tests|browser]: what `make demo` needs beside Python: a cross compiler and an emulator, by apt
+# where that is allowed, else by pip into the virtual environment whose bin/ is BIN (ziglang; unicorn comes with tinyc).
+# With `tests`, also what only tests need, with `browser`, what opens pages; without apt those tests skip, and a line says
+# which tools they miss.
 set -eu
 bin=$1
-for_tests=${2:-}
+more=${2:-}
 . "$(dirname "$0")/apt.sh"
 
 missing=
@@ -33,7 +34,13 @@ if [ -n "$missing" ] && ! apt_install $missing; then
         "$bin/python" -m pip install --quiet ziglang
     fi
 fi
-[ -n "$for_tests" ] || exit 0
+[ -n "$more" ] || exit 0
+
+[ "$more" != browser ] || {
+    command -v chromium >/dev/null || apt_install chromium fonts-dejavu-core ||
+        echo "not installed: chromium; the tests that need it skip" >&2
+    exit 0
+}
 
 missing=
 need clang clang

@@ -91,9 +91,6 @@ def roofline_chart(report: Report | UnprovedReport) -> Html | None:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_ylim(min(layer.macs / (layer.cycles or 1) for layer, _ in points) / 2, 2 * peak)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
-            axis.set_minor_formatter(lambda *_: "")
         axes.set_xlabel("multiply-accumulates for each byte of weights, input and output")
         axes.set_ylabel("multiply-accumulates a cycle")
         axes.grid(color=_EDGE, alpha=0.3)
@@ -123,7 +120,6 @@ def arena_chart(report: Report | UnprovedReport) -> Html:
         axes.set_ylim(0, max(report.arena_bytes, 1) * 1.05)
         axes.set_xlabel("step")
         axes.set_ylabel("bytes of the arena")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     return _chart((9, 3.2), draw, "place of each step's output in the arena")
@@ -186,7 +182,6 @@ def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
         axes.invert_yaxis()
         axes.set_xlabel(unit)
         axes.set_xlim(0, max(*sizes, 1) * 1.18)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         for place, size in enumerate(sizes):
             axes.annotate(f" {size:,}", (size, place), va="center", color=_INK)
 
@@ -237,6 +232,7 @@ def _chart(inches: tuple[float, float], draw: Callable[[Axes], None], title: str
         with drawing(file, inches) as figure:
             axes = figure.subplots()
             draw(axes)
+            _plain_numbers(axes)
             _ink(axes)
         text = file.read_text(encoding="utf-8")
     mark = re.sub(r"\W+", "-", title)
@@ -244,6 +240,18 @@ def _chart(inches: tuple[float, float], draw: Callable[[Axes], None], title: str
     text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{mark}-", text)
     text = re.sub(r'^<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{title}">', text)
     return Html(text)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Axes by powers get marks at 1, 2 and 5 of each power, written as numbers; all write thousands with commas."""
+    from matplotlib.ticker import LogFormatter, LogLocator, ScalarFormatter  # noqa: PLC0415
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+            axis.set_minor_formatter(lambda *_: "")
+        if isinstance(axis.get_major_formatter(), LogFormatter | ScalarFormatter):
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}")
 
 
 def _ink(axes: Axes) -> None:

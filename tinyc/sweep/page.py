@@ -27,6 +27,11 @@ class _Line:
     front: bool
 
     @property
+    def options(self) -> list[str]:
+        """Each with its value."""
+        return [f"--{part}" for part in self.row.options.removeprefix("--").split(" --")] if self.row.options else []
+
+    @property
     def figures(self) -> tuple[tuple[float | int | None, int], ...]:
         """Numbers, and their digits after the point; the share as percent."""
         row = self.row
@@ -79,7 +84,7 @@ def _costs(row: ResultRow) -> dict[str, float]:
 
 
 def _charts(rows: Sequence[ResultRow], number: int) -> list[Html | None]:
-    """RAM and accuracy over time; a chart of one point says nothing."""
+    """RAM and accuracy over time; a chart of one point says nothing, nor does one of the same accuracy everywhere."""
     timed = all(row.milliseconds is not None for row in rows)
     unit = "ms" if timed else "instructions"
     found: list[Html | None] = []
@@ -91,5 +96,6 @@ def _charts(rows: Sequence[ResultRow], number: int) -> list[Html | None]:
         ]
         title = f"{words} over {unit}, model {number}"
         joined = figure == "arena_bytes"
-        found.append(dots(points, (unit, words), title, joined) if len(points) > 1 else None)
+        told = len(points) > 1 and (joined or len({dot.y for dot in points}) > 1)
+        found.append(dots(points, (unit, words), title, joined) if told else None)
     return found
