@@ -52,8 +52,8 @@ def profile(clock_hz: int = 100_000_000, name: str = "conv") -> Profile:
 
 
 def check_trace(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """By the rules of the Trace Event Format: names, phases, times, and spans of a thread that nest, in the numbers that
-    a reader computes. The spans."""
+    """By the rules of the Trace Event Format: names, phases, times, and spans of a thread that nest, in the numbers
+    that a reader computes. The spans."""
     spans = [event for event in found["traceEvents"] if event["ph"] == "X"]
     assert all(event["ph"] in "XM" and isinstance(event["name"], str) for event in found["traceEvents"])
     assert all(isinstance(event[key], int) for event in found["traceEvents"] for key in ("pid", "tid"))
