@@ -59,7 +59,10 @@ def run_bench(models: Sequence[Path], options: BenchOptions, progress: Progress)
     """
     if not models or not options.boards:
         raise TinycError("nothing to measure", hint="give a model and a board: tinyc bench MODEL --board cortex-m4")
-    results = tuple(_bench_model(model, options, progress) for model in models)
+    results = tuple(
+        _bench_model(model, options, progress.within(f"{model.name} ({number} of {len(models)})"))
+        for number, model in enumerate(models, 1)
+    )
     return BenchReport(SCHEMA, __version__, computer(), options.optimize, results)
 
 
@@ -69,7 +72,8 @@ def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> Mode
     everything = replace(_pipeline_options(boards[0], options), samples=0)
     originals, integers = proof_samples(compiled, everything)
     with progress.stage("reference"):
-        wanted = reference_outputs(compiled.graph, compiled.program, integers)
+        counted = progress.counted("reference", len(integers))
+        wanted = reference_outputs(compiled.graph, compiled.program, integers, counted)
     with progress.stage("desktop"):
         runners, missing = _runners(model, options, progress)
         references = _measure(runners, compiled, originals, integers, wanted, options)
@@ -105,10 +109,10 @@ def _on_boards(
     """The model compiled for the first board, and what each board said."""
     results, first = [], None
     for board in boards:
-        asked = _pipeline_options(board, options)
-        compiled = compile_model(model, board, asked, progress)
+        asked, here = _pipeline_options(board, options), progress.within(board.name)
+        compiled = compile_model(model, board, asked, here)
         first = first or compiled
-        results.append(_board_result(board, prove(compiled, board, asked, progress)))
+        results.append(_board_result(board, prove(compiled, board, asked, here)))
     assert first is not None  # run_bench has checked that there is a board
     return first, results
 

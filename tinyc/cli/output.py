@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -87,10 +88,21 @@ class Output:
     def progress(self) -> Iterator[Progress]:
         """A progress display on stderr, shown only on a terminal."""
         text = TextColumn("{task.description}", markup=False)
-        columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), _TimeLeft())
         shown = self.stderr.is_terminal and not self.json_mode
         with Progress(*columns, console=self.stderr, transient=True, disable=not shown) as progress:
             yield progress
+
+
+class _TimeLeft(ProgressColumn):
+    """The time that is left, where it is known: of a stage whose parts are counted, from the second part on."""
+
+    max_refresh = 0.5  # seconds
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or task.time_remaining is None:
+            return Text("")
+        return Text(f"{timedelta(seconds=int(task.time_remaining))} left", style="progress.remaining")
 
 
 class _Console(Console):

@@ -97,7 +97,8 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
     rows = (samples.sample(index, graph) for index in range(len(samples)))
     inputs = [[row[name].tobytes() for name in graph.inputs] for row in rows]
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
+        counted = progress.counted("reference", len(samples))
+        wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         with progress.stage("compile"):
             firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)

@@ -84,7 +84,8 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     _, samples = proof_samples(compiled, options)
     assert compiled.front is not None
     with progress.stage("reference"):
-        wanted = reference_outputs(compiled.graph, compiled.program, samples)
+        counted = progress.counted("reference", len(samples))
+        wanted = reference_outputs(compiled.graph, compiled.program, samples, counted)
     ran = run_library(compiled, board, options, samples, listening.line, progress)
     compared = compare(compiled.graph, ran.outputs, wanted)
     seconds = compiled.graph.values[compiled.front.samples].elements / compiled.front.rate

@@ -54,7 +54,8 @@ def look(path: Path, options: Options, listening: Listening, progress: Progress)
     labels = names_of(listening.labels, output)
     samples, pictures = pictures_for(compiled, options)
     with progress.stage("reference"):
-        wanted = reference_outputs(compiled.graph, compiled.program, samples)
+        counted = progress.counted("reference", len(samples))
+        wanted = reference_outputs(compiled.graph, compiled.program, samples, counted)
     ran = run_library(compiled, board, options, samples, listening.line, progress)
     compared = compare(compiled.graph, ran.outputs, wanted)
     scores = [reals_of(output, outputs[0]) for outputs in ran.outputs]

@@ -71,7 +71,8 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         check_program_fits(board, compiled, size)
     with progress.stage("reference"):
-        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
+        counted = progress.counted("reference", len(samples))
+        wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
