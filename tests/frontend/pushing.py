@@ -16,10 +16,8 @@ from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tests.target.state_cases import svdf
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.frontend import Declared, FrontEnd, MotionFront
-from tinyc.frontend.micro_nodes import to_model
+from tinyc.frontend import FrontEnd
 from tinyc.ir.graph import Array, Graph, Quant
-from tinyc.ops.integer_map import IntegerMap, mapped
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.reference.interpreter import prepare_int
@@ -68,11 +66,7 @@ def expected(graph: Graph, front: FrontEnd, samples: Samples, numerics: Numerics
 
 def as_features(front: FrontEnd, samples: Samples, quant: Quant) -> Array:
     """int8 [frames, channels], by the Python function."""
-    if isinstance(front, MotionFront):
-        return front.quantized(samples.reshape(-1, front.axes), *quant.per_tensor)
-    if isinstance(front, Declared):
-        return front.quantized(samples, *quant.per_tensor)
-    return mapped(IntegerMap(to_model(front, quant), "s8"), front.features(samples))
+    return front.quantized(samples.reshape(-1, front.axes) if front.axes > 1 else samples, *quant.per_tensor)
 
 
 def pushed(

@@ -9,11 +9,12 @@ reads what `--picture` names.
 from tinyc.frontend.camera import Camera
 from tinyc.frontend.camera_settings import load_camera
 from tinyc.frontend.declared import Declared
+from tinyc.frontend.front import FrontEnd
 from tinyc.frontend.join import Joined, features_of, join
 from tinyc.frontend.join_camera import join_camera
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.motion import MotionFront
-from tinyc.frontend.settings import FrontEnd, load_frontend
+from tinyc.frontend.settings import load_frontend
 
 __all__ = [
     "Camera",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +99,7 @@ class Declared:
     dct: Dct | None = None
     scaling: Scaling = field(default_factory=Scaling)
     hop: int = 1
+    axes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""

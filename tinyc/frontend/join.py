@@ -4,22 +4,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from tinyc.base.errors import TinycError
 from tinyc.frontend.declared import Declared
 from tinyc.frontend.declared_nodes import DeclaredNodes
 from tinyc.frontend.draft import Draft
+from tinyc.frontend.front import FrameNodes, FrontEnd
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.micro_nodes import MicroNodes
 from tinyc.frontend.motion import MotionFront, MotionNodes
-from tinyc.frontend.settings import FrontEnd
 from tinyc.ir.graph import Graph, Value
 from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
 
 SAMPLES = "samples"  # what the joined graph's input is called
+NODES: Mapping[type, Callable[[Draft, Any], FrameNodes]] = MappingProxyType(
+    {
+        Micro: MicroNodes,
+        Declared: DeclaredNodes,
+        MotionFront: MotionNodes,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     rows = target.elements // front.channels
     frames = rows if graph.states or window is not None else min(front.hop, rows)
     samples = made.value(SAMPLES, (frames * front.step,), "s16")
-    nodes = _nodes(made, front)
+    nodes = NODES[type(front)](made, front)
     before, after = _held(made, front)
     made_of = [nodes.frame(samples, before, number) for number in range(frames)]
     features = tuple(feature for _, feature in made_of)
@@ -72,26 +82,12 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     )
     held = before.name if before else ""
     runs = math.ceil((rows if window is None else window) / frames)
-    return Joined(joined, samples.name, held, runs, _extra(front), front.rate, _axes(front))
-
-
-def _nodes(made: Draft, front: FrontEnd) -> MicroNodes | DeclaredNodes | MotionNodes:
-    if isinstance(front, Micro):
-        return MicroNodes(made, front)
-    return DeclaredNodes(made, front) if isinstance(front, Declared) else MotionNodes(made, front)
-
-
-def _axes(front: FrontEnd) -> int:
-    return front.axes if isinstance(front, MotionFront) else 1
-
-
-def _extra(front: FrontEnd) -> int:
-    return front.before if isinstance(front, Declared) else 0
+    return Joined(joined, samples.name, held, runs, front.before, front.rate, front.axes)
 
 
 def _held(made: Draft, front: FrontEnd) -> tuple[Value, Value] | tuple[None, None]:
     """The state that the samples before the new ones are."""
-    length = front.window - front.step + _extra(front)
+    length = front.window - front.step + front.before
     return made.state("held", ((length,), "s16"), b"\0\0") if length else (None, None)
 
 

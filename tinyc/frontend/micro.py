@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.frontend.features import features_of
-from tinyc.ir.graph import Array
+from tinyc.ir.graph import Array, Quant
+from tinyc.ops.integer_map import IntegerMap, mapped
 from tinyc.ops.signal_filter_bank import BankParams
 from tinyc.ops.signal_pcan import TABLE
 from tinyc.ops.signal_spectral_subtraction import SignalSpectralSubtraction
@@ -26,6 +28,10 @@ WEIGHT_BITS = 12  # of a filter's weights, of the window
 _NOISE_BITS = 14
 _SNR_BITS = 12
 REAL_STEP = 0.0390625  # what a step of the features stands for where they are used as floats
+_NEAR = 0.01  # a scale that differs by no more is that of the wake words
+_ESPHOME = (("mul", 256), ("add", 333), ("div", 666), ("add", -128), ("min", 127), ("max", -128))
+_ESPHOME_SCALE = 666 / 256 * REAL_STEP
+_LARGEST_LOG = 23  # ln of 2^32, rounded up
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Micro:
     pcan: tuple[float, float, int] | None = (0.95, 80.0, 21)
     log_shift: int = 6
     hop: int = 1
+    axes: ClassVar[int] = 1
+    before: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""
@@ -160,6 +168,29 @@ class Micro:
         samples than a window.
         """
         return features_of(self, samples)
+
+    def quantized(self, samples: Array, scale: float, zero: int) -> Array:
+        """The same as the model gets it from the library: int8 of its input's scale and zero point."""
+        return mapped(IntegerMap(to_model(self, Quant((scale,), (zero,))), "s8"), self.features(samples))
+
+
+def to_model(front: Micro, quant: Quant) -> tuple[tuple[str, int], ...]:
+    """Steps from a feature to the model's int8: ESPHome's where the scale is that of its wake words, else the nearest
+    integer of feature * 0.0390625 / scale, and the zero point."""
+    scale, zero = quant.per_tensor
+    if zero == -128 and abs(scale / _ESPHOME_SCALE - 1) <= _NEAR:
+        return _ESPHOME
+    largest = _LARGEST_LOG << front.log_shift
+    for bits in range(20, 0, -1):
+        factor = round(REAL_STEP / scale * (1 << bits))
+        if factor > 0 and largest * factor + (1 << bits) < 1 << 31:
+            break
+    else:
+        raise TinycError(f"the model's scale {scale:g} does not fit features in steps of {REAL_STEP}")
+    return (
+        *(("mul", factor), ("add", 1 << (bits - 1)), ("shr", bits), ("add", zero)),
+        *(("min", 127), ("max", -128)),
+    )
 
 
 def _mel(hz: npt.NDArray[np.float32] | np.float32) -> npt.NDArray[np.float32]:

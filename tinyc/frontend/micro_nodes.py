@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.frontend.draft import Draft
-from tinyc.frontend.micro import REAL_STEP, Micro
-from tinyc.ir.graph import Quant, State, Value
+from tinyc.frontend.micro import Micro, to_model
+from tinyc.ir.graph import State, Value
 from tinyc.ops.integer_map import IntegerMap, mapped
 from tinyc.ops.signal_energy import SignalEnergy
 from tinyc.ops.signal_fft_auto_scale import SignalFftAutoScale
@@ -18,30 +17,6 @@ from tinyc.ops.signal_pcan import SignalPcan
 from tinyc.ops.signal_rfft import SignalRfft
 from tinyc.ops.signal_square_root import SignalSquareRoot
 from tinyc.ops.signal_window import SignalWindow
-
-_NEAR = 0.01  # a scale that differs by no more is that of the wake words
-_ESPHOME = (("mul", 256), ("add", 333), ("div", 666), ("add", -128), ("min", 127), ("max", -128))
-_ESPHOME_SCALE = 666 / 256 * REAL_STEP
-_LARGEST_LOG = 23  # ln of 2^32, rounded up
-
-
-def to_model(front: Micro, quant: Quant) -> tuple[tuple[str, int], ...]:
-    """Steps from a feature to the model's int8: ESPHome's where the scale is that of its wake words, else the nearest
-    integer of feature * 0.0390625 / scale, and the zero point."""
-    scale, zero = quant.per_tensor
-    if zero == -128 and abs(scale / _ESPHOME_SCALE - 1) <= _NEAR:
-        return _ESPHOME
-    largest = _LARGEST_LOG << front.log_shift
-    for bits in range(20, 0, -1):
-        factor = round(REAL_STEP / scale * (1 << bits))
-        if factor > 0 and largest * factor + (1 << bits) < 1 << 31:
-            break
-    else:
-        raise TinycError(f"the model's scale {scale:g} does not fit features in steps of {REAL_STEP}")
-    return (
-        *(("mul", factor), ("add", 1 << (bits - 1)), ("shr", bits), ("add", zero)),
-        *(("min", 127), ("max", -128)),
-    )
 
 
 class MicroNodes:

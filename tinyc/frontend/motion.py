@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,7 @@ class MotionFront:
     peaks: int = 0
     scaling: Scaling = field(default_factory=Scaling)
     hop: int = 1
+    before: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""

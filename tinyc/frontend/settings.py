@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board.table import TomlTable
 from tinyc.frontend.declared import DCT_NORMS, LOGS, Dct, Declared, Scaling
+from tinyc.frontend.front import FrontEnd
 from tinyc.frontend.mel import NORMS, SCALES, SLOPES, WINDOWS, Mel
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.motion import MotionFront
@@ -19,8 +22,6 @@ from tinyc.ops.motion import FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW
 _KIND, _PAGE = "front end's file", "docs/frontend.md"
 _MOST_LETTERS, _MOST_DOTS = 1 << 16, 8
 _MOST_RATE = 192_000
-
-FrontEnd = Micro | Declared | MotionFront
 
 
 def load_frontend(name: str) -> FrontEnd:
@@ -35,10 +36,7 @@ def load_frontend(name: str) -> FrontEnd:
 def _read(name: str) -> FrontEnd:
     table = read_settings(name, _KIND, _PAGE)
     try:
-        kind = table.choice("kind", ("micro", "logmel", "mfcc", "motion"))
-        if kind == "motion":
-            return _motion(table)
-        return _micro(table) if kind == "micro" else _declared(table, kind)
+        return KINDS[table.choice("kind", tuple(KINDS))](table)
     except TinycError as error:
         raise error.located(Loc(name)) from error
 
@@ -102,7 +100,15 @@ def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
     return found
 
 
-def _declared(table: TomlTable, kind: str) -> Declared:
+def _logmel(table: TomlTable) -> Declared:
+    return _declared(table, {})
+
+
+def _mfcc(table: TomlTable) -> Declared:
+    return _declared(table, {"dct": _dct(_part(table, "dct"))})
+
+
+def _declared(table: TomlTable, further: Mapping[str, Any]) -> Declared:
     usual = Declared()
     rate = _within(table, "rate", usual.rate, 1000, _MOST_RATE)
     window = _samples(table, "window_ms", table.number("window_ms", 30, 1, 1000), rate)
@@ -118,8 +124,8 @@ def _declared(table: TomlTable, kind: str) -> Declared:
         **_spectrum(_part(table, "spectrum")),
         mel=_mel(_part(table, "mel"), rate),
         **_logarithm(_part(table, "log")),
-        dct=_dct(_part(table, "dct")) if kind == "mfcc" else None,
         scaling=_scaling(_part(table, "scaling")),
+        **further,
     )
     found.added()
     table.finish()
@@ -224,3 +230,14 @@ def _samples(table: TomlTable, key: str, milliseconds: float, rate: int) -> int:
     if abs(samples - round(samples)) > 1e-6 * samples:
         raise table.error(key, f"is {milliseconds:g} ms, which are {samples:g} samples of {rate} Hz, no whole number")
     return round(samples)
+
+
+# By what `kind` of a file says: what reads it. Each asks for every key that it knows, and refuses others (`finish`).
+KINDS: Mapping[str, Callable[[TomlTable], FrontEnd]] = MappingProxyType(
+    {
+        "micro": _micro,
+        "logmel": _logmel,
+        "mfcc": _mfcc,
+        "motion": _motion,
+    }
+)

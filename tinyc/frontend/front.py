@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every front end is: settings, nodes for a frame, and the same as a function of NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tinyc.ir.graph import Array, Value
+
+
+class FrontEnd(Protocol):
+    """The settings, as a frozen dataclass."""
+
+    @property
+    def rate(self) -> int:
+        """Samples in a second, those of all axes together."""
+
+    @property
+    def axes(self) -> int:
+        """How many samples belong to one moment; they follow each other."""
+
+    @property
+    def window(self) -> int:
+        """Samples that a frame is computed from."""
+
+    @property
+    def step(self) -> int:
+        """Samples from one frame to the next, at most a window."""
+
+    @property
+    def before(self) -> int:
+        """Samples in front of a window that are read too; zeros count as there after a reset."""
+
+    @property
+    def channels(self) -> int:
+        """Features of a frame."""
+
+    @property
+    def hop(self) -> int:
+        """Frames for which a model that sees a window of them runs again."""
+
+    def features(self, samples: Array) -> Array:
+        """int16 [n] (several axes: [n, axes]), or recordings of such, -> [.., frames, channels]: to train with."""
+
+    def quantized(self, samples: Array, scale: float, zero: int) -> Array:
+        """The same as the library computes it: int8 of the scale and zero point of the model's input."""
+
+
+class FrameNodes(Protocol):
+    """The operators of a front end, frame by frame. It is made of a `Draft` and the settings."""
+
+    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
+        """(what is computed of the samples directly, the int8 features [channels]) of frame `number` of a run.
+
+        x: int16, the new samples of the run. before: the held ones in front of them, None if windows do not overlap.
+        """
+
+    def finish(self) -> None:
+        """After the last frame of a run: states that go from run to run."""
+
+    def silence(self) -> bytes:
+        """The int8 features of silence, or a part that repeats in them."""
