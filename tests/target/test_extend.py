@@ -84,6 +84,16 @@ class House:
         assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
         return {layer["op"]: layer["kernel"] for layer in report["layers"]}
 
+    def listener(self, scale: float) -> None:
+        """`ears.onnx` with 640 samples as input and `ears.npz`, quantized so that its input has about this scale."""
+        rng = np.random.default_rng(0)
+        weights = rng.normal(size=(640, 3)).astype(np.float32)
+        onnx.save(
+            build([op("MatMul", "x w", "y")], {"x": [1, 640]}, ["y"], {"w": weights}), str(self.folder / "ears.onnx")
+        )
+        sounds = rng.uniform(-127 * scale, 127 * scale, (16, 1, 640)).astype(np.float32)
+        np.savez(self.folder / "ears.npz", x=sounds)
+
     def machines(self, board: str) -> set[str]:
         """On what a small model was built for the board and proved."""
         checks = json.loads(self.tinyc("boards", board, "--check", "--json"))["checks"]
@@ -120,3 +130,15 @@ def test_a_board(house: House) -> None:
 def test_a_core(house: House) -> None:
     house.follow("A core")
     assert house.machines("./sc300.toml") == {"QEMU", "unicorn"}
+
+
+@pytest.mark.slow
+def test_a_front_end(house: House) -> None:
+    house.follow("A front end")
+    house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/frontend/test_waveform.py")
+    house.listener(1 / 128)
+    (house.folder / "wave.toml").write_text('kind = "waveform"\n')
+    built = ("build", "ears.onnx", "--frontend", "wave.toml", "--board", "cortex-m4", "--calibration", "ears.npz")
+    report = json.loads(house.tinyc(*built, "--json"))
+    assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
+    assert [layer["op"] for layer in report["layers"]][:2] == ["slice", "integer_map"]
