@@ -6,17 +6,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import toy
 from machines import Build
 
+from tests.ops.harness import OneStepPlan, run_plan
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.board.parts import FlashTiming
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
+from tinyc.build.compile import Firmware, Sources, compile_firmware
+from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose
 from tinyc.choose.slow_flash import waits
 from tinyc.emit.library import Info, emit_library
@@ -28,6 +30,7 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
 from tinyc.plan.rows.forms import row_forms
+from tinyc.reference.interpreter import run_int
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
@@ -52,7 +55,8 @@ CASES = [
 
 
 def test_rows_wait_for_flash_as_the_whole_layer_does() -> None:
-    """A kernel waits for its constants in every row, and for its code: the row before was another layer's."""
+    """A kernel waits for its constants in every row, and for its code: the row before was another layer's. One that
+    copies its constants has no rows."""
     board = load_board("nucleo-l4r5zi")
     graph = graph_of(POINT)
     slow, fast = (candidates(graph, board.isa, Numerics.TFLM, flash=flash) for flash in (board.flash_timing, None))
@@ -60,7 +64,9 @@ def test_rows_wait_for_flash_as_the_whole_layer_does() -> None:
     compared = 0
     for choice in slow["layer"]:
         free = at_once.get(choice.kernel.name)
-        if free is not None and choice.kernel.written:
+        if choice.offer.copies:
+            assert not list(row_forms(choice))
+        elif free is not None and choice.kernel.written:
             whole = choice.cost.cycles - free.cost.cycles
             for ours, theirs in zip(row_forms(choice), row_forms(free), strict=True):
                 assert ours.cost.cycles - theirs.cost.cycles > whole / 2
@@ -113,18 +119,55 @@ def test_kernels_wait_as_they_say(kernel: str, layer: Layer, tmp_path: Path) -> 
         compiler = find_toolchain(board, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    graph = graph_of(layer)
-    (plain,), (slow,) = _choices(layer, None, kernel), _choices(layer, timing, kernel)
-    choices = {"layer": plain}
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
-    for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
-        (tmp_path / file).write_text(text)
-    firmware = compile_firmware(Sources(tmp_path, "one"), board, compiler, "speed", tmp_path / "firmware")
-    found = flash_waits(target, timing, firmware, [[samples(layer)[0]["x"].tobytes()]])
-    measured = found[0]
+    (plain,), (slow, *copying) = _choices(layer, None, kernel), _choices(layer, timing, kernel)
+    firmware = _firmware(layer, plain, compiler, tmp_path)
+    measured = flash_waits(target, timing, firmware, [[samples(layer)[0]["x"].tobytes()]])[0]
     assert slow.cost.instructions == plain.cost.instructions
     estimated = slow.cost.cycles - plain.cost.cycles
     assert measured / 1.4 < estimated < measured * 1.4
+    assert bool(copying) == kernel.startswith(("tc_conv2d_s8", "tc_conv2d_3x3"))
+    for choice in copying:
+        _check_copy(layer, choice, plain, compiler, tmp_path / "copying")
+
+
+def _check_copy(layer: Layer, choice: Choice, plain: Choice, compiler: Toolchain, folder: Path) -> None:
+    """The layer with its constants in RAM gives the same bytes, executes what it says, and waits for no more."""
+    board = load_board("nucleo-l4r5zi")
+    target, timing = find_unicorn(board), board.flash_timing
+    assert target is not None
+    assert timing is not None
+    folder.mkdir()
+    firmware, sample = _firmware(layer, choice, compiler, folder), samples(layer)[0]
+    ran = target.run(firmware, [[sample["x"].tobytes()]])
+    wanted = run_int(graph_of(layer), sample, Numerics.TFLM)
+    assert ran.outputs[0][0] == next(iter(wanted.values())).tobytes()
+    assert ran.instructions[0] == pytest.approx(choice.cost.instructions, rel=0.05)
+    measured = flash_waits(target, timing, firmware, [[sample["x"].tobytes()]])[0]
+    copying = choice.cost.instructions - plain.cost.instructions
+    assert measured < 1.2 * (choice.cost.cycles - plain.cost.cycles - 4 * copying // 3)
+
+
+def _firmware(layer: Layer, choice: Choice, compiler: Toolchain, folder: Path) -> Firmware:
+    graph, board, choices = graph_of(layer), load_board("nucleo-l4r5zi"), {"layer": choice}
+    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
+    for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
+        (folder / file).write_text(text)
+    return compile_firmware(Sources(folder, "one"), board, compiler, "speed", folder / "firmware")
+
+
+@pytest.mark.parametrize("layer", [POINT, SQUARE], ids=["1x1", "3x3"])
+def test_copied_constants_give_the_same_bytes_on_the_host(layer: Layer) -> None:
+    """With sanitizers: in the scratch that the layer says, and no byte beside."""
+    graph, inputs = graph_of(layer), samples(layer)[:2]
+    timing = load_board("nucleo-l4r5zi").flash_timing
+    copying = [choice for choice in _choices(layer, timing) if choice.offer.copies]
+    assert len({choice.kernel.name for choice in copying}) >= 4
+    wanted = [run_int(graph, sample, Numerics.TFLM) for sample in inputs]
+    for choice in copying[::2]:
+        plan = OneStepPlan(graph, {"layer": choice.scratch_bytes})
+        outputs = run_plan(graph, {"layer": choice}, plan, inputs, Numerics.TFLM)
+        for (made,), want in zip(outputs, wanted, strict=True):
+            np.testing.assert_array_equal(made, next(iter(want.values())), err_msg=choice.kernel.name)
 
 
 @pytest.mark.parametrize(

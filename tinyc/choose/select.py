@@ -20,7 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact, greedy
 from tinyc.base.numerics import Numerics
 from tinyc.board.parts import FlashTiming
-from tinyc.choose.slow_flash import slowed
+from tinyc.choose.slow_flash import copied, slowed
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused
 from tinyc.kernel.site import Site
@@ -154,11 +154,17 @@ def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: Flas
         if isinstance(offer, Refused):
             refused.append((kernel.name, offer.asks))
             continue
-        offer = offer if flash is None else slowed(kernel, offer, flash)
-        found.append(Choice(site, params(), kernel, offer, cost_of(kernel, offer, site), flash=flash))
+        for own in (offer,) if flash is None else _on_slow_flash(kernel, offer, flash):
+            found.append(Choice(site, params(), kernel, own, cost_of(kernel, own, site), flash=flash))
     if not found:
         raise _no_kernel(site.node, op.name, refused)
     return [replace(choice, refused=tuple(refused)) for choice in found]
+
+
+def _on_slow_flash(kernel: Kernel, offer: Offer, flash: FlashTiming) -> list[Offer]:
+    """The offer with its waits, and where that may pay, one that copies its constants to RAM first."""
+    offers = [offer, copied(offer)]
+    return [slowed(kernel, one, flash) for one in offers if one is not None]
 
 
 def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:

@@ -11,9 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyc.board.parts import FlashTiming
-from tinyc.kernel.kernel import Cost, Fetches, Kernel, Offer, Once, RowForm
+from tinyc.kernel.kernel import STREAM, Arg, Call, Const, Copied, Cost, Fetches, Kernel, Offer, Once, RowForm
+from tinyc.machine.work import Work
 
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
+_READINGS = 3  # of a stream that is worth a copy
+_WORD = 4
+_COPY = Work(3, 4)  # of a word, by tc_copy_words
 _BYTES_PER_CYCLE = 3  # of code that a core runs while the next word is fetched ahead
 
 
@@ -23,13 +27,47 @@ def slowed(kernel: Kernel, offer: Offer, timing: FlashTiming) -> Offer:
     if whole is None:
         return offer
 
-    def waiting(cost: Cost) -> Cost:
-        return replace(cost, cycles=cost.cycles + waits(_fetches(kernel, cost, whole), timing))
-
     def forms() -> tuple[RowForm, ...]:
-        return tuple(replace(form, cost=waiting(form.cost)) for form in offer.row_forms())
+        return tuple(replace(form, cost=_waiting(kernel, form.cost, whole, timing)) for form in offer.row_forms())
 
-    return replace(offer, cost=waiting(whole), row_forms=Once(forms))
+    return replace(offer, cost=_waiting(kernel, whole, whole, timing), row_forms=Once(forms))
+
+
+def copied(offer: Offer) -> Offer | None:
+    """The offer of a kernel that reads its stream of constants again and again, with the stream in scratch memory,
+    copied there before the layer begins. None where no kernel says so, or it is read once.
+
+    Such a layer runs whole: by rows it would have to copy for each, or keep the copy all the time.
+    """
+    cost = offer.cost
+    if cost is None or cost.fetches is None or cost.fetches.stream[1] < _READINGS:
+        return None
+    (size, readings), at = cost.fetches.stream, -(-offer.scratch_bytes // _WORD) * _WORD
+    whole = replace(
+        cost,
+        instructions=cost.instructions + _COPY.instructions * size // _WORD,
+        cycles=cost.cycles + _COPY.cycles * size // _WORD,
+        scratch_bytes=at + size,
+        fetches=replace(cost.fetches, data_bytes=cost.fetches.data_bytes - size * (readings - 1), stream=(size, 1)),
+    )
+    call = Once(lambda: _from_scratch(offer.call(), at, size))
+    return replace(offer, scratch_bytes=at + size, cost=whole, call=call, row_forms=Once(tuple), copies=True)
+
+
+def _from_scratch(call: Call, at: int, size: int) -> Call:
+    """The call with its stream of so many bytes in scratch memory."""
+
+    def moved(arg: Arg) -> Arg:
+        return Copied(arg, at) if isinstance(arg, Const) and arg.role == STREAM and arg.data.nbytes == size else arg
+
+    found = replace(call, args=tuple(map(moved, call.args)))
+    if sum(isinstance(arg, Copied) for arg in found.args) != 1:
+        raise ValueError(f"no stream of {size} bytes among the arguments")
+    return found
+
+
+def _waiting(kernel: Kernel, cost: Cost, whole: Cost, timing: FlashTiming) -> Cost:
+    return replace(cost, cycles=cost.cycles + waits(_fetches(kernel, cost, whole), timing))
 
 
 def waits(fetches: Fetches, timing: FlashTiming) -> int:

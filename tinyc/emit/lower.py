@@ -18,7 +18,7 @@ from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstPool
 from tinyc.emit.program import KeptState, Place, Program, Step
 from tinyc.ir.graph import Graph, Node, State
-from tinyc.kernel.kernel import Call, Const
+from tinyc.kernel.kernel import Call, Const, Copied
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Plan
 from tinyc.plan.problem import Form
@@ -126,7 +126,7 @@ def _kept(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) 
 
 def call_consts(call: Call) -> tuple[Const, ...]:
     """Every constant array that a call refers to, in a stable order."""
-    found = [arg for arg in call.args if isinstance(arg, Const)]
+    found = [arg.const if isinstance(arg, Copied) else arg for arg in call.args if isinstance(arg, Const | Copied)]
     if call.params is not None:
         found += [field for field in call.params.fields.values() if isinstance(field, Const)]
     if call.rows is not None:

@@ -213,7 +213,13 @@ class Step:
         """Headers of runtime_c/ that it needs."""
         own = self.special.includes if self.special else ()
         if self.row_step is None:
-            return (*self.choice.kernel.headers, *own, *(("tc_rows.h",) if self.call.rows is not None else ()))
+            rows = ("tc_rows.h",) if self.call.rows is not None else ()
+            return (
+                *self.choice.kernel.headers,
+                *own,
+                *rows,
+                *(("tc_copy_stream.h",) if self.choice.offer.copies else ()),
+            )
         form = self.row_step.form
         kernel = () if form.function else self.choice.kernel.headers
         spare = self.row_step.spare

@@ -10,8 +10,8 @@ from typing import Literal
 
 from tinyc.base.escape import C
 from tinyc.emit.program import Program, RowStep, RowTable, Step
-from tinyc.emit.text import CTYPE, c_float, c_int
-from tinyc.kernel.kernel import Accumulator, Arg, Call, Const, In, Out, Params, RowIndex, Rows, Scratch
+from tinyc.emit.text import CTYPE, c_float, c_int, const_cast, element_ctype
+from tinyc.kernel.kernel import Accumulator, Arg, Call, Const, Copied, In, Out, Params, RowIndex, Rows, Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,24 @@ class InputRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Copying:
+    """A constant that a step copies to its scratch: `bytes` bytes of `symbol` to `at`."""
+
+    symbol: C
+    at: C
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """Of a step that makes its whole output. rows: the loop of a kernel that makes one row, or a few, per call;
-    window: the arguments that find its input rows."""
+    window: the arguments that find its input rows. copies: what is copied before."""
 
     pointers: tuple[Pointer, ...]
     call: KernelCall
     rows: Rows | None = None
     window: C = C()
+    copies: tuple[Copying, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +167,22 @@ def _field(program: Program, value: int | float | str | Const) -> str:
 def _body(program: Program, step: Step) -> Body:
     rows = step.call.rows
     pointers = tuple(_pointer(program, step, arg) for arg in step.call.args if isinstance(arg, In | Out))
+    copies = tuple(_copying(program, step, arg) for arg in step.call.args if isinstance(arg, Copied))
     if rows is None:
-        return Body(pointers, _call(program, step))
+        return Body(pointers, _call(program, step), copies=copies)
     if rows.out_h == rows.k_h == 1 and rows.begins(0) == 0:
-        return Body(pointers, _call(program, step, rows="&x"))
+        return Body(pointers, _call(program, step, rows="&x"), copies=copies)
     y = step.outputs[0].value
     elements = rows.out_row_bytes * y.elements // y.size_bytes
     first = f"r * {rows.stride} - {rows.pad_top}"
     window = f"rows, x, {first}, {rows.dilation}, {rows.window_rows}, {rows.in_h}, {rows.in_row_bytes}"
     call = _call(program, step, rows="rows", advance=f" + r * {elements}")
-    return Body(pointers, call, rows, C(f"{window}, {_padding(program, rows)}"))
+    return Body(pointers, call, rows, C(f"{window}, {_padding(program, rows)}"), copies)
+
+
+def _copying(program: Program, step: Step, arg: Copied) -> Copying:
+    at = C(f"arena + {step.scratch_offset + arg.at}")
+    return Copying(C(program.symbol_of(arg.const)), at, arg.const.data.nbytes)
 
 
 def _pointer(program: Program, step: Step, arg: In | Out) -> Pointer:
@@ -195,8 +211,8 @@ def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -
             return rows or _local(step, arg)
         case Out():
             return _local(step, arg) + advance
-        case Scratch():
-            return f"arena + {step.scratch_offset}"
+        case Scratch() | Copied():
+            return _in_scratch(step, arg)
         case Params():
             return "&params" if _takes_address(program, step) else f"&{_params(program, step)}"
         case Const():
@@ -205,6 +221,12 @@ def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -
             return c_int(arg)
         case Accumulator() | RowIndex():
             raise ValueError(f"{step.function}: an argument of a row form in a call for the whole tensor")
+
+
+def _in_scratch(step: Step, arg: Scratch | Copied) -> str:
+    if isinstance(arg, Scratch):
+        return f"arena + {step.scratch_offset}"
+    return f"{const_cast(element_ctype(arg.const.data))}(arena + {step.scratch_offset + arg.at})"
 
 
 def _padding(program: Program, rows: Rows) -> str:

@@ -76,6 +76,11 @@ def ctype(dtype: str) -> str:
     return CTYPE[dtype]
 
 
+def element_ctype(data: Array) -> str:
+    """Of an element of a constant array."""
+    return _NUMPY_CTYPE[data.dtype.name]
+
+
 def cast(ctype: str) -> str:
     """Cast of a byte pointer; through `void *` where the alignment grows, which the plan guarantees."""
     return f"({ctype} *)" if ctype in ("int8_t", "uint8_t") else f"({ctype} *)(void *)"

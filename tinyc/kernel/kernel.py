@@ -24,6 +24,7 @@ from tinyc.kernel.site import Site
 
 T = TypeVar("T")
 W = TypeVar("W")
+STREAM = "stream"  # role of what a kernel reads from its first word to the last
 Condition = Callable[[Site], bool]  # its docstring is the message: what the kernel asks for
 
 
@@ -78,7 +79,15 @@ class RowIndex:
     """Argument of a row form: `int32_t`, the number of the row that the call makes (accumulating: consumes)."""
 
 
-Arg = In | Out | Scratch | Params | Accumulator | RowIndex | Const | int
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Argument: a constant that the step copies to its scratch, from byte `at` on, before the first call."""
+
+    const: Const
+    at: int
+
+
+Arg = In | Out | Scratch | Params | Accumulator | RowIndex | Const | Copied | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +207,12 @@ class Fetches:
     """What a layer takes out of flash in an inference.
 
     data_bytes: of constants, each time that they are read. loops: of code, (bytes, turns); a cache may hold the bytes
-    from the first turn on.
+    from the first turn on. stream: (bytes, readings) of the constant STREAM, which is part of data_bytes.
     """
 
     data_bytes: int
     loops: tuple[tuple[int, int], ...] = ()
+    stream: tuple[int, int] = (0, 0)
 
     @classmethod
     def around(cls, data_bytes: int, code_bytes: int, instructions: int) -> Fetches:
@@ -317,7 +327,7 @@ class Offer:
     cost: None where the kernel does not say; `choose` estimates it then. special: the function written for the layer;
     None where the kernel is one C function for all. row_forms: ways to make its rows one at a time in a streamed group,
     with several scratch sizes at several costs, beside that of `Call.rows` where it makes one row per call. What only
-    the chosen kernel needs is made when it is asked for.
+    the chosen kernel needs is made when it is asked for. copies: the layer runs whole, with constants in its scratch.
     """
 
     scratch_bytes: int
@@ -325,6 +335,7 @@ class Offer:
     call: Once[Call]
     special: Once[Special] | None = None
     row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
+    copies: bool = False
 
 
 Offering = Callable[["Site", Any], Offer | Refused]

@@ -285,7 +285,7 @@ def _fetches(work: TilePlan, pairs: int, executed: int) -> Fetches:
     products = tiles.products * tiles.groups * pairs
     each = step_instructions(tiles)
     looped = (4 * tiles.steps * each, 0 if tiles.inline else products)
-    return Fetches(data, ((4 * (executed - steps * each), 1), looped))
+    return Fetches(data, ((4 * (executed - steps * each), 1), looped), (work.stream.nbytes, pairs))
 
 
 def takes(site: Site, form: BilinearForm) -> bool:

@@ -223,5 +223,6 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     if layer.alone:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
     pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
-    data = 4 * layer.group_words * layer.groups * pairs
-    return Fetches(data, ((4 * work.lines, pairs), (count.group_bytes, pairs * (layer.groups - 1))))
+    stream_bytes = 4 * layer.group_words * layer.groups
+    loops = ((4 * work.lines, pairs), (count.group_bytes, pairs * (layer.groups - 1)))
+    return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs))

@@ -242,6 +242,8 @@ def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
 def row_forms(choice: Choice) -> Iterator[RowForm]:
     """Every way in which the chosen kernel makes the rows of its node one at a time."""
     site, offer = choice.site, choice.offer
+    if offer.copies:
+        return
     yield from offer.row_forms()
     if height_of(site.y().shape) == 1 and all(height_of(site.x(i).shape) == 1 for i in _moving(site)):
         return
