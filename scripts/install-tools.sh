@@ -64,6 +64,9 @@ done
     "$bin/python" -m venv "$bin/../tools" &&
         "$bin/../tools/bin/python" -m pip install --quiet platformio scons idf-component-manager
 } || echo "not installed: platformio, idf-component-manager; the tests that need them skip" >&2
+"$bin/../tools/bin/python" -m pip show --quiet esp-idf-kconfig 2>/dev/null ||
+    "$bin/../tools/bin/python" -m pip install --quiet esp-idf-kconfig ||
+    echo "not installed: esp-idf-kconfig; the tests that need it skip" >&2
 # What the formats of other tools are checked with.
 [ -x "$bin/../tools/bin/junitparser" ] ||
     "$bin/../tools/bin/python" -m pip install --quiet junitparser sarif-pydantic ||

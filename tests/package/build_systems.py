@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.package.tools import emulated, needed, ran
+from tests.package.tools import emulated, needed, needed_module, ran
 
 HERE = Path(__file__).resolve().parent
 
@@ -80,9 +80,19 @@ def zephyr(package: Path, application: Path, made: Path) -> str:
     return ran(made / "app", cwd=made)
 
 
-def esp_idf(application: Path, made: Path) -> str:
-    """CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer."""
-    cmake = needed("cmake")
-    ran(cmake, "-S", application, "-B", made, cwd=application, env={"IDF_PATH": str(HERE / "esp_idf_stand_in")})
+def esp_idf(package: Path, application: Path, made: Path, *settings: str) -> str:
+    """Kconfig by ESP-IDF's own reader; CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer.
+    settings: lines of a project's sdkconfig.defaults."""
+    cmake, stand_in = needed("cmake"), HERE / "esp_idf_stand_in"
+    made.mkdir()
+    root, chosen = made / "Kconfig", made / "sdkconfig.defaults"
+    root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
+    chosen.write_text("".join(f"{line}\n" for line in settings))
+    outputs = [word for form in ("header", "cmake") for word in ("--output", form, made / f"sdkconfig.{form}")]
+    said = ran(*needed_module("kconfgen"), "--kconfig", root, "--defaults", chosen, *outputs, cwd=made)
+    assert "warning" not in said.lower(), said
+    (made / "sdkconfig.header").rename(made / "sdkconfig.h")
+    idf = {"IDF_PATH": str(stand_in), "SDKCONFIG_FOLDER": str(made)}
+    ran(cmake, "-S", application, "-B", made, cwd=application, env=idf)
     ran(cmake, "--build", made, cwd=application)
     return ran(made / "app", cwd=made)

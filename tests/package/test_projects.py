@@ -87,7 +87,7 @@ def by_zephyr(place: Place) -> str:
 
 
 def by_esp_idf(place: Place) -> str:
-    return build_systems.esp_idf(place.project, place.root / "made")
+    return build_systems.esp_idf(place.root / "build" / "kws-esp-idf", place.project, place.root / "made")
 
 
 def by_csolution(place: Place) -> str:

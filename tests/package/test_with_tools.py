@@ -10,7 +10,7 @@ import pytest
 
 from tests.package import build_systems
 from tests.package.conftest import Packed
-from tests.package.tools import debian_crates, emulated, needed, ran
+from tests.package.tools import debian_crates, emulated, needed, needed_module, ran
 
 EQUAL = "tinyc 0.1.0: equal"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
@@ -106,7 +106,20 @@ def test_zephyr(packed: Packed, tmp_path: Path) -> None:
 
 
 def test_esp_idf(packed: Packed, tmp_path: Path) -> None:
-    assert EQUAL in build_systems.esp_idf(packed("esp-idf") / "examples" / "selftest", tmp_path / "made")
+    package = packed("esp-idf")
+    assert EQUAL in build_systems.esp_idf(package, package / "examples" / "selftest", tmp_path / "made")
+
+
+def test_esp_idf_s_settings(packed: Packed, tmp_path: Path) -> None:
+    """By Espressif's own checker of style, and its own reader: what each choice makes of the component."""
+    package = packed("esp-idf")
+    ran(*needed_module("kconfcheck"), package / "Kconfig", cwd=tmp_path)
+    example = package / "examples" / "selftest"
+    external = ("CONFIG_SPIRAM_ALLOW_BSS_SEG_EXTERNAL_MEMORY=y", "CONFIG_TINYC_KWS_ARENA_EXTERNAL=y")
+    assert EQUAL in build_systems.esp_idf(package, example, tmp_path / "external", *external)
+    assert "#define CONFIG_TINYC_KWS_ARENA_EXTERNAL 1" in (tmp_path / "external" / "sdkconfig.h").read_text()
+    with pytest.raises(AssertionError, match="kws_lock"):  # the example asks for the arena that is not there then
+        build_systems.esp_idf(package, example, tmp_path / "without", "CONFIG_TINYC_KWS_ARENA=n")
 
 
 def test_esp_idf_component_manager(packed: Packed, tmp_path: Path) -> None:

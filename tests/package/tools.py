@@ -28,6 +28,17 @@ def needed(program: str) -> str:
     return found
 
 
+def needed_module(module: str) -> tuple[str, str, str]:
+    """How a module of those environments is run as a program."""
+    python = tools_folder() / "bin" / "python"
+    if (
+        not python.exists()
+        or subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip(f"{module} is not installed: make test-tools")
+    return str(python), "-m", module
+
+
 def ran(*command: str | Path, cwd: Path, env: dict[str, str] | None = None, seconds: int = 300) -> str:
     """What a command prints; it has to succeed."""
     done = subprocess.run(

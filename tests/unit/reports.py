@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyc import __version__
-from tinyc.verify.report import Flash, LayerReport, Report, Verify
+from tinyc.verify.report import Flash, Holding, LayerReport, MemoryReport, Report, Verify
 
 
 def small_report(model: str = "kws.onnx") -> Report:
@@ -32,4 +32,6 @@ def small_report(model: str = "kws.onnx") -> Report:
         overhead_instructions=100,
         layers=(layer,),
         verify=Verify(20, 1280, 0, "integer reference"),
+        memory=MemoryReport(1, (128,), (Holding("x", "input", 0, 64, 0, 1), Holding("y", "output", 64, 128, 0, 1))),
+        arguments=("--board", "cortex-m4", "--samples", "20"),
     )

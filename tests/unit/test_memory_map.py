@@ -11,10 +11,11 @@ from tests.unit.plan_problems import random_problem
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import select
-from tinyc.explain.memory_map import Tenant, make_map, map_of, map_text
+from tinyc.explain.memory_map import Tenant, make_map, map_of, map_text, memory_report
 from tinyc.explain.memory_plot import plot_map
 from tinyc.pipeline.selftest import small_graph
 from tinyc.plan import plan_graph, solve
+from tinyc.verify.report import Holding
 
 STEPS = [("a", "conv2d", None), ("b", "add", None), ("c", "softmax", None)]
 TENANTS = [
@@ -39,6 +40,17 @@ def test_every_cell_names_its_holder() -> None:
     assert lines[1].endswith("<- peak")
     assert "A cell is 10 bytes" in "\n".join(lines)
     assert any(line.startswith("D  output          20  [60, 80)") for line in lines)
+
+
+def test_a_report_has_the_most_of_each_share_of_the_time() -> None:
+    found = make_map(100, 90, STEPS, TENANTS)
+    assert memory_report(found).live == (96, 60, 40)
+    assert memory_report(found, most=2).live == (96, 60)  # the last two steps are one share
+    assert memory_report(found).holds[2] == Holding("a", "scratch", 64, 100, 0, 1)
+    assert [held.born for held in memory_report(found).holds] == [0, 0, 0, 1, 2]
+    rows = make_map(100, 90, [(name, op, row) for row, (name, op, _) in enumerate(STEPS)], TENANTS)
+    assert (memory_report(rows).moments, memory_report(rows).holds) == (3, ())
+    assert memory_report(make_map(0, 0, [], [])).live == (0,)
 
 
 @pytest.mark.parametrize("width", [1, 7, 64, 1000])

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import functools
+import html
 import itertools
 import json
 import random
 import re
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +24,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible
 from tinyc.cli.main import main
 from tinyc.explain.graph_drawing import BOX_HEIGHT, ROW, graph_drawing
+from tinyc.explain.report_charts import numbered
 from tinyc.explain.report_page import report_page
 from tinyc.explain.treemap import treemap
 from tinyc.verify.report import (
@@ -142,8 +145,8 @@ def test_the_page_says_what_the_report_does() -> None:
         "node 3 'flat' (Flatten) the same bytes under another shape",
     ):
         assert part in words
-    assert page.count["details"] == 60
-    assert page.count["svg"] == 6
+    assert page.count["details"] == 61  # a layer each, and what is fused
+    assert page.count["svg"] == 7
     assert report_page(several_layers()) == several_page()
 
 
@@ -157,7 +160,7 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
     assert all(target in ids for target in re.findall(r"url\(#([^)]*)\)", text))
     assert "@import" not in text
     roles = [value for name, value in page.attributes if name == "role"]
-    assert roles.count("img") == 4  # charts; the graph is a group of links
+    assert roles.count("img") == 5  # charts; the graph is a group of links
     assert "currentColor" in text
     assert "#010203" not in text
 
@@ -165,7 +168,7 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
 def test_a_library_that_was_not_proved_is_said_to_be() -> None:
     text = report_page(unproved())
     assert "Not proved: nothing was run." in text
-    assert Page(text).count["svg"] == 2  # nothing was counted or measured: there is a graph and a plan
+    assert Page(text).count["svg"] == 3  # nothing was counted or measured: there is a graph and a plan, in two pictures
     wrong = replace(small_report(), verify=Verify(20, 1280, 3, "integer reference", "step 0 'conv1'"))
     assert "Different: 3 of 1,280 output bytes" in report_page(wrong)
     assert "step 0 &apos;conv1&apos;" in report_page(wrong)
@@ -195,7 +198,7 @@ def _hostile(layer: LayerReport, name: str) -> LayerReport:
 def test_layers_of_the_table_lead_to_what_is_said_of_them() -> None:
     page = Page(several_page())
     links = [value for name, value in page.attributes if name == "href" and value.startswith("#layer-")]
-    assert links == 2 * [f"#layer-{step}" for step in range(60)], "of the table, and of the graph"
+    assert links == [*2 * [f"#layer-{step}" for step in range(60)], "#layer-0"], "of table, graph, and what is fused"
     assert set(links) <= {f"#{value}" for name, value in page.attributes if name == "id"}
 
 
@@ -262,9 +265,37 @@ def test_a_report_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_command_that_repeats_the_build() -> None:
-    assert "--name kws --optimize speed --numerics single</pre>" in report_page(unproved())
-    floats = replace(unproved(), numerics="float32")
-    assert "--name kws --optimize speed --precision float32</pre>" in report_page(floats)
+    assert "<pre>tinyc build kws.onnx --board cortex-m4 --samples 20</pre>" in report_page(unproved())
+    odd = replace(unproved(), model="my $(model).onnx", arguments=("--outputs", "a;b"))
+    shown = re.search(r"<pre>(.*)</pre>", report_page(odd))
+    assert shown is not None
+    assert shlex.split(html.unescape(shown[1])) == ["tinyc", "build", "my $(model).onnx", "--outputs", "a;b"]
+
+
+def test_what_is_dropped_and_fused() -> None:
+    words = " ".join(" ".join(Page(several_page()).texts).split())
+    assert "step 0 kws.onnx: node 0 &apos;conv&apos; (Conv) kws.onnx: node 1" in words.replace("'", "&apos;")
+    assert "Dropped and fused" not in report_page(small_report())
+
+
+def test_numbered_names_keep_their_number() -> None:
+    assert numbered("2", "/blocks/blocks.0/blocks.0.3/Conv", 16) == "2 …ocks.0.3/Conv"
+    assert len(numbered("2", "/blocks/blocks.0/blocks.0.3/Conv", 16)) <= 16
+    assert numbered("12", "/classify", 7) == "12"
+    assert numbered("code", "", 9) == "code"
+
+
+def test_labels_of_points_do_not_lie_over_each_other() -> None:
+    """Three points at nearly one place: their labels go to different corners."""
+    layer = replace(small_report().layers[0], cycles=13000)
+    layers = [replace(layer, step=n, name=f"n{n}", instructions=9000 + n) for n in range(3)]
+    page = report_page(replace(several_layers(), layers=tuple(layers)))
+    drawn = page[page.index('aria-label="instructions per multiply-accumulate') :].partition("</svg>")[0]
+    places = re.findall(
+        r"<text [^>]*?(?:x=\"([\d.]+)\" y=\"([\d.]+)\"|translate\(([\d.]+) ([\d.]+)\))[^>]*>([012])</text>", drawn
+    )
+    assert {found[4] for found in places[-3:]} == {"0", "1", "2"}
+    assert len({found[:4] for found in places[-3:]}) == 3, drawn
 
 
 @pytest.mark.parametrize(

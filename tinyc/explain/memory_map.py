@@ -6,6 +6,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from tinyc.ir.graph import Graph
@@ -13,6 +14,7 @@ from tinyc.ops import all_ops
 from tinyc.plan import Plan
 from tinyc.plan.answer import StreamPlan, in_line
 from tinyc.plan.problem import WHOLE
+from tinyc.verify.report import Holding, MemoryReport
 
 Kind = Literal["input", "tensor", "output", "scratch", "state"]
 
@@ -161,6 +163,20 @@ def _covered(spans: Sequence[tuple[int, int]]) -> int:
         total += max(0, end - max(start, reached))
         reached = max(reached, end)
     return total
+
+
+def memory_report(found: MemoryMap, most: int = 120) -> MemoryReport:
+    """The map for a report; live bytes in at most `most` shares of the time."""
+    by_rows = any(moment.row is not None for moment in found.moments)
+    holds = (
+        Holding(tenant.name, tenant.kind, tenant.at, tenant.end, max(tenant.born, 0), tenant.dies)
+        for tenant in sorted(() if by_rows else found.tenants, key=_age)
+    )
+    count = len(found.moments)
+    shares = max(min(count, most), 1)
+    bounds = [count * share // shares for share in range(shares + 1)]
+    live = (max((m.live_bytes for m in found.moments[first:end]), default=0) for first, end in pairwise(bounds))
+    return MemoryReport(count, tuple(live), tuple(holds))
 
 
 def map_text(found: MemoryMap, width: int = 64, most: int = 48) -> list[str]:

@@ -16,7 +16,7 @@ from tinyc.base.escape import Html, visible
 from tinyc.explain.drawing import drawing
 from tinyc.explain.front_plot import COLORS, LARGEST_DOT, WIDE, corners
 from tinyc.explain.treemap import treemap
-from tinyc.verify.report import LayerReport, Report, UnprovedReport
+from tinyc.verify.report import LayerReport, MemoryReport, Report, UnprovedReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,9 @@ _INK = "#010203"  # becomes the page's colour of text
 _BAR, _OTHER, _EDGE = "#4a8fc2", "#c08a3e", "#888888"
 _MOST_BARS = 40
 LETTERS = 26
+_FEWEST_LETTERS = 5  # of a name's end: fewer say nothing
+HELD = {"input": "#7a9e7e", "tensor": _BAR, "output": "#b56576", "scratch": "#a8a294", "state": "#c9a227"}
+_LABEL_SHARE = 0.05  # of the arena, below which nothing is named
 _LETTER_WIDTH, _LINE_HEIGHT = 0.075, 0.2  # inches, of text in tiles
 # Multiply-accumulates a cycle at most, by the instructions that multiply: SMLAD two in a cycle; MLA one in a cycle, on
 # Cortex-M3 in two; MULS and ADDS, or MUL and ADD, two instructions for one.
@@ -38,7 +41,7 @@ def time_chart(report: Report | UnprovedReport) -> Html | None:
     if not any(cost for _, cost in costs):
         return None
     unit = "cycles" if any(layer.cycles for layer in report.layers) else "instructions"
-    rows = [(_label(layer), cost or 0) for layer, cost in costs]
+    rows = [(numbered(str(layer.step), layer.name, LETTERS + 3), cost or 0) for layer, cost in costs]
     return bars(rows, unit, f"{unit} of each layer")
 
 
@@ -46,8 +49,8 @@ def flash_chart(report: Report | UnprovedReport) -> Html | None:
     """Constants of each layer, and all code, as areas; None where no compiler told the size."""
     if report.flash is None:
         return None
-    rows = [("code", report.flash.code_bytes)]
-    rows += [(_label(layer), layer.const_bytes) for layer in report.layers if layer.const_bytes]
+    rows = [(("code", ""), report.flash.code_bytes)]
+    rows += [((str(layer.step), layer.name), layer.const_bytes) for layer in report.layers if layer.const_bytes]
     tiles = treemap([size for _, size in rows], 9, 4)
 
     def draw(axes: Axes) -> None:
@@ -58,9 +61,10 @@ def flash_chart(report: Report | UnprovedReport) -> Html | None:
             colour = _OTHER if tile.index == 0 else _BAR
             place = (tile.x, tile.y)
             axes.add_patch(Rectangle(place, tile.width, tile.height, facecolor=colour, edgecolor="white", alpha=0.85))
-            letters, lines = int(tile.width / _LETTER_WIDTH), int(tile.height / _LINE_HEIGHT)
-            if letters > 3 and lines:
-                said = f"{cut(name, letters)}\n{size:,}" if lines > 1 else cut(name, letters)
+            letters, lines = int(tile.width / _LETTER_WIDTH) - 1, int(tile.height / _LINE_HEIGHT)
+            if letters > 2 and lines:
+                named = numbered(*name, letters)
+                said = f"{named}\n{size:,}" if lines > 1 else named
                 middle = (tile.x + tile.width / 2, tile.y + tile.height / 2)
                 axes.annotate(said, middle, ha="center", va="center", color=_INK, parse_math=False, fontsize=8)
         axes.set_xlim(0, 9)
@@ -86,11 +90,10 @@ def roofline_chart(report: Report | UnprovedReport) -> Html | None:
         axes.plot(edge, [min(peak, LOAD_BYTES * x) for x in edge], color=_OTHER, linewidth=2)
         for layer, touched in points:
             axes.scatter([layer.macs / touched], [layer.macs / (layer.cycles or 1)], color=_BAR, zorder=3)
-        for (x, y), steps in _steps_at([((n.macs / b, n.macs / (n.cycles or 1)), n.step) for n, b in points]).items():
-            axes.annotate(steps, (x, y), (5, 5), textcoords="offset points", color=_INK)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_ylim(min(layer.macs / (layer.cycles or 1) for layer, _ in points) / 2, 2 * peak)
+        _name_points(axes, [((n.macs / b, n.macs / (n.cycles or 1)), n.step) for n, b in points])
         axes.set_xlabel("multiply-accumulates for each byte of weights, input and output")
         axes.set_ylabel("multiply-accumulates a cycle")
         axes.grid(color=_EDGE, alpha=0.3)
@@ -104,25 +107,60 @@ def _touched(layer: LayerReport) -> int:
     return max(layer.const_bytes + sum(math.prod(shape) for shape in shapes), 1)
 
 
-def arena_chart(report: Report | UnprovedReport) -> Html:
-    """Where the output of each step lies in the arena, and where the arena ends."""
-    count = len(report.layers)
+def memory_chart(report: Report | UnprovedReport) -> Html | None:
+    """Bytes of the arena that hold something, over time; None for a report that does not tell."""
+    memory = report.memory
+    if memory is None or not memory.live:
+        return None
 
     def draw(axes: Axes) -> None:
-        from matplotlib.patches import Rectangle  # noqa: PLC0415
-        from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+        share = memory.moments / len(memory.live)
+        edges = [share * at for at in range(len(memory.live) + 1)]
+        axes.stairs(memory.live, edges, fill=True, color=_BAR, alpha=0.85)
+        _frame_time(axes, report, memory)
+        axes.set_ylabel("bytes in use")
 
-        for layer in report.layers:
-            first, end = layer.arena
-            axes.add_patch(Rectangle((layer.step - 0.4, first), 0.8, end - first, facecolor=_BAR, edgecolor=_EDGE))
-        axes.axhline(report.arena_bytes, color=_OTHER, linewidth=1.5)
-        axes.set_xlim(-0.6, max(count, 1) - 0.4)
-        axes.set_ylim(0, max(report.arena_bytes, 1) * 1.05)
-        axes.set_xlabel("step")
-        axes.set_ylabel("bytes of the arena")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return _chart((9, 2.4), draw, "bytes of the arena in use over time, and its size")
 
-    return _chart((9, 3.2), draw, "place of each step's output in the arena")
+
+def arena_chart(report: Report | UnprovedReport) -> Html | None:
+    """Which bytes of the arena hold what, and when: tensors by the step that makes them. None where steps run row by
+    row, and for a report that does not tell."""
+    memory = report.memory
+    if memory is None or not memory.holds:
+        return None
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.patches import Patch, Rectangle  # noqa: PLC0415
+
+        for held in memory.holds:
+            place, wide, high = (held.born, held.first), held.dies - held.born, held.end - held.first
+            colour = HELD.get(held.kind, _EDGE)
+            axes.add_patch(Rectangle(place, wide, high, facecolor=colour, edgecolor=_EDGE, linewidth=0.7, alpha=0.7))
+            if held.kind != "scratch" and high > _LABEL_SHARE * report.arena_bytes:
+                name = "in" if held.kind == "input" else str(held.born)
+                axes.annotate(name, (held.born + 0.5, held.first + high / 2), ha="center", va="center", color=_INK)
+        _frame_time(axes, report, memory)
+        axes.set_ylabel("place in the arena")
+        kinds = [kind for kind in HELD if any(held.kind == kind for held in memory.holds)]
+        entries = [Patch(color=HELD[kind], alpha=0.7, label=kind) for kind in kinds]
+        axes.legend(
+            handles=entries, frameon=False, labelcolor=_INK, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(kinds)
+        )
+
+    return _chart((9, 3.6), draw, "which bytes of the arena hold what, over time")
+
+
+def _frame_time(axes: Axes, report: Report | UnprovedReport, memory: MemoryReport) -> None:
+    """Time from left to right, bytes from bottom to top, and a line where the arena ends."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    slow = report.slow.bytes if report.slow is not None else 0
+    axes.axhline(report.arena_bytes, color=_OTHER, linewidth=1.5)
+    axes.set_xlim(0, max(memory.moments, 1))
+    axes.set_ylim(0, max(report.arena_bytes + slow, 1) * 1.05)
+    axes.set_xlabel("calls of layers, as they run" if report.groups else "step")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
@@ -133,11 +171,10 @@ def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
 
     def draw(axes: Axes) -> None:
         axes.scatter([layer.macs for layer, _ in points], [n / layer.macs for layer, n in points], color=_BAR, zorder=3)
-        for at, steps in _steps_at([((layer.macs, n / layer.macs), layer.step) for layer, n in points]).items():
-            axes.annotate(steps, at, (5, 5), textcoords="offset points", color=_INK)
         axes.set_xscale("log")
         axes.margins(0.08)
         axes.set_ylim(0, 1.2 * max(n / layer.macs for layer, n in points))
+        _name_points(axes, [((layer.macs, n / layer.macs), layer.step) for layer, n in points])
         axes.set_xlabel("multiply-accumulates of the layer")
         axes.set_ylabel("instructions for each")
         axes.grid(color=_EDGE, alpha=0.3)
@@ -145,12 +182,41 @@ def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
     return _chart((9, 3.2), draw, "instructions per multiply-accumulate of each layer, by its size")
 
 
-def _steps_at(points: Sequence[tuple[tuple[float, float], int]]) -> dict[tuple[float, float], str]:
-    """Place -> the steps that are there; of many the first."""
+def _name_points(axes: Axes, points: Sequence[tuple[tuple[float, float], int]]) -> None:
+    """Steps beside their points, of many at one point the first; no label lies over another, over a point or the right
+    edge, where a corner of its point is free. The scales of the axes have to be set before."""
     found: dict[tuple[float, float], list[str]] = {}
     for at, step in points:
         found.setdefault(at, []).append(str(step))
-    return {at: ", ".join(steps[:4]) + (", ..." if len(steps) > 4 else "") for at, steps in found.items()}
+    axes.autoscale_view()
+    points_of = 72 / axes.figure.dpi
+    dots = {at: tuple(map(float, axes.transData.transform(at) * points_of)) for at in found}
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in dots.values()]
+    edge = axes.bbox.x1 * points_of
+    taken.append((edge, 0.0, math.inf, math.inf))
+    for at, steps in found.items():
+        text = ", ".join(steps[:4]) + (", ..." if len(steps) > 4 else "")
+        x, y = dots[at]
+        corner, box = _free_corner((x, y), 5.5 * len(text), taken)
+        taken.append(box)
+        side = "left" if corner[0] > 0 else "right"
+        axes.annotate(text, at, corner, textcoords="offset points", ha=side, va="center", color=_INK)
+
+
+_Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+
+def _free_corner(dot: tuple[float, float], wide: float, taken: Sequence[_Box]) -> tuple[tuple[int, int], _Box]:
+    """Where a label `wide` points long lies beside a dot: from the dot to the middle of the label's nearer side, and
+    its box; the first of the corners where nothing is, else the first."""
+    found = []
+    for right, up in ((6, 8), (-6, 8), (6, -8), (-6, -8), (8, 0), (-8, 0)):
+        left = dot[0] + right - (wide if right < 0 else 0)
+        box = (left, dot[1] + up - 5, left + wide, dot[1] + up + 5)
+        found.append(((right, up), box))
+        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            return found[-1]
+    return found[0]
 
 
 def cost_of(layer: LayerReport) -> int | None:
@@ -158,9 +224,10 @@ def cost_of(layer: LayerReport) -> int | None:
     return layer.cycles if layer.cycles is not None else layer.instructions
 
 
-def _label(layer: LayerReport) -> str:
-    name = visible(layer.name)
-    return f"{layer.step} {name if len(name) <= LETTERS else '...' + name[3 - LETTERS :]}"
+def numbered(number: str, name: str, letters: int) -> str:
+    """`2 …blocks.0.3/Conv`, in at most so many letters; the number alone where there is no room for more."""
+    room = letters - len(number) - 1
+    return f"{number} {cut(visible(name), room)}" if name and room >= _FEWEST_LETTERS else number
 
 
 def cut(name: str, letters: int = LETTERS) -> str:
@@ -183,7 +250,7 @@ def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
         axes.set_xlabel(unit)
         axes.set_xlim(0, max(*sizes, 1) * 1.18)
         for place, size in enumerate(sizes):
-            axes.annotate(f" {size:,}", (size, place), va="center", color=_INK)
+            axes.annotate(f"{size:,}", (size, place), (4, 0), textcoords="offset points", va="center", color=_INK)
 
     return _chart((9, 0.9 + 0.27 * len(rows)), draw, title)
 

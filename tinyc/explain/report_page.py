@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tinyc.base.escape import Html
 from tinyc.base.templates import render
 from tinyc.explain.graph_drawing import BOX_HEIGHT, BOX_WIDTH, MARGIN, graph_drawing
-from tinyc.explain.report_charts import arena_chart, cost_of, efficiency_chart, flash_chart, roofline_chart, time_chart
+from tinyc.explain.report_charts import (
+    arena_chart,
+    cost_of,
+    efficiency_chart,
+    flash_chart,
+    memory_chart,
+    roofline_chart,
+    time_chart,
+)
 from tinyc.verify.report import Integers, LayerReport, Report, UnprovedReport
 
 
@@ -17,6 +26,7 @@ def report_page(report: Report | UnprovedReport) -> str:
     """The page. Same report, same bytes. Raises TinycError if Matplotlib is missing."""
     charts = {
         "time": time_chart(report),
+        "memory": memory_chart(report),
         "arena": arena_chart(report),
         "flash": flash_chart(report),
         "efficiency": efficiency_chart(report),
@@ -36,6 +46,8 @@ def report_page(report: Report | UnprovedReport) -> str:
         "box_height": BOX_HEIGHT,
         "share": lambda layer: _share(layer, whole),
         "refused": _refused,
+        "fused": [layer for layer in report.layers if len(layer.made_of) > 1],
+        "repeat": shlex.join(["tinyc", "build", report.model, *report.arguments]),
         "has_sqnr": any(layer.sqnr_db is not None for layer in report.layers),
     }
     return render("report/page.html.j2", values, FILTERS)

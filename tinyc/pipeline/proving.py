@@ -17,11 +17,13 @@ from tinyc.build.size import LibrarySize, check_fits, library_size
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, Toolchain, find_toolchain
 from tinyc.emit.library import Proof, with_proof
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
+from tinyc.explain.memory_map import map_of, memory_report
 from tinyc.ir.graph import Graph
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.repeating import build_arguments
 from tinyc.pipeline.weights import ACTIVATIONS, activations_text
 from tinyc.plan.rows import StreamPlan
 from tinyc.reference.pictures import pictured
@@ -379,6 +381,8 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "state_bytes": program.arena_bytes - program.state_offset,
         "changes": compiled.changes,
         "slow": _slow_report(compiled, board),
+        "memory": memory_report(map_of(compiled.graph, compiled.plan)),
+        "arguments": build_arguments(options),
     }
 
 

@@ -99,6 +99,30 @@ class SlowReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """Bytes [first, end) of the arena in the steps [born, dies), and what has them: the name of a tensor, or of the
+    layer whose scratch it is. kind: input, tensor, output, scratch or state."""
+
+    name: str
+    kind: str
+    first: int
+    end: int
+    born: int
+    dies: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """The arena over time. moments: of an inference, a step each, of steps that run row by row a call each. live: bytes
+    that hold something, in so many equal shares of that time, the most of each. holds: who has which bytes; empty where
+    steps run row by row, since then each row has a place of its own."""
+
+    moments: int
+    live: tuple[int, ...]
+    holds: tuple[Holding, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flash:
     """Bytes of the library alone, without the firmware harness: code, and constants with parameter structs."""
 
@@ -177,6 +201,8 @@ class Report:
     calls: int = 1  # of an incremental library, for one window; instructions, cycles and MACs are of all of them
     changes: tuple[Change, ...] = ()
     slow: SlowReport | None = None  # the part of the arena that lies in a second RAM; arena_bytes is without it
+    memory: MemoryReport | None = None
+    arguments: tuple[str, ...] = ()  # of `tinyc build MODEL`, files by their names
 
     @property
     def passed(self) -> bool:
@@ -213,6 +239,8 @@ class UnprovedReport:
     calls: int = 1
     changes: tuple[Change, ...] = ()
     slow: SlowReport | None = None
+    memory: MemoryReport | None = None
+    arguments: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # As much of ESP-IDF's build system as an application and its components use, for a program of this computer.
 get_filename_component(STAND_IN ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
-set(CONFIG_TINYC_KWS_ARENA y)
+include($ENV{SDKCONFIG_FOLDER}/sdkconfig.cmake)
 
 macro(idf_component_register)
   cmake_parse_arguments(given "" "" "SRCS;INCLUDE_DIRS;REQUIRES" ${ARGN})
   add_library(${COMPONENT_LIB} STATIC ${given_SRCS})
-  target_compile_options(${COMPONENT_LIB} PRIVATE -D_GNU_SOURCE -include ${STAND_IN}/include/sdkconfig.h)
-  target_include_directories(${COMPONENT_LIB} PUBLIC ${given_INCLUDE_DIRS} ${STAND_IN}/include)
+  target_compile_options(${COMPONENT_LIB} PRIVATE -D_GNU_SOURCE)
+  target_include_directories(${COMPONENT_LIB} PUBLIC ${given_INCLUDE_DIRS} ${STAND_IN}/include $ENV{SDKCONFIG_FOLDER})
 endmacro()
 
 # A component is called as its folder; main, which names no others, has them all.

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of a build, as words that the command line's own parser reads back as the same options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinyc.base.numerics import Numerics
+from tinyc.cli.app import load_command
+from tinyc.cli.options import make_options
+from tinyc.pipeline.options import Options
+from tinyc.pipeline.repeating import build_arguments
+from tinyc.quantize import Pictures, Recipe
+from tinyc.quantize.recipe import hurried
+
+PLAIN = Options("cortex-m4", cache=True, pictures=Pictures())
+CASES: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "files": {"calibration": Path("calib.npz"), "inputs": Path("my test.npz"), "state_init": Path("s.npz")},
+    "words": {"name": "kws", "outputs": ("a", "b/c"), "states": ("h:hn", "c:cn"), "numerics": Numerics.ONNX},
+    "kernels": {"optimize": "size", "flash_budget": 65536, "ram_budget": 4096, "memory": "min", "input_rows": True},
+    "streams": {"incremental": 2, "hop": 3, "stream_unpadded": True},
+    "floats": {"float_layers": ("x*",), "float_fallback": True, "precision": "float32"},
+    "blob": {"weights_blob": True, "like": Path("kws")},
+    "proof": {"samples": 0, "sequence": 4, "toolchain": "zig", "emulator": "unicorn"},
+    "signals": {"frontend": "mfcc.toml", "picture": "yuyv:160x120"},
+    "recipe": {
+        "recipe": Recipe(
+            method="mse", equalize=False, rounding="nearest", weights="auto", max_loss=0.5, activations="auto",
+            int16_layers=("a", "b"), min_sqnr=30.0, augment=False, seed=3,
+        )
+    },
+    "pictures": {"pictures": Pictures((123.7, 116.3, 103.5), (58.4, 57.1, 57.4), "stretch")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_command_line_reads_them_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TINYC_QUANTIZE_CACHE", raising=False)
+    options = replace(PLAIN, **CASES[name])
+    words = build_arguments(options)
+    assert words[:2] == ("--board", "cortex-m4")
+    context = load_command("build").make_context("build", ["model.onnx", *words])
+    given = {key: value for key, value in context.params.items() if key in make_options.__annotations__}
+    quantizing = {
+        key: context.params[key]
+        for key in (
+            *("calibration_method", "weights", "max_loss", "rounding", "equalize", "augment", "seed", "activations"),
+            *("int16_layers", "min_sqnr", "effort", "cache", "picture_mean", "picture_std", "picture_fit"),
+        )
+    }
+    assert make_options(**given, **quantizing) == options
+
+
+def test_every_option_is_told_or_left_out_on_purpose() -> None:
+    """Each field of Options changes the words, but for those that no build takes or that change nothing."""
+    changed: dict[type, object] = {bool: True, int: 7, str: "x.toml", tuple: ("x",), type(None): "x"}
+    silent = set()
+    for name in Options.__dataclass_fields__:
+        value = getattr(PLAIN, name)
+        new = not value if isinstance(value, bool) else changed[type(value)] if name not in WORDS else WORDS[name]
+        if build_arguments(replace(PLAIN, **{name: new, **NEEDS.get(name, {})})) == build_arguments(
+            replace(PLAIN, **NEEDS.get(name, {}))
+        ):
+            silent.add(name)
+    assert silent == {"cache", "wav", "image", "expect"}
+
+
+WORDS: dict[str, object] = {
+    "precision": "float32",
+    "optimize": "size",
+    "memory": "min",
+    "recipe": Recipe(weights="int4"),
+    "pictures": Pictures(fit="stretch"),
+}
+NEEDS: dict[str, dict[str, object]] = {"like": {"weights_blob": True}}
+
+
+def test_paths_are_not_told() -> None:
+    given = replace(PLAIN, board="/home/me/my.toml", calibration=Path("/home/me/c.npz"), frontend="/home/me/f.toml")
+    told = ("--board", "my.toml", "--calibration", "c.npz", "--frontend", "f.toml")
+    assert build_arguments(given) == told
+
+
+def test_a_hurried_recipe_is_told_by_its_parts() -> None:
+    words = build_arguments(replace(PLAIN, recipe=hurried(Recipe())))
+    assert words[2:4] == ("--calibration-method", "minmax")
+    assert "--rounding" in words
