@@ -87,10 +87,11 @@ class Layers:
                 parts.append(([], []))
             parts[-1][0].extend([name] * len(own))
             parts[-1][1].extend(own)
-        return [cls._part(layers, names, found, numerics) for names, found in parts]
+        return [cls.of_cases(layers, names, found, numerics) for names, found in parts]
 
     @classmethod
-    def _part(cls, layers: Mapping[str, Layer], names: list[str], found: list[Case], numerics: Numerics) -> Layers:
+    def of_cases(cls, layers: Mapping[str, Layer], names: list[str], found: list[Case], numerics: Numerics) -> Layers:
+        """These cases, each of the layer that is named."""
         program = RowProgram(found)
         inputs, wanted = [], []
         for number in range(len(next(iter(layers.values()))[1])):

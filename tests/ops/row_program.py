@@ -95,6 +95,13 @@ class RowProgram:
     def arena_bytes(self) -> int:
         return self._size
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(offset, bytes) of every tensor, row, scratch and accumulator, from the first to the last."""
+        ends = [end for _, end in self._gaps]
+        begins = [begin for begin, _ in self._gaps[1:]]
+        return [(end, begin - end) for end, begin in zip(ends, begins, strict=False) if begin > end]
+
     def ports(self, number: int, sample: Mapping[str, Array]) -> list[bytes]:
         """The bytes of each of a case's inputs."""
         case = self.cases[number]
@@ -211,12 +218,17 @@ const int unit_output_bytes[] = {{{", ".join(str(c.out_rows * c.rows.out_row_byt
 void *unit_input(void *arena, int index) {{ return (uint8_t *)arena + unit_inputs[index]; }}
 const void *unit_output(const void *arena, int index) {{ return (const uint8_t *)arena + unit_outputs[index]; }}
 const char *unit_version(void) {{ return "rows"; }}
-int unit_run(void *arena)
+void unit_steps(void *arena);
+void unit_steps(void *arena)
 {{
     uint8_t *base = (uint8_t *)arena;
-    unit_fill(base);
 {steps}
-    return unit_damage(base);
+}}
+int unit_run(void *arena)
+{{
+    unit_fill((uint8_t *)arena);
+    unit_steps(arena);
+    return unit_damage((uint8_t *)arena);
 }}
 """
 

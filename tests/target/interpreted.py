@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from kernel_cases import Together, write_library
 from unwound import Tables, Told, Watched, frames, learn
 
 from tests.ops.harness import OneStepPlan
+from tests.ops.row_harness import Layer, Layers, cases
+from tests.ops.row_program import Case
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
 from tinyc.build.disassembly import disassemble
@@ -40,8 +43,7 @@ def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Nume
 
     Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault. So is an
     instruction of a function in assembly at which a debugger would not find the caller as it is."""
-    program = write_library(made, folder, board.isa, numerics)
-    elf, graph = linked(folder, compiler), made.graph
+    program, graph = write_library(made, folder, board.isa, numerics), made.graph
     places = OneStepPlan(graph, 0)
     sizes = {name: (places.offset(name), graph.values[name].size_bytes) for name in (*graph.inputs, *graph.outputs)}
     start = places.scratch_offset("")
@@ -49,23 +51,51 @@ def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Nume
     areas = {name: Area(name, _ARENA + at, bytearray(b"\xa5" * size)) for name, (at, size) in sizes.items()}
     for name, data in zip(graph.inputs, made.requests[0], strict=True):
         areas[name].data[:] = data
-    stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
-    memory = Bytes([*areas.values(), stack, *_constants(elf)])
-    text = "".join(file.read_text() for file in sorted(folder.glob("all*.[ch]")))
-    told = Told()
-    machine = Watched(_program(elf, text, frames(folder / "all.elf"), told), memory, told)
-    assert told.known > _FOUND
-    assert machine.call(elf.symbol("all_run").address, [_ARENA], stack) == 0
+    assert _called(folder, "all", "all_run", areas.values(), compiler) == 0
     return [bytes(areas[name].data) for name in graph.outputs]
 
 
-def linked(folder: Path, compiler: Toolchain) -> Elf:
+def check_rows_interpreted(name: str, layer: Layer, board: Board, compiler: Toolchain, folder: Path) -> int:
+    """Assert that the row forms in assembly give the reference's bytes, where every row of a tensor is an object of its
+    own; how many there are."""
+    found = [case for case in cases(layer[0], isa=board.isa, all_forms=True, scalar=False) if _is_assembly(case)]
+    if not found:
+        return 0
+    work = Layers.of_cases({name: layer}, [name] * len(found), found, Numerics.TFLM)
+    for file, text in work.program.files().items():
+        (folder / file).write_text(text)
+    areas = {at: Area(f"{at}", _ARENA + at, bytearray(b"\xa5" * size)) for at, size in work.program.places}
+    tensors = [at for case in work.program.tensors for at in case]
+    for at, data in zip(tensors, work.inputs[0], strict=True):
+        areas[at].data[:] = data
+    _called(folder, "unit", "unit_steps", areas.values(), compiler)
+    work.compare(0, [bytes(areas[at].data) for at in work.program.results])
+    return len(found)
+
+
+def _is_assembly(case: Case) -> bool:
+    return case.form.special is not None and "__asm__" in case.form.special().text
+
+
+def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler: Toolchain) -> int:
+    """What the function gives that gets the arena, of the library in the folder; the areas are what the arena holds."""
+    elf = linked(folder, compiler, name)
+    stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
+    memory = Bytes([*areas, stack, *_constants(elf)])
+    text = "".join(file.read_text() for file in sorted(folder.glob(f"{name}*.[ch]")))
+    told = Told()
+    machine = Watched(_program(elf, text, frames(folder / f"{name}.elf"), told), memory, told)
+    assert told.known > _FOUND
+    return machine.call(elf.symbol(entry).address, [_ARENA], stack)
+
+
+def linked(folder: Path, compiler: Toolchain, name: str = "all") -> Elf:
     """The library by itself. The compiler's own code has no vectors: the disassembler does not know them."""
-    helpers, made = folder / "helpers.c", folder / "all.elf"
+    helpers, made = folder / "helpers.c", folder / f"{name}.elf"
     helpers.write_text(_HELPERS)
     flags = ["-std=c99", "-g", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
-    places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", "-Wl,-e,all_run", "-Wl,--no-warn-rwx-segments"]
-    compiler.run([*flags, *places, helpers, folder / "all.c", "-lgcc", "-o", made], "linking the library alone")
+    places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", f"-Wl,-e,{name}_run", "-Wl,--no-warn-rwx-segments"]
+    compiler.run([*flags, *places, helpers, folder / f"{name}.c", "-lgcc", "-o", made], "linking the library alone")
     return read_elf(made)
 
 

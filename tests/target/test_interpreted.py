@@ -5,14 +5,16 @@ caller's. The table is `tinyc/machine/table.py`; what is run is the text that is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from interpreted import in_assembly, outputs_of
+from interpreted import check_rows_interpreted, in_assembly, outputs_of
 from kernel_cases import KernelLibrary, needing, together
 
+from tests.ops.row_harness import Layer
+from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, group
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
@@ -50,3 +52,34 @@ def test_gives_the_reference_and_touches_nothing_else(
         if data != np.ascontiguousarray(wanted[name]).tobytes()
     ]
     assert differ == []
+
+
+ROWS: Mapping[str, Mapping[str, Layer]] = {
+    "conv2d": group(CONVS),
+    "depthwise": group(DEPTHWISES),
+    "pools and sums": POOLS | SUMS,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "board_name", "every"),
+    [
+        *(("conv2d", "cortex-m4", 30), ("depthwise", "cortex-m4", 16), ("pools and sums", "cortex-m4", 4)),
+        *(pytest.param(kind, "cortex-m4", 1, marks=pytest.mark.slow) for kind in ROWS),
+        *(pytest.param(kind, "cortex-m55", 1, marks=pytest.mark.slow) for kind in ROWS),
+    ],
+)
+def test_row_forms_too(kind: str, board_name: str, every: int, tmp_path: Path) -> None:
+    """Every row form in assembly makes its layer row by row; each row is an object of its own, as scratch and sums."""
+    board = load_board(board_name)
+    try:
+        compiler = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    checked = 0
+    for number, (name, layer) in enumerate(ROWS[kind].items()):
+        if number % every == 0:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            checked += check_rows_interpreted(name, layer, board, compiler, folder)
+    assert checked > 0

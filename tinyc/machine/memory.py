@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,18 +30,20 @@ class Bytes:
     """Memory that consists of objects. An access lies in one of them."""
 
     def __init__(self, areas: Sequence[Area]) -> None:
-        self._areas = sorted(areas, key=lambda area: len(area.data))
+        self._areas = sorted(areas, key=lambda area: (area.start, -area.end))
+        self._starts = [area.start for area in self._areas]
         self._last = self._areas[0]
 
     def _area(self, address: int, size: int) -> Area:
-        """The smallest object that holds all of the bytes."""
+        """The object that holds all of the bytes; of several, which lie in each other, the innermost."""
         last = self._last
         if not (last.start <= address and address + size <= last.end):
-            holding = (area for area in self._areas if area.start <= address and address + size <= area.end)
-            found = next(holding, None)
-            if found is None:
+            number = bisect.bisect_right(self._starts, address) - 1
+            while number >= 0 and address + size > self._areas[number].end:
+                number -= 1
+            if number < 0:
                 raise Fault(f"{size} bytes at {address:#x} are in no object")
-            last = self._last = found
+            last = self._last = self._areas[number]
         return last
 
     def load(self, address: int, size: int) -> int:
