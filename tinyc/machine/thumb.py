@@ -26,7 +26,7 @@ from tinyc.machine.unwind import Mark, directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
 from tinyc.machine.work import CALL, Flow, Often, Work
 
-__all__ = ["Asm", "Naked", "Work", "naked_function"]
+__all__ = ["Asm", "Naked", "Work", "fpu_registers", "naked_function"]
 
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _LONG_STRING = """#pragma GCC diagnostic push
@@ -426,6 +426,11 @@ class Naked:
         body = "\n".join(_body(self._asm))
         function = f"static TC_NAKED void {self._name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
         return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"
+
+
+def fpu_registers(first: int, count: int) -> str:
+    """A list of registers of the FPU: `{s16-s31}`."""
+    return f"{{s{first}-s{first + count - 1}}}" if count > 1 else f"{{s{first}}}"
 
 
 def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:

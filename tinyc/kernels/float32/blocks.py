@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tinyc.kernel.kernel import Special
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Work, fpu_registers, naked_function
 from tinyc.machine.work import CALL
 
 HEADER = "tc_float_blocks.h"
@@ -90,10 +90,6 @@ def _at(field: str) -> str:
     return f"[r0, #{4 * _FIELDS.index(field)}]"
 
 
-def _registers(first: int, count: int) -> str:
-    return "{" + ", ".join(f"s{first + i}" for i in range(count)) + "}"
-
-
 def _pointer(pixel: int) -> str:
     return f"r{2 + pixel}"
 
@@ -112,7 +108,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
     asm = Asm()
     asm.note("registers and arguments")
     asm.op("push", "{r4-r11, lr}")
-    asm.op("vpush", _registers(_UNSAVED, _REGISTERS - _UNSAVED))
+    asm.op("vpush", fpu_registers(_UNSAVED, _REGISTERS - _UNSAVED))
     asm.op("ldr", "r7", _at("y"))
     asm.op("ldr", "r8", _at("count"))
     asm.op("ldr", "r9", _at("offset"))
@@ -121,7 +117,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
         asm.note("accumulators begin with the biases")
         asm.op("ldr", "r4", _at("bias"))
         for pixel in range(block.pixels):
-            asm.op("vldmia", "r4", _registers(pixel * block.outputs, block.outputs))
+            asm.op("vldmia", "r4", fpu_registers(pixel * block.outputs, block.outputs))
         asm.op("ldr", "r1", _at("w"))
         asm.op("ldr", "r5", _at("rows"))
         asm.op("ldr", "r6", _at("k_h"))
@@ -143,7 +139,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
         asm.op("subs", "r8", "r8", "#1")
         asm.branch("bne.w", "group")
     asm.note("return")
-    asm.op("vpop", _registers(_UNSAVED, _REGISTERS - _UNSAVED))
+    asm.op("vpop", fpu_registers(_UNSAVED, _REGISTERS - _UNSAVED))
     asm.op("pop", "{r4-r11, pc}")
     asm.note("a row outside the image")
     asm.label("outside")
@@ -169,7 +165,7 @@ def _row(asm: Asm, block: FloatBlock) -> None:
     asm.op("cmp", "r4", "#0")
     asm.branch("beq.w", "behind")
     with asm.loop("tap", "tap", of_call=True):
-        asm.op("vldmia", "r1!", _registers(block.sums, block.outputs))
+        asm.op("vldmia", "r1!", fpu_registers(block.sums, block.outputs))
         for pixel in range(block.pixels):
             register = f"s{block.sums + block.outputs + pixel}"
             asm.op("vldmia", f"{_pointer(pixel)}!", f"{{{register}}}")
@@ -188,9 +184,9 @@ def _channel_row(asm: Asm, block: Channels) -> None:
     asm.op("ldr", "r11", _at("tap"))
     with asm.loop("turn", "turn", of_call=True):
         for _ in range(block.turn):
-            asm.op("vldmia", "r1!", _registers(weights, block.outputs))
+            asm.op("vldmia", "r1!", fpu_registers(weights, block.outputs))
             for pixel in range(block.pixels):
-                asm.op("vldmia", _pointer(pixel), _registers(inputs, block.outputs))
+                asm.op("vldmia", _pointer(pixel), fpu_registers(inputs, block.outputs))
                 asm.op("add", _pointer(pixel), _pointer(pixel), "r11")
                 for output in range(block.outputs):
                     registers = pixel * block.outputs + output, inputs + output, weights + output
@@ -207,9 +203,9 @@ def _taps(asm: Asm, block: FloatBlock) -> None:
         if tap % block.inputs == 0:
             for pixel in range(block.pixels):
                 first = inputs + pixel * block.inputs
-                asm.op("vldmia", f"{_pointer(pixel)}!", _registers(first, block.inputs))
+                asm.op("vldmia", f"{_pointer(pixel)}!", fpu_registers(first, block.inputs))
         if tap % block.taps == 0:
-            asm.op("vldmia", "r1!", _registers(weights, block.taps * block.outputs))
+            asm.op("vldmia", "r1!", fpu_registers(weights, block.taps * block.outputs))
         for pixel in range(block.pixels):
             x = f"s{inputs + pixel * block.inputs + tap % block.inputs}"
             _products(asm, block, pixel, x, weights + tap % block.taps * block.outputs)
@@ -229,7 +225,7 @@ def store(asm: Asm, block: FloatBlock | Channels) -> None:
     for pixel in range(block.pixels):
         first = pixel * block.outputs
         if not block.act:
-            asm.op("vstmia", "r7", _registers(first, block.outputs))
+            asm.op("vstmia", "r7", fpu_registers(first, block.outputs))
         for word in range(0, block.outputs if block.act else 0, _WORDS):
             registers = [f"r{1 + i}" for i in range(_WORDS)]
             for i in range(0, _WORDS, 2):

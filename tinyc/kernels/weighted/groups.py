@@ -14,7 +14,7 @@ from tinyc.kernels import fours
 from tinyc.kernels.finish import GROUP
 from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.frame import Frame
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.thumb import Asm, Work, fpu_registers
 
 STREAM = "r0"
 FIRST = ("r1", "r2", "r3", "r4")
@@ -46,11 +46,6 @@ class PixelWork:
         return self.call + pixels // 2 * self.pair + pixels % 2 * self.last
 
 
-def fpu_registers(first: int, end: int) -> tuple[str, ...]:
-    """s<first> to s<end - 1>, an even number of them."""
-    return tuple(f"s{i}" for i in range(first, end))
-
-
 class WeightedFrame(Frame):
     """The stack: the buffer of the taps (if it is there), above it words by name, then what the call pushed."""
 
@@ -62,11 +57,11 @@ class WeightedFrame(Frame):
         names += ["x"] if layer.k_h == 1 else ["rows", "first"]
         names += ["buffer", "buffer_end"] if layer.in_scratch else []
         super().__init__(names, below=base, first="[sp, #0]")
-        self.saved = fpu_registers(_SCRATCH_FPU, max(2 * layer.held_steps, _SCRATCH_FPU))
+        self.saved = max(2 * layer.held_steps - _SCRATCH_FPU, 0)
 
     def argument(self, index: int) -> str:
         """A stack argument of the function; number 4 is the first."""
-        return f"[sp, #{self.size + 4 * len(self.saved) + _SAVED_BYTES + 4 * (index - 4)}]"
+        return f"[sp, #{self.size + 4 * self.saved + _SAVED_BYTES + 4 * (index - 4)}]"
 
     def both(self, first: str) -> str | None:
         """Place of the word of that name and the next one, if LDRD reaches it."""
@@ -123,7 +118,7 @@ class GroupWriter:
         asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         if frame.saved:
-            asm.op("vpush", "{" + ", ".join(frame.saved) + "}")
+            asm.op("vpush", fpu_registers(_SCRATCH_FPU, frame.saved))
         asm.op("sub" if frame.size <= _SHORT_FRAME else "subw", "sp", "sp", f"#{frame.size}")
         asm.op("str", STREAM, frame.at("stream"))
         asm.op("str", "r2", frame.at("y"))
@@ -155,7 +150,7 @@ class GroupWriter:
         self.asm.note("return")
         self.asm.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
         if self.frame.saved:
-            self.asm.op("vpop", "{" + ", ".join(self.frame.saved) + "}")
+            self.asm.op("vpop", fpu_registers(_SCRATCH_FPU, self.frame.saved))
         self.asm.op("pop", "{r4-r11, pc}")
 
     def load_stream(self) -> None:

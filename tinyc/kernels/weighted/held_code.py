@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tinyc.kernels.finish import GROUP, Way
-from tinyc.machine.thumb import Asm, Naked, Work
+from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
 OUTPUTS = 8  # at a time
 PARAMETERS = ("const int32_t *stream", "const int8_t *x", "int8_t *y")
@@ -72,15 +72,11 @@ def _at(name: str) -> str:
     return f"[sp, #{_SLOTS[name]}]" if _SLOTS[name] else "[sp]"
 
 
-def _registers(count: int, first: int = 0) -> str:
-    return "{" + ", ".join(f"s{first + i}" for i in range(count)) + "}"
-
-
 @lru_cache(maxsize=64)
 def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm = Asm()
-    saved = _registers(layer.held - _UNSAVED, _UNSAVED) if layer.held > _UNSAVED else ""
+    saved = fpu_registers(_UNSAVED, layer.held - _UNSAVED) if layer.held > _UNSAVED else ""
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     if saved:
@@ -119,7 +115,7 @@ def _hold(asm: Asm, layer: ResidentLayer) -> None:
     if layer.hold == "pairs":
         _unpack(asm, layer)
     elif layer.words <= _FPU_REGISTERS:
-        asm.op("vldmia", "r1", _registers(layer.words))
+        asm.op("vldmia", "r1", fpu_registers(0, layer.words))
     else:
         asm.op("str", "r1", _at("x"))
         asm.add("r1", "r1", layer.in_c, "r9")
@@ -158,12 +154,12 @@ def _word_turns(asm: Asm, layer: ResidentLayer) -> None:
     asm.op("ldr", "r9", _at("x"))
     turns, rest = divmod(layer.words, _FPU_REGISTERS)
     if rest:
-        asm.op("vldmia", "r9!", _registers(rest))
+        asm.op("vldmia", "r9!", fpu_registers(0, rest))
     asm.op("str", "r9", _at("at"))
     _word_steps(asm, rest)
     with asm.loop("turn", turns):
         asm.op("ldr", "r9", _at("at"))
-        asm.op("vldmia", "r9!", _registers(_FPU_REGISTERS))
+        asm.op("vldmia", "r9!", fpu_registers(0, _FPU_REGISTERS))
         asm.op("str", "r9", _at("at"))
         _word_steps(asm, _FPU_REGISTERS)
         asm.op("ldr", "r9", _at("at"))

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tinyc.kernels.finish import GROUP
-from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights, fpu_registers
+from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.thumb import Naked
+from tinyc.machine.thumb import Naked, fpu_registers
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -73,7 +73,7 @@ class PixelsWriter(GroupWriter):
         with asm.loop("pair", "pair", aligned=False):
             self._call_gather()
             if layer.held_steps:
-                asm.op("vldmia", "sp", "{" + ", ".join(fpu_registers(0, 2 * layer.held_steps)) + "}")
+                asm.op("vldmia", "sp", fpu_registers(0, 2 * layer.held_steps))
             self.load_stream()
             self.groups("pair", self._sums, paired=True)
             asm.note("the next pair of pixels")
