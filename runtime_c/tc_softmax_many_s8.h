@@ -59,7 +59,8 @@ static inline int8_t tc_softmax_many_share(uint32_t scale, int32_t e, uint32_t h
 #define TC_SOFTMAX_STORE(to, value) ((to) = (value))
 #endif
 
-static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, int8_t *y)
+/* whole: 1 where 1 is 255 steps, 0 where it is 256 and cut off. */
+static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole, int8_t *y)
 {
     const int32_t *e = exps + tc_softmax_many_max(x, depth);
     uint32_t sum = 0;
@@ -83,7 +84,8 @@ static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int
         headroom++;
     }
 #endif
-    const uint32_t scale = (uint32_t)tc_softmax_reciprocal((int32_t)((sum << headroom) - 0x80000000u));
+    const uint32_t share = (uint32_t)tc_softmax_reciprocal((int32_t)((sum << headroom) - 0x80000000u));
+    const uint32_t scale = share - whole * ((share + 128u) >> 8);
     const int32_t shift = 34 - headroom; /* of the high word */
     const uint32_t half = (uint32_t)1 << (shift - 1);
     for (c = 0; c + 4 <= depth; c += 4) {
@@ -98,10 +100,10 @@ static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int
     }
 }
 
-static void tc_softmax_many_s8(const tc_softmax_many_s8_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_softmax_many_s8(const tc_softmax_many_s8_t *p, const int8_t *x, int8_t *y)
 {
     for (int32_t o = 0; o < p->outer; o++, x += p->depth, y += p->depth) {
-        tc_softmax_many_row(p->exps, x, p->depth, y);
+        tc_softmax_many_row(p->exps, x, p->depth, 0, y);
     }
 }
 #undef TC_SOFTMAX_STORE

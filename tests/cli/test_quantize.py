@@ -18,7 +18,7 @@ from tests.unit.test_quantize_model import calibrated, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.explain.diagnosis import advice, auc, diagnose
-from tinyc.export import save, to_tflite
+from tinyc.export import as_in_files, save, to_tflite
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
 from tinyc.passes import normalize
@@ -142,7 +142,7 @@ def test_nothing_is_written_when_the_format_lacks_an_operator(tmp_path: Path) ->
 @pytest.mark.parametrize("seed", range(12))
 def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)
-    integer = quantize(graph, calibration, FIXED).graph
+    integer = as_in_files(quantize(graph, calibration, FIXED).graph)
     save(integer, tmp_path / "q.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "q.onnx"), full_check=True)
     found = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12))
@@ -157,7 +157,7 @@ def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
 def test_tflite_comes_back_as_the_same_integers(tmp_path: Path, seed: int) -> None:
     """Our own loader reads the file; with our rounding, every output is equal bit for bit."""
     graph, calibration = calibrated(random_network(seed), tmp_path)
-    integer = quantize(graph, calibration, FIXED).graph
+    integer = as_in_files(quantize(graph, calibration, FIXED).graph)
     try:
         (tmp_path / "q.tflite").write_bytes(to_tflite(integer))
     except TinycError as error:
@@ -175,7 +175,7 @@ def test_tflite_comes_back_as_the_same_integers(tmp_path: Path, seed: int) -> No
 def test_tflite_micro_runs_it(tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro", reason="tflite-micro is not installed")
     graph, calibration = calibrated(random_network(1), tmp_path)
-    integer = quantize(graph, calibration, FIXED).graph
+    integer = as_in_files(quantize(graph, calibration, FIXED).graph)
     save(integer, tmp_path / "q.tflite")
     found = compare_saved(integer, tmp_path / "q.tflite", samples(graph, 12))
     assert found.runtime == "TensorFlow Lite Micro"
@@ -185,7 +185,7 @@ def test_tflite_micro_runs_it(tmp_path: Path) -> None:
 
 def test_four_bit_weights_survive_both_formats(tmp_path: Path) -> None:
     graph, calibration = calibrated(random_network(1), tmp_path)
-    integer = quantize(graph, calibration, replace(FIXED, weights="int4")).graph
+    integer = as_in_files(quantize(graph, calibration, replace(FIXED, weights="int4")).graph)
     for ending in ("onnx", "tflite"):
         save(integer, tmp_path / f"q.{ending}")
     back = normalize(load_model(tmp_path / "q.tflite"))

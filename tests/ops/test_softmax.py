@@ -66,6 +66,20 @@ def test_kernels(setting, numerics):
     assert names == (["tc_softmax_f32_s8"] if numerics in (Numerics.LITERT, Numerics.ONNX) else fixed)
 
 
+@pytest.mark.parametrize("setting", [SETTINGS[1], SETTINGS[4], SETTINGS[6], SETTINGS[8]])
+def test_a_whole_one(setting):
+    """At scale 1/255 the shares are those of the reals to a step, and one element that has it all is 127."""
+    depth, scale, zero, beta = setting
+    x = np.vstack([rows(depth, 9, depth), np.repeat(rows(depth, 9, depth), 120, axis=0)])
+    graph = one_node("softmax", Softmax(beta), [tensor("x", x.shape, scale, zero)], 1 / 255, -128)
+    names = check_kernels(graph, [{"x": x}], Numerics.OURS)
+    assert names == ["tc_softmax_many_whole_s8"] * (x.size >= 1024) + ["tc_softmax_whole_s8"]
+    found = run_int(graph, {"x": x}, Numerics.OURS)["y"]
+    wanted = float_ref(Softmax(beta), ((x.astype(np.float64) - zero) * scale).astype(np.float32))[0] * 255 - 128
+    assert np.abs(found - wanted).max() <= 0.51
+    assert (found.max(axis=1) == 127).any() == (wanted.max() > 126.5)
+
+
 def test_every_sum_of_a_long_table():
     """Rows of all lengths in one layer's range: the roundings that two kernels do in one step or in two."""
     rng = np.random.default_rng(4)

@@ -125,6 +125,8 @@ def _others() -> Iterator[Graph]:
     yield one_node("leaky_relu", LeakyRelu(0.1), [x], 0.1, -20)
     yield one_node("sigmoid", Sigmoid(), [x], 1 / 256, -128)
     yield one_node("tanh", Tanh(), [x], 1 / 128, 0)
+    yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.1, 7)], 1 / 255, -128)
+    yield one_node("softmax", Softmax(), [tensor("x", (94, 11), 0.1, 7)], 1 / 255, -128)
     table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
     yield one_node("lookup", Lookup(), [x, tensor("t", (256,), 0.1, 7)], 0.1, 7, {"t": table})
     yield one_node("concat", Concat(3), [tensor("a", (1, 2, 3, 4), 0.1, 7), tensor("b", (1, 2, 3, 5), 0.1, 7)], 0.1, 7)

@@ -10,10 +10,11 @@ from types import MappingProxyType
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
+from tinyc.export.file_scales import as_in_files
 from tinyc.export.tflite_int8 import to_tflite
 from tinyc.ir.graph import Graph
 
-__all__ = ["FORMATS", "save", "to_onnx", "to_tflite"]
+__all__ = ["FORMATS", "as_in_files", "save", "to_onnx", "to_tflite"]
 
 
 def to_onnx(graph: Graph) -> bytes:
@@ -33,7 +34,7 @@ def save(graph: Graph, path: Path) -> None:
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise TinycError(f"there is no format for '{path.suffix}'", Loc(str(path)), f"there are: {', '.join(FORMATS)}")
-    written = write(graph)
+    written = write(as_in_files(graph))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, written)

@@ -34,10 +34,15 @@ class SameAs:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Always these: softmax and sigmoid use 1/256 and -128."""
+    """Always these: softmax and sigmoid use 1/256 and -128.
+
+    at_output: scale and zero point of a value that is an output of the model, if no other format has to hold it. With
+    1/255 a softmax reaches 1; with TensorFlow Lite's 1/256 an output that is certain errs by a step.
+    """
 
     scale: float
     zero: int
+    at_output: tuple[float, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

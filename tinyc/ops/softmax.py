@@ -29,9 +29,10 @@ from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
-from tinyc.ops.tables import need_scale
+from tinyc.ops.tables import is_ours, need_scale
 
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
+AT_OUTPUT = (1 / 255, -128)  # the whole of 1, which 1/256 cuts off at 255/256
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
 _MANY = 1024  # elements for which a table of 1 KB is worth its flash
@@ -59,10 +60,12 @@ def float_ref(a: Softmax, x: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FixedSoftmax:
-    """exps[d]: exp of the d-th step below the maximum, Q0.31. Beyond the table it counts as 0. bits: of the outputs."""
+    """exps[d]: exp of the d-th step below the maximum, Q0.31. Beyond the table it counts as 0. bits: of the outputs.
+    whole: 1 is 2^bits - 1 steps, not 2^bits."""
 
     exps: npt.NDArray[np.int32]
     bits: int = 8
+    whole: bool = False
 
     def run(self, x: Array) -> Array:
         below = (x.max(axis=-1, keepdims=True).astype(np.int64) - x).astype(np.int64)
@@ -71,6 +74,8 @@ class FixedSoftmax:
         e = exps[below]
         total = rounding_divide_by_pot(e, _SUM_BITS).sum(axis=-1, keepdims=True)
         scale, bits = fixedpoint.reciprocal(total, _SUM_BITS)
+        if self.whole:
+            scale = scale - ((scale + (1 << (self.bits - 1))) >> self.bits)
         y = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, e), bits + 31 - self.bits)
         half = 1 << (self.bits - 1)
         return np.clip(y - half, -half, half - 1).astype(np.int8 if self.bits == 8 else np.int16)
@@ -100,10 +105,12 @@ def prepare(site: Site) -> FixedSoftmax | FloatSoftmax | WideSoftmax:
         raise TinycError("softmax from int8 to int16 is known for numerics tflm and single only", site.node.where)
     if is_float(site) and bits == 8:
         return _prepare_float(site, scale)
-    need_scale(site, 2.0**-bits, -(1 << (bits - 1)))
+    whole = bits == 8 and is_ours(site.numerics, site.y(), AT_OUTPUT)
+    if not whole:
+        need_scale(site, 2.0**-bits, -(1 << (bits - 1)))
     if site.x(0).shape[-1] > _MAX_DEPTH:
         raise TinycError(f"softmax over {site.x(0).shape[-1]} elements; at most {_MAX_DEPTH}", site.node.where)
-    return FixedSoftmax(fixed_exps(site.attrs.beta, scale, bits), bits)
+    return FixedSoftmax(fixed_exps(site.attrs.beta, scale, bits), bits, whole)
 
 
 def fixed_exps(beta: float, scale: float, bits: int) -> npt.NDArray[np.int32]:
@@ -145,15 +152,20 @@ def is_widened(site: Site) -> bool:
 
 def is_fixed(site: Site) -> bool:
     """numerics other than litert and onnx, output scale 1/256 and zero point -128"""
-    return not is_float(site)
+    return not is_float(site) and not is_whole(site)
+
+
+def is_whole(site: Site) -> bool:
+    """numerics single, output scale 1/255 and zero point -128"""
+    return is_ours(site.numerics, site.y(), AT_OUTPUT)
 
 
 def is_float(site: Site) -> bool:
-    """numerics litert or onnx; with numerics single, an output scale other than 1/256 too"""
+    """numerics litert or onnx; with numerics single, an output scale other than 1/256 and 1/255 too"""
     if site.numerics is not Numerics.OURS:
         return site.numerics.scales_in_float
     scale, zero = site.scale_zero(site.y())
-    return zero != -128 or abs(scale * 256 - 1) > _TOLERANCE
+    return not is_whole(site) and (zero != -128 or abs(scale * 256 - 1) > _TOLERANCE)
 
 
 def _sizes(site: Site) -> dict[str, int]:
@@ -221,7 +233,7 @@ OP = Op(
     prepare=prepare,
     int_ref=int_ref,
     quant_in=(Observed(),),
-    quant_out=(Fixed(1 / 256, -128),),
+    quant_out=(Fixed(1 / 256, -128, at_output=AT_OUTPUT),),
     kernels=(
         Kernel(
             "tc_softmax_many_s8",
@@ -230,6 +242,13 @@ OP = Op(
             inplace=(0,),
         ),
         Kernel("tc_softmax_s8", _offer_fixed, when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel(
+            "tc_softmax_many_whole_s8",
+            offered(lower_many, cost=_cost_many),
+            when=(is_s8, is_whole, many_elements),
+            inplace=(0,),
+        ),
+        Kernel("tc_softmax_whole_s8", _offer_fixed, when=(is_s8, is_whole), inplace=(0,)),
         Kernel("tc_softmax_f32_s8", offered(lower_float), when=(is_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
         Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),

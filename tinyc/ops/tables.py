@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize, round_half_away
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
@@ -75,6 +75,14 @@ def need_scale(site: Site, scale: float, zero: int, tolerance: float = 0.001) ->
             f"'{site.y().name}' has {found[0]:.6g} and {found[1]}",
             site.node.where,
         )
+
+
+def is_ours(numerics: Numerics, y: Value, quant: tuple[float, int]) -> bool:
+    """Whether tinyc quantized the model, and `y` by this scale (to 1e-6) and zero point."""
+    if numerics is not Numerics.OURS or y.quant is None or len(y.quant.scale) != 1:
+        return False
+    scale, zero = y.quant.per_tensor
+    return zero == quant[1] and abs(scale / quant[0] - 1) < 1e-6
 
 
 def rescale(

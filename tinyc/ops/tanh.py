@@ -20,6 +20,7 @@ from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,
     float_table,
+    is_ours,
     look_up,
     make_table,
     need_bytes,
@@ -28,6 +29,8 @@ from tinyc.ops.tables import (
     same_type,
     saturating_q4,
 )
+
+_AT_OUTPUT = (1 / 127, 0)  # a whole 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def float_ref(a: Tanh, x: Array) -> tuple[Array, ...]:
 
 def prepare(site: Site) -> Table:
     need_bytes(site)
-    if site.numerics is Numerics.ONNX:
+    if site.numerics is Numerics.ONNX or is_ours(site.numerics, site.y(), _AT_OUTPUT):
         return real_table(site, lambda x: float_ref(site.attrs, x)[0])
     if site.numerics is Numerics.LITERT:
         return float_table(site, math.tanh)
@@ -63,7 +66,7 @@ OP = Op(
     prepare=prepare,
     int_ref=look_up,
     quant_in=(Observed(),),
-    quant_out=(Fixed(1 / 128, 0),),
+    quant_out=(Fixed(1 / 128, 0, at_output=_AT_OUTPUT),),
     kernels=(TABLE_KERNEL, elementwise_f32.unary("tanh", 50)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE}),

@@ -27,8 +27,9 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
-from tinyc.ops.softmax import Softmax
+from tinyc.ops.softmax import AT_OUTPUT, Softmax
 from tinyc.ops.sub import Sub
+from tinyc.ops.tables import is_ours
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
@@ -46,10 +47,15 @@ def join_attention(graph: Graph, numerics: Numerics) -> Graph:
     return rewrite(graph, (join_products, _lay_output))
 
 
+def _whole(view: View, soft: Node, numerics: Numerics) -> bool:
+    """Whether the softmax makes shares of 1/255, which the kernels of attention do not know."""
+    return is_ours(numerics, view.value(soft.outputs[0]), AT_OUTPUT)
+
+
 def _joined(view: View, node: Node, numerics: Numerics) -> Rewrite | None:
     """softmax(q k^T) v -> attention."""
     soft = _before(view, node.inputs[0], Softmax)
-    if node.attrs.adj_x or soft is None or soft.attrs.widened:
+    if node.attrs.adj_x or soft is None or soft.attrs.widened or _whole(view, soft, numerics):
         return None
     through = _numbered(view, soft.inputs[0], numerics)
     product = through and _before(view, through[0], BatchMatmul)

@@ -18,7 +18,7 @@ from tinyc.base.files import write_file
 from tinyc.base.numerics import quantize_array
 from tinyc.base.one_thread import one_thread
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
-from tinyc.export import FORMATS, save
+from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.ops import is_a
@@ -95,6 +95,8 @@ def quantize_file(
         raise TinycError("the model is quantized already", Loc(str(path)), "give the float model")
     with progress.stage("quantize"):
         made, data = quantize_float(path, graph, None, options, progress)
+        if out is not None:
+            made = replace(made, graph=as_in_files(made.graph))
     with progress.stage("evaluate"):
         test, labels, source = _calibrated(data), None, data.source
         if evaluate is not None:

@@ -7,7 +7,7 @@ one quantization. A group is fixed by an operator (softmax) or takes the range t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -146,6 +146,7 @@ def assign_activations(
     TinycError if an operator without an integer form is in the graph.
     """
     groups, fixed, hides = Groups(graph), _fixed_values(graph), _hiding(graph)
+    last = _last(graph, groups)
     members: dict[str, list[str]] = {}
     for name in graph.values:
         members.setdefault(groups.of(name), []).append(name)
@@ -166,11 +167,24 @@ def assign_activations(
                 _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax, hides))
             )
         elif rule is not None:
-            quant = Quant((rule.scale,), (rule.zero,))
+            scale, zero = (rule.scale, rule.zero) if rule.at_output is None or not last(names) else rule.at_output
+            quant = Quant((scale,), (zero,))
         else:
             quant = affine(*_range(graph, names, stats, minmax if set(names) & set(graph.inputs) else method, hides))
         quants.update(dict.fromkeys(names, quant))
     return quants
+
+
+def _last(graph: Graph, groups: Groups) -> Callable[[list[str]], bool]:
+    """Whether values that share a quantization are outputs of the model, and nothing computes with them."""
+    reads: dict[str, set[str]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            reads.setdefault(name, set()).update(groups.of(made) for made in node.outputs)
+    sinks = frozenset(graph.outputs) - {state.after for state in graph.states}
+    return lambda names: (
+        not sinks.isdisjoint(names) and all(reads.get(name, {groups.of(name)}) == {groups.of(name)} for name in names)
+    )
 
 
 def _fixed_wide(rule: Fixed) -> Quant:
