@@ -103,6 +103,8 @@ def _picture() -> None:
     picture_model(Path("vww_int8.tflite"), (2, 2, 3))
     noise = np.random.default_rng(4).integers(0, 256, (240, 320, 3), np.uint8)
     Image.fromarray(noise).save("picture.png")
+    Path("pictures").mkdir()
+    Image.fromarray(noise[:120, :160]).save("pictures/small.png")
     _labels(4)
 
 

@@ -4,6 +4,7 @@ behind the names that the pages use. README's are typed by tests/flash/test_read
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import shutil
@@ -20,6 +21,7 @@ import onnx
 import pytest
 
 import tinyc
+from tests.cli.docs_machines import BY_WORD
 from tests.cli.page_files import BY_PAGE
 from tests.load.onnx_forests import Trees
 from tests.load.onnx_forests import model as forest_model
@@ -64,19 +66,12 @@ PLACEHOLDERS = {
     "FILE.json": "profile.json",
     "FILE.png": "picture.png",
     "FILE.wav": "voice.wav",
+    "FOLDER": "pictures",
     "WHAT": "build/kws",
     "P": "/dev/ttyUSB0",
     "B": "stm32f4-discovery",
     "M": "stm32",
     "N": "2",
-}
-# Commands that no test can run as they stand -> why; they are parsed by the program all the same.
-NOT_RUN = {
-    "--port": "needs a board: tests/flash and tests/target/test_run.py have simulated ones behind a port",
-    "flash ": "needs a board: tests/flash has simulated ones",
-    "monitor": "needs a board: tests/target/test_run.py has a simulated one",
-    "--emulator renode": "needs Renode: tests/target/test_renode_target.py has a stand-in",
-    "--scheduler": "needs a cluster: tests/sweep has one",
 }
 # Pages whose commands compile, run, or time something.
 SLOW = (
@@ -98,6 +93,7 @@ SLOW = (
     "mlperf",
     "picture",
     "profile",
+    "renode",
     "report",
     "start",
     "state",
@@ -136,6 +132,7 @@ def run(arguments: list[str], out: str = "") -> int:
     """The exit code of a command whose output goes to a file, or to nowhere in particular."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(sys, "argv", ["tinyc", *arguments]))
+        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO()))
         if out:
             stack.enter_context(mock.patch.object(sys, "stdout", stack.enter_context(Path(out).open("w"))))
         end = stack.enter_context(pytest.raises(SystemExit))
@@ -215,10 +212,6 @@ def name_of(page: Path) -> str:
     return page.stem if page.parent == DOCS else f"examples/{page.parent.name}"
 
 
-def reason_not_to_run(line: str) -> str | None:
-    return next((reason for part, reason in NOT_RUN.items() if part in line), None)
-
-
 @pytest.mark.parametrize(
     "page",
     [pytest.param(p, id=name_of(p), marks=[pytest.mark.slow] if name_of(p) in SLOW else []) for p in PAGES],
@@ -227,19 +220,19 @@ def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest
     monkeypatch.chdir(files)
     BY_PAGE.get(name_of(page).partition("/")[0], lambda: None)()
     for line in typed(page):
-        if reason_not_to_run(line) is None:
-            command, _, out = line.partition(" > ")
-            arguments = words(command)
-            if page.stem == "verify":
-                arguments = [
-                    "kws_int8.tflite" if a == "kws.onnx" else "inputs.npz" if a == "test.npz" else a for a in arguments
-                ]
-            if "--compare" in arguments:
-                at = arguments.index("--compare")
-                old, new = arguments[at + 1 : at + 3]
-                if not Path(old).exists():
-                    shutil.copy(new, old)
-            assert run(arguments, out) == 0, arguments
+        command, _, out = line.partition(" > ")
+        arguments = words(command)
+        if page.stem == "verify":
+            arguments = [
+                "kws_int8.tflite" if a == "kws.onnx" else "inputs.npz" if a == "test.npz" else a for a in arguments
+            ]
+        if "--compare" in arguments:
+            at = arguments.index("--compare")
+            old, new = arguments[at + 1 : at + 3]
+            if not Path(old).exists():
+                shutil.copy(new, old)
+        machine = next((with_it for word, with_it in BY_WORD.items() if word in arguments), None)
+        assert (machine(arguments, run) if machine else run(arguments, out)) == 0, arguments
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, id=name_of(p)) for p in PAGES])
@@ -348,6 +341,6 @@ def test_the_snippets_in_c_compile(
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_not_run_is_shown_somewhere() -> None:
+def test_the_machines_are_asked_for_somewhere() -> None:
     lines = [line for page in PAGES for line in typed(page)]
-    assert all(any(part in line for line in lines) for part in NOT_RUN)
+    assert all(any(word in line.split() for line in lines) for word in BY_WORD)

@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 from tests.load.onnx_models import build, op
 from tests.sweep import work
+from tests.sweep.machines import Machines
 from tinyc.base.errors import TinycError
 from tinyc.base.source import source_digest
 from tinyc.cli.sweep import command
@@ -44,35 +45,11 @@ def jobs(count: int, board: str = "host") -> list[Job]:
 CONTENTS = {hashlib.sha256(MODEL).hexdigest(): MODEL}
 
 
-class Machines:
-    """A scheduler and workers, each a process that may be killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.running = folder, []
-        file = folder / "scheduler.json"
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-        while not file.exists() or not file.read_text().strip().endswith("}"):
-            time.sleep(0.05)
-        self.address = json.loads(file.read_text())["address"]
-
-    def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "dask", *words]
-        quiet = subprocess.DEVNULL
-        self.running.append(subprocess.Popen(command, cwd=self.folder, env=environment, stdout=quiet, stderr=quiet))
-        return self.running[-1]
-
-    def worker(self) -> subprocess.Popen[bytes]:
-        return self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-
-
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
     made = Machines(tmp_path)
     yield made
-    for process in made.running:
-        process.kill()
-        process.wait()
+    made.end()
 
 
 @pytest.mark.slow

@@ -127,6 +127,13 @@ def test_a_model_with_state_is_reset_where_sequences_begin(sequence: int, resets
     assert board.resets == []
 
 
+def test_a_late_info_before_the_reset_does_no_harm() -> None:
+    """A board that starts slowly answers every INFO that it was asked for meanwhile; it is reset once all the same."""
+    board = FakeBoard([RIGHT], info=info_frame() * 3)
+    assert len(run_with_state(board, 2, 0).outputs) == 2
+    assert board.resets == [0]
+
+
 def test_a_restart_loses_the_state() -> None:
     with pytest.raises(TinycError, match="in inference 1, and the model's state is lost"):
         run_with_state(FakeBoard([RIGHT, info_frame(STARTED)]), 3, 0)

@@ -93,9 +93,17 @@ class SerialTarget:
         """Makes the model forget; asked again when the request or its answer was damaged."""
         for _ in range(TRIES):
             frames.line.write(protocol.encode(protocol.Request.RESET))
-            if frames.next(self.stall_seconds) == protocol.Done(protocol.Reply.RESET):
+            if self._past_late_info(frames) == protocol.Done(protocol.Reply.RESET):
                 return
         raise RunError(f"the board did not reset the model in {TRIES} tries")
+
+    def _past_late_info(self, frames: _Frames) -> protocol.Message | None:
+        """The next message that is no late answer to a question for INFO; None when none comes."""
+        deadline = time.monotonic() + self.stall_seconds
+        while True:
+            answer = frames.next(deadline - time.monotonic())
+            if not isinstance(answer, protocol.InfoFrame) or answer.started:
+                return answer
 
     def _infer(self, frames: _Frames, talk: Conversation, number: int, payload: bytes, stateful: bool) -> None:
         """One inference; the request is sent again when its bytes were damaged, or the board has restarted."""
@@ -120,15 +128,12 @@ class SerialTarget:
     def _answer(self, frames: _Frames, number: int) -> protocol.Message:
         """The answer to RUN, an ERROR, or the INFO of a board that has started again; late answers to earlier questions
         are left out."""
-        deadline = time.monotonic() + self.stall_seconds
-        while True:
-            answer = frames.next(deadline - time.monotonic())
-            if answer is None:
-                raise RunError(f"the board gave no answer to inference {number} for {self.stall_seconds:.0f} s")
-            if isinstance(answer, protocol.Done):
-                raise protocol.FrameError(f"the board answered {answer.reply.name} to inference {number}")
-            if not isinstance(answer, protocol.InfoFrame) or answer.started:
-                return answer
+        answer = self._past_late_info(frames)
+        if answer is None:
+            raise RunError(f"the board gave no answer to inference {number} for {self.stall_seconds:.0f} s")
+        if isinstance(answer, protocol.Done):
+            raise protocol.FrameError(f"the board answered {answer.reply.name} to inference {number}")
+        return answer
 
 
 class _Frames:
