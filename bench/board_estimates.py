@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from peers import LIVE, MODELS, Published, read_peers
 from tables import FIGURES, PAGE, ROOT, as_table, files_of, write_section
@@ -31,7 +32,14 @@ PART = "board estimates"
 BOARDS = ("nucleo-l4r5zi", "stm32f4-discovery")
 SCRIPT = "bench/board_estimates.py"
 
-Estimates = Mapping[str, Mapping[str, int]]  # cycles by board and model
+Estimates = Mapping[str, Mapping[str, int]]  # cycles by what is asked for, and by model
+PLAIN = "estimated"
+# What tinyc is asked for, and what its row says of that.
+ASKED: Mapping[str, Mapping[str, Any]] = {
+    PLAIN: {},
+    "`--memory speed`": {"memory": "speed"},
+    "`--ram-code 64K`": {"ram_code": 65_536},
+}
 
 
 def main() -> int:
@@ -44,7 +52,10 @@ def main() -> int:
         print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
         return 2
     found = {
-        board: {model: estimate(folder, model, board) for model in args.model or MODELS + LIVE}
+        board: {
+            asked: {model: estimate(folder, model, board, options) for model in args.model or MODELS + LIVE}
+            for asked, options in ASKED.items()
+        }
         for board in args.board or BOARDS
     }
     _, published = read_peers()
@@ -54,17 +65,17 @@ def main() -> int:
         return 0
     write_section(PAGE, PART, text, SCRIPT, "Board estimates beside published results")
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    figures[PART] = found
+    figures[PART] = {board: rows[PLAIN] for board, rows in found.items()}
     FIGURES.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 
 
-def estimate(folder: Path, model: str, board: str) -> int:
+def estimate(folder: Path, model: str, board: str, asked: Mapping[str, Any]) -> int:
     """Cycles of an inference of the int8 model, the flash's waits included."""
-    print(f"{board}: {model}", file=sys.stderr)
+    print(f"{board}: {model} {dict(asked) or ''}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="tinyc-bench-") as scratch:
         path, inputs, _ = files_of(folder, model, True, Path(scratch))
-        profile = profile_model(path, Options(board, inputs=inputs, samples=1), Progress(), False, 0)
+        profile = profile_model(path, Options(board, inputs=inputs, samples=1, **asked), Progress(), False, 0)
     return with_waits(profile)
 
 
@@ -75,8 +86,9 @@ def with_waits(profile: Profile) -> int:
     return profile.cost.cycles + profile.flash_waits
 
 
-def section(found: Estimates, published: Published) -> str:
-    """A table for each board; the published one's with their results."""
+def section(found: Mapping[str, Estimates], published: Published) -> str:
+    """A table for each board, with a row for each thing that tinyc is asked for; the published one's with their
+    results."""
     low, high = SLOW_FLASH_SHARES
     core = CORES[load_board(published.board).core]
     parts = [
@@ -85,9 +97,9 @@ def section(found: Estimates, published: Published) -> str:
         f"{SLOW_FLASH_ERROR.partition('waits ')[2]} ([cycles.md](cycles.md#with-slow-flash)); in brackets is what a "
         f"board takes if these are, too: the estimate over {high} and over {low}.",
     ]
-    for board, cycles in found.items():
-        models = list(cycles)
-        rows = [["tinyc, estimated", *(_range(cycles[model]) for model in models)]]
+    for board, asked in found.items():
+        models = list(asked[PLAIN])
+        rows = [[f"tinyc, {words}", *(_range(cycles[model]) for model in models)] for words, cycles in asked.items()]
         if board == published.board:
             rows += [[name, *(_figure(row, model) for model in models)] for name, row in published.cycles.items()]
         parts += [f"### {load_board(board).description}", as_table(("product", *models), rows)]

@@ -72,6 +72,7 @@ class LibraryOptions(TypedDict, total=False):
     float_fallback: bool
     flash_budget: int | None
     ram_budget: int | None
+    ram_code: int | None
     recipe: Recipe | None
     states: tuple[str, ...]
     sequence: int

@@ -24,21 +24,22 @@ void tc_machine_fault(const uint32_t *frame, uint32_t exc_return);
 
 #ifndef TC_WITHOUT_PROTECTION
 
-enum { FLASH, RAM, SLOW, PERIPHERALS }; /* regions; the last one is device memory */
+enum { FLASH, RAM, SLOW, CODE, PERIPHERALS }; /* regions; the last one is device memory */
+enum { READ, WRITTEN, EXECUTED }; /* read and executed; read and written; all three */
 
 #if __ARM_ARCH >= 8
 
-static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int writable)
+static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int use)
 {
     MPU_RNR = region;
-    MPU_RBAR = origin | (writable ? 1u : 4u); /* not shared; AP: read and write, or read only; XN */
+    MPU_RBAR = origin | (use == READ ? 4u : use == WRITTEN ? 1u : 0u); /* not shared; AP: read and write, or read only; XN */
     MPU_RASR = ((origin + bytes - 1u) & ~31u) | (region == PERIPHERALS ? 1u << 1 : 0u) | 1u;
 }
 
 #else
 
 /* A region is a power of two; its eighths can be switched off, so that 5/8 of 1 MiB give 640 KiB. */
-static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int writable)
+static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int use)
 {
     uint32_t log2 = 8, eighth, used;
     while (log2 < 31 && ((uint32_t)1 << log2) < bytes) log2++;
@@ -46,7 +47,7 @@ static void protect(uint32_t region, uint32_t origin, uint32_t bytes, int writab
     used = (bytes + eighth - 1) / eighth;
     MPU_RNR = region;
     MPU_RBAR = origin;
-    MPU_RASR = (writable ? 1u << 28 | 3u << 24 : 6u << 24) | (region == PERIPHERALS ? 1u << 16 : 1u << 17) |
+    MPU_RASR = (use == READ ? 6u << 24 : 3u << 24) | (use == WRITTEN ? 1u << 28 : 0u) | (region == PERIPHERALS ? 1u << 16 : 1u << 17) |
                ((0xFFu << used) & 0xFFu) << 8 | (log2 - 1) << 1 | 1u;
 }
 
@@ -95,13 +96,20 @@ void tc_machine_open(void)
 #if __ARM_ARCH >= 8
     MPU_MAIR0 = 0x00FF; /* 0: normal memory, write-back; 1: device memory */
 #endif
-    protect(FLASH, TC_FLASH_ORIGIN, TC_FLASH_BYTES, 0);
-    protect(RAM, TC_RAM_ORIGIN, TC_RAM_BYTES, 1);
+    protect(FLASH, TC_FLASH_ORIGIN, TC_FLASH_BYTES, READ);
+#if defined(TC_RAM_CODE) && !defined(TC_CODE_ORIGIN)
+    protect(RAM, TC_RAM_ORIGIN, TC_RAM_BYTES, EXECUTED);
+#else
+    protect(RAM, TC_RAM_ORIGIN, TC_RAM_BYTES, WRITTEN);
+#endif
 #ifdef TC_SLOW_ORIGIN
-    protect(SLOW, TC_SLOW_ORIGIN, TC_SLOW_BYTES, 1);
+    protect(SLOW, TC_SLOW_ORIGIN, TC_SLOW_BYTES, WRITTEN);
+#endif
+#ifdef TC_CODE_ORIGIN
+    protect(CODE, TC_CODE_ORIGIN, TC_CODE_BYTES, READ); /* its code has been copied by now */
 #endif
 #ifdef TC_PERIPHERALS
-    protect(PERIPHERALS, 0x40000000u, 0x20000000u, 1);
+    protect(PERIPHERALS, 0x40000000u, 0x20000000u, WRITTEN);
 #endif
     MPU_CTRL = 1;
     __asm__ volatile("dsb\n\tisb" ::: "memory");

@@ -41,14 +41,12 @@ Reset_Handler:
     ldr     r0, =tc_data_load
     ldr     r1, =tc_data_start
     ldr     r2, =tc_data_end
-1:  cmp     r1, r2
-    bhs     2f
-    ldr     r3, [r0]
-    str     r3, [r1]
-    adds    r0, #4
-    adds    r1, #4
-    b       1b
-2:  ldr     r1, =tc_bss_start
+    bl      tc_copy_section
+    ldr     r0, =tc_code_load
+    ldr     r1, =tc_code_start
+    ldr     r2, =tc_code_end
+    bl      tc_copy_section
+    ldr     r1, =tc_bss_start
     ldr     r2, =tc_bss_end
     movs    r3, #0
 3:  cmp     r1, r2
@@ -60,6 +58,20 @@ Reset_Handler:
     bl      main
 5:  b       5b
     .size Reset_Handler, . - Reset_Handler
+
+/* Words from r0 on to [r1, r2). */
+    .type tc_copy_section, %function
+    .thumb_func
+tc_copy_section:
+1:  cmp     r1, r2
+    bhs     2f
+    ldr     r3, [r0]
+    str     r3, [r1]
+    adds    r0, #4
+    adds    r1, #4
+    b       1b
+2:  bx      lr
+    .size tc_copy_section, . - tc_copy_section
 
 /* The stack may be what is broken: go on at its top, which nobody needs any more. */
     .type tc_fault_entry, %function

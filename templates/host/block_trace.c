@@ -334,6 +334,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, 
 static struct {
     const uint8_t *code; /* the flash, to tell the instructions of a block */
     uint64_t origin, bytes;
+    uint64_t moved_start, moved_end, moved_load; /* code that runs elsewhere than it lies in the flash */
     int (*stop)(void *engine);
     uint64_t pc; /* of the instruction that runs, while accesses are watched */
 } host;
@@ -348,11 +349,25 @@ EXPORT int trace_open(const char *path, const uint8_t *code, uint64_t origin, ui
     return configure(path);
 }
 
+EXPORT void trace_moved(uint64_t start, uint64_t end, uint64_t load)
+{
+    host.moved_start = start;
+    host.moved_end = end;
+    host.moved_load = load;
+}
+
+/* Where code of an address lies in the flash, counted from its first byte. */
+static uint64_t place_in_flash(uint64_t address)
+{
+    int is_moved = address >= host.moved_start && address < host.moved_end;
+    return (is_moved ? host.moved_load + (address - host.moved_start) : address) - host.origin;
+}
+
 static uint32_t count_instructions(uint64_t address, uint32_t bytes, uint64_t *last)
 {
     uint32_t count = 0;
     for (uint32_t at = 0; at < bytes; count++) {
-        uint64_t offset = address + at - host.origin;
+        uint64_t offset = place_in_flash(address + at);
         *last = address + at;
         at += offset + 1 < host.bytes ? instruction_bytes(host.code + offset) : 2;
     }
@@ -421,7 +436,7 @@ EXPORT void trace_access(void *engine, int type, uint64_t address, int bytes, in
     (void)data;
     forget_it_block(engine);
     if (address % 4 == 0 || bytes < 4 || state.is_misaligned) return;
-    if (pc < host.origin || pc + 2 > host.origin + host.bytes || !must_be_aligned(host.code + (pc - host.origin))) return;
+    if (place_in_flash(pc) + 2 > host.bytes || !must_be_aligned(host.code + place_in_flash(pc))) return;
     state.is_misaligned = 1;
     state.misaligned_pc = pc;
     state.misaligned_address = address;

@@ -20,7 +20,7 @@ from tinyc.board.parts import FlashTiming
 from tinyc.build.compile import Firmware, Sources, compile_firmware
 from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose
-from tinyc.choose.slow_flash import waits
+from tinyc.choose.slow_flash import SlowFlash, waits
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.kernel.kernel import Fetches
@@ -58,11 +58,10 @@ def test_rows_wait_for_flash_as_the_whole_layer_does() -> None:
     """A kernel waits for its constants in every row, and for its code: the row before was another layer's. One that
     copies its constants has no rows."""
     board = load_board("nucleo-l4r5zi")
-    graph = graph_of(POINT)
-    slow, fast = (candidates(graph, board.isa, Numerics.TFLM, flash=flash) for flash in (board.flash_timing, None))
-    at_once = {choice.kernel.name: choice for choice in fast["layer"]}
+    slow, fast = _choices(POINT, board.flash_timing), _choices(POINT, None)
+    at_once = {choice.kernel.name: choice for choice in fast}
     compared = 0
-    for choice in slow["layer"]:
+    for choice in slow:
         free = at_once.get(choice.kernel.name)
         if choice.offer.copies:
             assert not list(row_forms(choice))
@@ -104,7 +103,8 @@ def test_waits_of_fetches() -> None:
 def _choices(layer: Layer, flash: FlashTiming | None, kernel: str | None = None) -> list[Choice]:
     prefer = {"layer": kernel} if kernel else None
     board = load_board("nucleo-l4r5zi")
-    return candidates(graph_of(layer), board.isa, Numerics.TFLM, prefer, flash)["layer"]
+    slow = None if flash is None else SlowFlash(flash)
+    return candidates(graph_of(layer), board.isa, Numerics.TFLM, prefer, slow)["layer"]
 
 
 @pytest.mark.quick_cases(2)

@@ -124,12 +124,15 @@ def test_peers_are_complete() -> None:
 
 def test_board_estimates_stand_beside_what_was_published_for_that_board() -> None:
     _, published = peers.read_peers()
-    found = {published.board: {"kws": 4_000_000, "person": 9_300_000}, "stm32f4-discovery": {"kws": 3_000_000}}
+    own = {"kws": 4_000_000, "person": 9_300_000}
+    asked = {board_estimates.PLAIN: own, "`--memory speed`": {model: cycles // 2 for model, cycles in own.items()}}
+    found = {published.board: asked, "stm32f4-discovery": {board_estimates.PLAIN: {"kws": 3_000_000}}}
     text = board_estimates.section(found, published)
     mine, *others = [
         line for line in text.splitlines() if line.startswith("| ") and "---" not in line and "product" not in line
     ]
     assert mine == "| tinyc, estimated | 4 (4.3 to 4.94) | 9.3 (10 to 11.5) |"
+    assert others[0] == "| tinyc, `--memory speed` | 2 (2.15 to 2.47) | 4.65 (5 to 5.74) |"
     assert "| ST X-CUBE-AI 9 (v1.2) | 5.18 | - |" in others
     assert text.count("X-CUBE-AI 9") == 1  # nothing was published for the other board
     assert "68.2 M cycles" in text

@@ -11,7 +11,7 @@ import pytest
 
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
-from tinyc.board import Board, Memory, SlowRam, list_boards, load_board
+from tinyc.board import Board, CodeRam, Memory, SlowRam, list_boards, load_board
 
 GOOD = (paths.boards_dir() / "cortex-m4.toml").read_text()
 
@@ -229,7 +229,7 @@ def test_a_second_ram(tmp_path: Path) -> None:
         ("width_bytes = 2", "width_bytes = 3", "whose 'width_bytes' must be 1, 2, 4 or 8"),
         ("read_waits = 12", "read_wait = 12", "whose 'read_waits' is missing"),
         ("width_bytes = 2", "width = 2", "whose 'width' is not a key of a board file; did you mean 'width_bytes'?"),
-        (SLOW, SLOW + SLOW, "is there 2 times"),
+        (SLOW, SLOW + SLOW, "'holds' is 'arena' twice"),
     ],
 )
 def test_a_second_ram_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -238,6 +238,44 @@ def test_a_second_ram_that_cannot_be(tmp_path: Path, old: str, new: str, message
         load_board(file)
     assert message in caught.value.message
     assert str(caught.value.where) == f"{file}:{line_of(file.read_text(), '[[memories]]')}"
+
+
+CODE = """
+[[memories]]
+name = "itcm"
+holds = "code"
+origin = 0x1000_0000
+bytes = 65_536
+alias = 0x2000_8000
+"""
+
+
+def test_a_ram_for_code(tmp_path: Path) -> None:
+    board = load_board(write(tmp_path, with_slow(SLOW + CODE)))
+    assert board.code_ram == CodeRam("itcm", 0x1000_0000, 65_536, 0x2000_8000)
+    assert board.slow_ram is not None
+    assert board.memory is not None
+    assert board.memory.ram_beside(True) == 0x8000
+    assert board.memory.ram_beside(False) == board.memory.ram_bytes
+    assert load_board("cortex-m4").code_ram is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"code"', '"data"', "whose 'holds' is 'data'; it must be one of: arena, code"),
+        ("0x1000_0000", "0x6000_0000", "has 'itcm' in the board's psram"),
+        ('"itcm"', '"psram"', "has two called 'psram'"),
+        ("0x2000_8000", "0x2000_8001", "has an alias that is no multiple of 1024"),
+        ("0x2000_8000", "0x3000_0000", "has an alias that is no multiple of 1024 in the main RAM"),
+        ("bytes = 65_536", "bytes = 65_536\nread_waits = 1", "'read_waits' is not a key of a board file"),
+        (CODE, CODE + CODE, "'holds' is 'code' twice"),
+    ],
+)
+def test_a_ram_for_code_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        load_board(write(tmp_path, with_slow(SLOW + CODE.replace(old, new))))
+    assert message in caught.value.message
 
 
 def test_a_second_ram_needs_a_core_that_protects_it(tmp_path: Path) -> None:

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from tinyc.board.board import Board, Qemu, list_boards, load_board
-from tinyc.board.memories import Memory, SlowRam
+from tinyc.board.memories import CodeRam, Memory, SlowRam
 
-__all__ = ["Board", "Memory", "Qemu", "SlowRam", "list_boards", "load_board"]
+__all__ = ["Board", "CodeRam", "Memory", "Qemu", "SlowRam", "list_boards", "load_board"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
-from tinyc.board.memories import Memory, SlowRam, read_memory
+from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
     Flashing,
@@ -95,6 +95,11 @@ class Board:
     def slow_ram(self) -> SlowRam | None:
         """The slower RAM beside it, None where there is none."""
         return self.memory.slow if self.memory else None
+
+    @property
+    def code_ram(self) -> CodeRam | None:
+        """The RAM for code beside it, None where there is none."""
+        return self.memory.code if self.memory else None
 
 
 STARTUPS = ("cortex-m", "riscv", "host")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memories of a board: flash and main RAM in `[memory]`, and slower RAM beside them in `[[memories]]`."""
+"""The memories of a board: flash and main RAM in `[memory]`, and beside them in `[[memories]]` slower RAM for a part of
+the arena, and RAM for code."""
 
 from __future__ import annotations
 
@@ -30,9 +31,20 @@ class SlowRam:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRam:
+    """RAM that the core fetches code from without waiting (ITCM, an SRAM below 0x2000_0000), for `--ram-code`. alias:
+    where in the main RAM the same bytes appear, 0: nowhere; with code in them the main RAM ends there."""
+
+    name: str
+    origin: int
+    bytes: int
+    alias: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The memories that firmware may use: addresses and bytes. The stack is the first part of the RAM. slow: a second
-    RAM, where what does not fit the first may lie."""
+    RAM, where what does not fit the first may lie. code: RAM for code that is not to wait for flash."""
 
     flash_origin: int
     flash_bytes: int
@@ -40,11 +52,17 @@ class Memory:
     ram_bytes: int
     stack_bytes: int
     slow: SlowRam | None = None
+    code: CodeRam | None = None
+
+    def ram_beside(self, has_code: bool) -> int:
+        """Bytes of the main RAM, with code in the other one or without."""
+        is_shared = has_code and self.code is not None and self.code.alias > 0
+        return self.code.alias - self.ram_origin if is_shared and self.code is not None else self.ram_bytes
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
         """(origin, bytes) of each, by the word of messages."""
         found = {"flash": (self.flash_origin, self.flash_bytes), "RAM": (self.ram_origin, self.ram_bytes)}
-        return found | ({self.slow.name: (self.slow.origin, self.slow.bytes)} if self.slow else {})
+        return found | {ram.name: (ram.origin, ram.bytes) for ram in (self.slow, self.code) if ram is not None}
 
 
 def read_memory(table: TomlTable, startup: str) -> Memory | None:
@@ -56,17 +74,22 @@ def read_memory(table: TomlTable, startup: str) -> Memory | None:
         if table.has("memories"):
             raise table.error("memories", "needs [memory], which describes the main RAM")
         return None
+    slow, code = _others(table, startup)
     result = Memory(
         flash_origin=memory.integer("flash_origin"),
         flash_bytes=memory.integer("flash_bytes", least=PAGE),
         ram_origin=memory.integer("ram_origin"),
         ram_bytes=memory.integer("ram_bytes", least=PAGE),
         stack_bytes=memory.integer("stack_bytes", least=512),
-        slow=_slow(table, startup),
+        slow=slow,
+        code=code,
     )
     for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes"):
         if getattr(result, key) % PAGE:
             raise memory.error(key, f"must be a multiple of {PAGE}")
+    inside = range(result.ram_origin + result.stack_bytes, result.ram_origin + result.ram_bytes)
+    if code is not None and code.alias and (code.alias % PAGE or code.alias not in inside):
+        raise table.error("memories", "has an alias that is no multiple of 1024 in the main RAM, behind the stack")
     if result.stack_bytes % 8 or result.stack_bytes >= result.ram_bytes:
         raise memory.error("stack_bytes", "must be a multiple of 8 and less than ram_bytes")
     _check_apart(table, memory, result)
@@ -74,31 +97,45 @@ def read_memory(table: TomlTable, startup: str) -> Memory | None:
     return result
 
 
-def _slow(table: TomlTable, startup: str) -> SlowRam | None:
+_HOLDS = ("arena", "code")
+
+
+def _others(table: TomlTable, startup: str) -> tuple[SlowRam | None, CodeRam | None]:
+    """The RAMs of `[[memories]]`, at most one for each use."""
+    slow: SlowRam | None = None
+    code: CodeRam | None = None
     items = table.tables("memories")
-    if len(items) > 1:
-        raise table.error("memories", f"is there {len(items)} times; the arena has two parts, so at most once")
-    if not items:
-        return None
-    if startup != "cortex-m":
+    if items and startup != "cortex-m":
         raise table.error("memories", "is for the startup 'cortex-m' so far: the others protect one RAM")
-    item = items[0]
-    found = SlowRam(
-        name=read_word(item, "name"),
-        origin=item.integer("origin"),
-        bytes=item.integer("bytes", least=PAGE),
-        read_waits=item.integer("read_waits"),
-        write_waits=item.integer("write_waits"),
-        width_bytes=item.integer("width_bytes", 4, least=1),
-    )
+    for item in items:
+        holds = item.choice("holds", _HOLDS) if item.has("holds") else "arena"
+        if (slow if holds == "arena" else code) is not None:
+            raise item.error("holds", f"is '{holds}' twice; at most one memory holds it beside the main RAM")
+        if holds == "arena":
+            slow = _slow(item)
+        else:
+            code = CodeRam(*_place(item), item.integer("alias", 0))
+        item.finish()
+    return slow, code
+
+
+def _place(item: TomlTable) -> tuple[str, int, int]:
+    """Name, origin and bytes."""
+    found = read_word(item, "name"), item.integer("origin"), item.integer("bytes", least=PAGE)
     for key in ("origin", "bytes"):
-        if getattr(found, key) % PAGE:
+        if item.integer(key) % PAGE:
             raise item.error(key, f"must be a multiple of {PAGE}")
+    if found[0] in ("flash", "RAM"):
+        raise item.error("name", "is the word for a memory of [memory]; give another")
+    return found
+
+
+def _slow(item: TomlTable) -> SlowRam:
+    name, origin, size = _place(item)
+    reads, writes = item.integer("read_waits"), item.integer("write_waits")
+    found = SlowRam(name, origin, size, reads, writes, item.integer("width_bytes", 4, least=1))
     if found.width_bytes not in (1, 2, 4, 8):
         raise item.error("width_bytes", "must be 1, 2, 4 or 8")
-    if found.name in ("flash", "RAM"):
-        raise item.error("name", "is the word for a memory of [memory]; give another")
-    item.finish()
     return found
 
 
@@ -106,8 +143,10 @@ def _check_apart(table: TomlTable, memory: TomlTable, found: Memory) -> None:
     flash, ram, *others = found.spans().items()
     if _overlap(flash[1], ram[1]):
         raise memory.error("ram_origin", "puts the RAM into the flash")
-    for name, span in others:
-        for other, taken in (flash, ram):
+    if found.slow is not None and found.code is not None and found.slow.name == found.code.name:
+        raise table.error("memories", f"has two called '{found.slow.name}'")
+    for number, (name, span) in enumerate(others):
+        for other, taken in (flash, ram, *others[:number]):
             if _overlap(span, taken):
                 raise table.error("memories", f"has '{name}' in the board's {other}")
         if span[0] + span[1] > 1 << 32:

@@ -201,13 +201,15 @@ def link_firmware(
     """
     _write_glue(sources, out_dir, "TC_DUMP_STEPS" in harness.defines)
     elf = out_dir / f"{sources.name}.elf"
-    defines = [f"-D{name}={value}" for name, value in {**_memory_defines(board), **harness.defines}.items()]
+    in_ram = {"TC_RAM_CODE": "1"} if has_ram_code(sources) else {}
+    values = {**_memory_defines(board, bool(in_ram)), **in_ram, **harness.defines}
+    defines = [f"-D{name}={value}" for name, value in values.items()]
     include = [f"-I{argument(folder)}" for folder in (sources.folder, out_dir, paths.templates_dir() / "firmware")]
     flags = [*_flags(toolchain, "balanced", harness.sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
     flags += _placeless(sources.folder)
     around = [*_sources(board, harness), *harness.generated, *_whole_input(sources, out_dir)]
     toolchain.run(
-        [*flags, *around, library, *_link_flags(toolchain, board, out_dir), "-o", elf],
+        [*flags, *around, library, *_link_flags(toolchain, board, out_dir, bool(in_ram)), "-o", elf],
         f"building the firmware of {sources.name} for {board.name}",
     )
     linked = read_elf(elf)
@@ -240,16 +242,18 @@ def _sources(board: Board, harness: Harness) -> list[Path]:
     return [paths.templates_dir() / "firmware" / name for name in names]
 
 
-def _memory_defines(board: Board) -> dict[str, str]:
+def _memory_defines(board: Board, ram_code: bool) -> dict[str, str]:
     if board.memory is None:
         return {}
-    slow = board.memory.slow
-    found = {"TC_SLOW_ORIGIN": f"{slow.origin}u", "TC_SLOW_BYTES": f"{slow.bytes}u"} if slow else {}
+    others = {"SLOW": board.memory.slow, "CODE": board.memory.code}
+    spans = {name: ram for name, ram in others.items() if ram is not None}
+    found = {f"TC_{name}_ORIGIN": f"{ram.origin}u" for name, ram in spans.items()}
+    found |= {f"TC_{name}_BYTES": f"{ram.bytes}u" for name, ram in spans.items()}
     return found | {
         "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
         "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
         "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
-        "TC_RAM_BYTES": f"{board.memory.ram_bytes}u",
+        "TC_RAM_BYTES": f"{board.memory.ram_beside(ram_code)}u",
     }
 
 
@@ -260,11 +264,11 @@ def _placeless(library_dir: Path) -> list[str]:
     return [f"{kind}={old}={new}" for old, new in places.items() for kind in kinds]
 
 
-def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path) -> list[str | Path]:
+def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path, ram_code: bool) -> list[str | Path]:
     if board.is_host:
         return []
     script = out_dir / "firmware.ld"
-    values = {"board": board.name, "memory": board.memory, "guard_bytes": _GUARD_BYTES}
+    values = {"board": board.name, "memory": board.memory, "guard_bytes": _GUARD_BYTES, "ram_code": ram_code}
     script.write_text(render("firmware/firmware.ld.j2", values))
     flags: list[str | Path] = [
         "-nostartfiles",
@@ -300,6 +304,11 @@ def _write_glue(sources: Sources, out_dir: Path, dump_steps: bool) -> None:
         "has_slow": f"{prefix}_SLOW_BYTES" in _read_text(header),
     }
     (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
+
+
+def has_ram_code(sources: Sources) -> bool:
+    """Whether the library has code for the section that start-up code copies to RAM."""
+    return f"#define {sources.name.upper()}_RAM_CODE" in _read_text(sources.header)
 
 
 def _whole_input(sources: Sources, out_dir: Path) -> list[Path]:

@@ -85,6 +85,20 @@ class Elf:
                 return segment.data[start : start + size]
         raise TinycError(f"the firmware has no data at 0x{address:08x}")
 
+    def moved_code(self) -> tuple[int, int, int] | None:
+        """Code that runs elsewhere than it is loaded: [first, end) of its addresses, and where the first is loaded."""
+        for section in self.sections:
+            for segment in self.segments:
+                at = section.address - segment.address
+                if (
+                    section.executable
+                    and section.size
+                    and 0 <= at < len(segment.data)
+                    and segment.load != segment.address
+                ):
+                    return section.address, section.address + section.size, segment.load + at
+        return None
+
     def step_functions(self, model: str) -> Mapping[int, Symbol]:
         """The functions of the model's steps, `<model>_step_<n>_<operator>`, by step number.
 

@@ -20,12 +20,19 @@ class LibrarySize:
     """Flash bytes of a library: executable sections and read-only constants, compiler helpers included.
 
     memory_bytes: memcpy and the like where compiled code calls them; every C program has these anyway, so
-    they are not part of code_bytes.
+    they are not part of code_bytes. ram_code_bytes, ram_const_bytes: of code and constants, what start-up code copies
+    to RAM.
     """
 
     code_bytes: int
     const_bytes: int
     memory_bytes: int = 0
+    ram_code_bytes: int = 0
+    ram_const_bytes: int = 0
+
+    @property
+    def ram_bytes(self) -> int:
+        return self.ram_code_bytes + self.ram_const_bytes
 
     @property
     def flash_bytes(self) -> int:
@@ -64,11 +71,12 @@ _MEMORY_FUNCTION = re.compile(r"(__aeabi_)?mem(cpy|move|set|clr)[48]?")
 
 # Where a position-independent object of the host keeps constants that hold addresses.
 RELOCATED = ".data.rel.ro"
+RAM_CODE, RAM_CONST = ".tc_ramfunc", ".tc_ramconst"  # what start-up code copies to RAM
 SLOW_PART = ".tinyc_slow"  # of the arena, which a library has room for where the board has a second RAM
 
 
 def _measure(elf: Elf) -> LibrarySize:
-    variables = [s for s in elf.sections if s.writable and s.name not in (RELOCATED, SLOW_PART)]
+    variables = [s for s in elf.sections if s.writable and s.name not in (RELOCATED, SLOW_PART, RAM_CODE, RAM_CONST)]
     slow = [s for s in elf.sections if s.name == SLOW_PART]
     for section in variables:
         if section.size > 0:
@@ -77,7 +85,8 @@ def _measure(elf: Elf) -> LibrarySize:
     const = sum(s.size for s in elf.sections if not s.executable and s not in (*variables, *slow) and not s.is_note)
     memory = {s.address: s.size for s in elf.symbols if s.is_function and _MEMORY_FUNCTION.fullmatch(s.name)}
     memory_bytes = sum(memory.values())
-    return LibrarySize(code - memory_bytes, const, memory_bytes)
+    in_ram = {s.name: s.size for s in elf.sections}
+    return LibrarySize(code - memory_bytes, const, memory_bytes, in_ram.get(RAM_CODE, 0), in_ram.get(RAM_CONST, 0))
 
 
 def check_fits(board: Board, size: LibrarySize | None, arena_bytes: int, stack_bytes: int = 0) -> None:
@@ -87,10 +96,17 @@ def check_fits(board: Board, size: LibrarySize | None, arena_bytes: int, stack_b
     """
     if board.memory is None:
         return
-    needed_ram = arena_bytes + stack_bytes
-    if needed_ram > board.memory.ram_bytes:
+    apart = 0 if size is None or board.code_ram is None else size.ram_code_bytes
+    copied = 0 if size is None else size.ram_bytes - apart
+    needed_ram = arena_bytes + stack_bytes + copied
+    there = board.memory.ram_beside(size is not None and size.ram_code_bytes > 0)
+    if needed_ram > there:
         parts = f"arena {arena_bytes:,}" + (f", stack {stack_bytes:,}" if stack_bytes else "")
-        raise _does_not_fit(board, "RAM", needed_ram, board.memory.ram_bytes, parts)
+        parts += f", copied from flash {copied:,}" if copied else ""
+        raise _does_not_fit(board, "RAM", needed_ram, there, parts)
+    if size is not None and board.code_ram is not None and size.ram_code_bytes > board.code_ram.bytes:
+        parts = "code that is copied from flash"
+        raise _does_not_fit(board, board.code_ram.name, size.ram_code_bytes, board.code_ram.bytes, parts)
     if size is not None and size.flash_bytes > board.memory.flash_bytes:
         parts = f"code {size.code_bytes:,}, constants {size.const_bytes:,}"
         raise _does_not_fit(board, "flash", size.flash_bytes, board.memory.flash_bytes, parts)

@@ -19,8 +19,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact, greedy
 from tinyc.base.numerics import Numerics
-from tinyc.board.parts import FlashTiming
-from tinyc.choose.slow_flash import copied, slowed
+from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused
 from tinyc.kernel.site import Site
@@ -57,7 +56,7 @@ class Goal:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The kernel of a node, the integers it works with, its cost, and why better kernels were refused. flash: whose
-    waits are in the cost."""
+    waits are in the cost; free: the offer without them."""
 
     site: Site
     params: Any
@@ -65,7 +64,8 @@ class Choice:
     offer: Offer
     cost: Cost
     refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
-    flash: FlashTiming | None = None
+    flash: SlowFlash | None = None
+    free: Offer | None = None
 
     @property
     def scratch_bytes(self) -> int:
@@ -88,7 +88,7 @@ def candidates(
     isa: frozenset[str],
     numerics: Numerics,
     prefer: Mapping[str, str] | None = None,
-    flash: FlashTiming | None = None,
+    flash: SlowFlash | None = None,
 ) -> dict[str, list[Choice]]:
     """Every Choice that there is for each node, by node name. flash: of a board on which costs shall count its waits.
 
@@ -141,7 +141,7 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
     return kernel.offer(site, params() if params else all_ops()[site.node.op].prepared(site))
 
 
-def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: FlashTiming | None) -> list[Choice]:
+def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: SlowFlash | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
     params = Once(lambda: op.prepared(site))
@@ -154,17 +154,24 @@ def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: Flas
         if isinstance(offer, Refused):
             refused.append((kernel.name, offer.asks))
             continue
-        for own in (offer,) if flash is None else _on_slow_flash(kernel, offer, flash):
-            found.append(Choice(site, params(), kernel, own, cost_of(kernel, own, site), flash=flash))
+        for own in (offer,) if flash is None else filter(None, (offer, copied(offer))):
+            found.append(_priced(Choice(site, params(), kernel, own, cost_of(kernel, own, site), free=own), flash))
     if not found:
         raise _no_kernel(site.node, op.name, refused)
     return [replace(choice, refused=tuple(refused)) for choice in found]
 
 
-def _on_slow_flash(kernel: Kernel, offer: Offer, flash: FlashTiming) -> list[Offer]:
-    """The offer with its waits, and where that may pay, one that copies its constants to RAM first."""
-    offers = [offer, copied(offer)]
-    return [slowed(kernel, one, flash) for one in offers if one is not None]
+def _priced(choice: Choice, flash: SlowFlash | None) -> Choice:
+    """The choice with its waits for flash."""
+    if flash is None or choice.free is None:
+        return choice
+    offer = slowed(choice.kernel, choice.free, flash)
+    return replace(choice, offer=offer, cost=cost_of(choice.kernel, offer, choice.site), flash=flash)
+
+
+def repriced(found: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[str, list[Choice]]:
+    """The candidates as they are where the flash, or the RAM for what waits for it, is this."""
+    return _sharing_code({node: [_priced(choice, flash) for choice in choices] for node, choices in found.items()})
 
 
 def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:

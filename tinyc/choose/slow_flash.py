@@ -8,7 +8,7 @@ instructions holds.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tinyc.board.parts import FlashTiming
 from tinyc.kernel.kernel import STREAM, Arg, Call, Const, Copied, Cost, Fetches, Kernel, Offer, Once, RowForm
@@ -21,16 +21,33 @@ _COPY = Work(3, 4)  # of a word, by tc_copy_words
 _BYTES_PER_CYCLE = 3  # of code that a core runs while the next word is fetched ahead
 
 
-def slowed(kernel: Kernel, offer: Offer, timing: FlashTiming) -> Offer:
+@dataclass(frozen=True, slots=True)
+class RamCode:
+    """RAM for what waits for flash most. price: cycles that each byte of it has to save. code: whether code may run
+    there, not constants alone."""
+
+    price: float
+    code: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SlowFlash:
+    """A board's flash, and RAM that code and constants may be copied to; None: there is none for that."""
+
+    timing: FlashTiming
+    ram: RamCode | None = None
+
+
+def slowed(kernel: Kernel, offer: Offer, flash: SlowFlash) -> Offer:
     """The offer with what the kernel waits for the board's flash in its costs, those of its row forms included."""
     whole = offer.cost
     if whole is None:
         return offer
 
     def forms() -> tuple[RowForm, ...]:
-        return tuple(replace(form, cost=_waiting(kernel, form.cost, whole, timing)) for form in offer.row_forms())
+        return tuple(replace(form, cost=_waiting(kernel, form.cost, whole, flash)) for form in offer.row_forms())
 
-    return replace(offer, cost=_waiting(kernel, whole, whole, timing), row_forms=Once(forms))
+    return replace(offer, cost=_waiting(kernel, whole, whole, flash), row_forms=Once(forms))
 
 
 def copied(offer: Offer) -> Offer | None:
@@ -66,20 +83,51 @@ def _from_scratch(call: Call, at: int, size: int) -> Call:
     return found
 
 
-def _waiting(kernel: Kernel, cost: Cost, whole: Cost, timing: FlashTiming) -> Cost:
-    return replace(cost, cycles=cost.cycles + waits(_fetches(kernel, cost, whole), timing))
+def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
+    """With waits, or, for what is worth a place in RAM, with the price of that: then it is not taken for free."""
+    found = split_waits(fetched(kernel, cost, whole), flash.timing)
+    if flash.ram is None:
+        return replace(cost, cycles=cost.cycles + found.code + found.data)
+    code_bytes = cost.code.size if cost.code is not None else 0
+    const_bytes, price = cost.flash_bytes - code_bytes, flash.ram.price
+    code_in_ram = flash.ram.code and code_bytes > 0 and code_bytes * price < found.code
+    consts_in_ram = const_bytes * price < found.data
+    code = round(code_bytes * price) if code_in_ram else found.code
+    data = round(const_bytes * price) if consts_in_ram else found.data
+    return replace(
+        cost,
+        cycles=cost.cycles + code + data,
+        ram_code=code_bytes * code_in_ram,
+        ram_consts=const_bytes * consts_in_ram,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Cycles of waiting for code, and for constants."""
+
+    code: int
+    data: int
 
 
 def waits(fetches: Fetches, timing: FlashTiming) -> int:
     """Cycles of waiting."""
+    found = split_waits(fetches, timing)
+    return found.code + found.data
+
+
+def split_waits(fetches: Fetches, timing: FlashTiming) -> Waits:
+    """Cycles of waiting, by what is waited for."""
     held = (timing.instruction_lines - 1) * timing.line_bytes  # a loop need not begin with a line
     code = sum(size if size <= held else size * turns for size, turns in fetches.loops)
     ahead = timing.word_bytes // _BYTES_PER_CYCLE if timing.prefetch else 0
     next_wait = max(0, timing.wait_states - ahead)
-    return (fetches.data_bytes * timing.wait_states + code * next_wait) // timing.word_bytes
+    data = fetches.data_bytes * timing.wait_states
+    both = (data + code * next_wait) // timing.word_bytes
+    return Waits(both - data // timing.word_bytes, data // timing.word_bytes)
 
 
-def _fetches(kernel: Kernel, cost: Cost, whole: Cost) -> Fetches:
+def fetched(kernel: Kernel, cost: Cost, whole: Cost) -> Fetches:
     """What the cost says. Else constants are read as for the whole layer, or once; a function written for a layer is
     straight code, any other a short loop."""
     if cost.fetches is not None:

@@ -63,6 +63,8 @@ def _details(out: Output, board: Board) -> None:
         if (slow := memory.slow) is not None:
             waits = f"{slow.read_waits} waits to read, {slow.write_waits} to write {slow.width_bytes} bytes"
             rows.add_row(f"{slow.name} (RAM)", f"0x{slow.origin:08x}, {slow.bytes:,} bytes, {waits}")
+        if (code := memory.code) is not None:
+            rows.add_row(f"{code.name} (code)", f"0x{code.origin:08x}, {code.bytes:,} bytes, no waits")
     if board.uart is not None:
         rows.add_row("uart", f"{board.uart.kind} at 0x{board.uart.base:08x}, {board.uart.baud:,} baud")
     if board.flashing is not None:
@@ -104,6 +106,7 @@ def _facts(board: Board) -> dict[str, object]:
         "flash_bytes": board.flash_bytes,
         "ram_bytes": board.ram_bytes,
         "slow_ram": None if board.slow_ram is None else asdict(board.slow_ram),
+        "code_ram": None if board.code_ram is None else asdict(board.code_ram),
         "emulators": _machines(board),
         "uart": board.uart.kind if board.uart is not None else None,
         "flashing": list(board.flashing.methods) if board.flashing is not None else [],

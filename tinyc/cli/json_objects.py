@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tinyc.bench import BenchReport
 from tinyc.bench.compare import BenchChange
-from tinyc.board.memories import SlowRam
+from tinyc.board.memories import CodeRam, SlowRam
 from tinyc.explain.boundaries import Boundary
 from tinyc.explain.cycles.profile import Profile
 from tinyc.explain.estimate import Estimate
@@ -58,7 +58,12 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
     unproved = Shape(UnprovedReport, {"folder": str, **dict.fromkeys(run_only, type(None))}, made)
     passed = {"passed": bool}
     board: dict[str, Any] = {"name": str, "description": str, "core": str, "isa": Words, "clock_hz": int}
-    board |= {"flash_bytes": int | None, "ram_bytes": int | None, "slow_ram": SlowRam | None}
+    board |= {
+        "flash_bytes": int | None,
+        "ram_bytes": int | None,
+        "slow_ram": SlowRam | None,
+        "code_ram": CodeRam | None,
+    }
     board |= {"emulators": Words, "uart": str | None, "flashing": Words}
     point = Shape(Point, {"options": str})
     estimate = Shape(Estimate, {"flash_bytes": int, "fits": bool})

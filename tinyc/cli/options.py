@@ -135,6 +135,18 @@ RamBudget = Annotated[
 ]
 
 
+RamCode = Annotated[
+    int | None,
+    typer.Option(
+        "--ram-code",
+        parser=number_of_bytes,
+        metavar="BYTES",
+        help="RAM for the code and constants that wait for flash most, copied by start-up code; 16K is 16,384.",
+        show_default="none",
+    ),
+]
+
+
 class MemoryFor(StrEnum):
     """How much time a smaller arena may cost: 1, 5 or 20 % more."""
 
@@ -385,6 +397,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "flash_budget": (FlashBudget, None),
     "memory": (MemoryOption, MemoryFor.BALANCED),
     "ram_budget": (RamBudget, None),
+    "ram_code": (RamCode, None),
     "input_rows": (InputRows, False),
     "incremental": (Incremental, None),
     "hop": (Hop, 1),
@@ -405,7 +418,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
 # Headings of --help. What is under none of them stands first.
 _PANELS: dict[str, tuple[str, ...]] = {
     "Kernels and memory": (
-        *("optimize", "flash_budget", "memory", "ram_budget"),
+        *("optimize", "flash_budget", "memory", "ram_budget", "ram_code"),
         *("input_rows", "incremental", "hop", "stream_unpadded", "weights_blob", "like"),
     ),
     "Quantizing a float model": ("calibration", *QUANTIZE_OPTIONS),
@@ -481,6 +494,7 @@ def make_options(
     inputs: Path | None,
     flash_budget: int | None,
     ram_budget: int | None,
+    ram_code: int | None,
     memory: MemoryFor,
     input_rows: bool,
     incremental: int | None,
@@ -512,6 +526,7 @@ def make_options(
         inputs=inputs,
         flash_budget=flash_budget,
         ram_budget=ram_budget,
+        ram_code=ram_code,
         memory=memory.value,
         input_rows=input_rows,
         incremental=incremental,

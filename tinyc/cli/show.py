@@ -85,6 +85,11 @@ def _totals(report: Report | UnprovedReport) -> Table:
         slow = report.slow
         how = "counted" if slow.counted else "estimated"
         rows.add_row(slow.memory, f"{slow.bytes:,} bytes of arena beside it; {slow.waits:,} cycles of waits, {how}")
+    if report.ram_code is not None:
+        copied = report.ram_code
+        total = copied.code_bytes + copied.const_bytes
+        said = f"code {copied.code_bytes:,}, constants {copied.const_bytes:,}, of {copied.budget:,} allowed"
+        rows.add_row("copied to RAM", f"{total:,} bytes by start-up code: {said}")
     if report.state_bytes:
         rows.add_row("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
     if report.calls > 1:

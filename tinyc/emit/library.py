@@ -18,6 +18,7 @@ from tinyc.emit.columns import narrow
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
 from tinyc.ir.graph import INT_RANGE, Value
+from tinyc.kernel.kernel import Special
 from tinyc.plan.answer import SLOW
 
 _DIGEST = "@digest@"  # where in the template the digest of the text goes
@@ -166,7 +167,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "kind": C(program.kind),
         "ports": ports,
         "steps": [steps.view(program, step) for step in program.steps],
-        "specials": [C(special.text) for special in program.specials],
+        "specials": [C(_special(program, special)) for special in program.specials],
         "weights": arrays.weights(program),
         "tables": arrays.tables(program),
         "orders": schedule.orders(program),
@@ -180,6 +181,13 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "unaligned": alignment.unaligned_steps(program),
         "unaligned_between": alignment.unaligned_between(program),
     }
+
+
+def _special(program: Program, special: Special) -> str:
+    """The text of a function written for a layer, its assembly in the section for RAM where that is asked for."""
+    if program.in_ram is None or special.name not in program.in_ram.functions:
+        return special.text
+    return special.text.replace("static TC_NAKED ", f"static {program.name.upper()}_RAM_CODE TC_NAKED ")
 
 
 def _kernel_files(program: Program) -> dict[str, str]:

@@ -10,7 +10,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, holds
 from tinyc.ir.graph import Node, Value
-from tinyc.kernel.kernel import Call, Const, In, Out, RowForm, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Special
 from tinyc.plan.answer import SLOW
 
 
@@ -168,6 +168,16 @@ class Blob:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class InRam:
+    """What start-up code copies to RAM, by C names, so that it does not wait for flash. budget: bytes that it may
+    take."""
+
+    functions: frozenset[str]
+    constants: frozenset[str]
+    budget: int
+
+
 LOST = 0xFFFF  # in a table of rows: a row that has no place
 
 
@@ -196,6 +206,11 @@ class Step:
         """`conv2d + relu`."""
         act = str(getattr(self.node.attrs, "act", ""))
         return f"{self.node.op} + {act}" if act else self.node.op
+
+    @property
+    def cost(self) -> Cost | None:
+        """What it costs, if its kernel says so."""
+        return self.row_step.form.cost if self.row_step is not None else self.choice.offer.cost
 
     @property
     def function(self) -> str:
@@ -273,6 +288,7 @@ class Program:
     push: Push | None = None
     slow_bytes: int = 0  # of the arena's slow part, which arena_bytes does not count
     blob: Blob | None = None
+    in_ram: InRam | None = None
 
     @property
     def kind(self) -> str:

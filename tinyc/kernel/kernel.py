@@ -234,7 +234,8 @@ class Cost:
     cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
 
     Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
-    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual.
+    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. ram_code, ram_consts:
+    bytes of code and constants that are worth their place in RAM (`--ram-code`).
     """
 
     instructions: int
@@ -243,6 +244,8 @@ class Cost:
     cycles: int = -1
     fetches: Fetches | None = None
     code: WrittenCode | None = field(default=None, compare=False)
+    ram_code: int = 0
+    ram_consts: int = 0
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -253,7 +256,8 @@ class Cost:
         if self.code is None:
             return self
         count = layers.get(self.code.key, 1)
-        return replace(self, flash_bytes=self.flash_bytes - self.code.size * (count - 1) // count, code=None)
+        flash = self.flash_bytes - self.code.size * (count - 1) // count
+        return replace(self, flash_bytes=flash, ram_code=self.ram_code // count, code=None)
 
     @property
     def time(self) -> int:

@@ -13,8 +13,11 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
-from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose
+from tinyc.board.parts import FlashTiming
+from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, repriced
+from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
+from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
@@ -52,6 +55,9 @@ from tinyc.verify.report import Change
 BESIDE_ARENA = 4096  # bytes of other variables, where the arena may take all of a RAM
 _WORD = 4  # bytes that most accesses of kernels have
 INTERPRETER_BYTES = 72 * 1024
+_SYSTEM_BUS = 0x2000_0000  # where the addresses begin that an Armv7-M core fetches over the same bus as data
+_MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
+_PRICES = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +234,10 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
             laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
     with progress.stage("lower"):
         program = _program(made, laid, _name(made.path, options))
-        return Lowered(laid.graph, with_blob(program) if options.weights_blob else program, laid.plan, laid.found)
+        program = with_blob(program) if options.weights_blob else program
+        if options.ram_code is not None:
+            program = with_ram_code(program, options.ram_code, board.flash_timing, runs_code_from_ram(board))
+        return Lowered(laid.graph, program, laid.plan, laid.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +274,11 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
 
 def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
     with progress.stage("select"):
-        found = candidates(graph, board.isa, numerics, flash=board.flash_timing)
+        timing = board.flash_timing
+        found: Mapping[str, Sequence[Choice]]
+        found = candidates(graph, board.isa, numerics, flash=None if timing is None else SlowFlash(timing))
+        if options.ram_code is not None and timing is not None:
+            found = _with_ram(graph, found, timing, board, options)
         chosen = tuple(_chosen(graph, found, board, options))
     with progress.stage("plan"):
         choices, plan = _laid_out(graph, found, chosen, board, options)
@@ -342,6 +355,37 @@ def _own_numerics(path: Path, float_graph: Graph | None) -> Numerics:
     if float_graph is not None:
         return Numerics.OURS
     return Numerics.ONNX if is_onnx(path) else Numerics.TFLM
+
+
+def _with_ram(
+    graph: Graph, found: Mapping[str, Sequence[Choice]], timing: FlashTiming, board: Board, options: Options
+) -> Mapping[str, Sequence[Choice]]:
+    """The candidates at the price of a byte of RAM at which the best of them take what `--ram-code` allows."""
+    budget, code = options.ram_code or 0, runs_code_from_ram(board)
+    low, high, best = 0.0, _MOST_FOR_A_BYTE, found
+    for price in (0.0, *[None] * _PRICES):
+        tried = (low + high) / 2 if price is None else price
+        offered = repriced(found, SlowFlash(timing, RamCode(tried, code)))
+        chosen, _ = next(_chosen(graph, offered, board, options))
+        taken = sum(choice.cost.ram_code + choice.cost.ram_consts for choice in chosen.values())
+        if taken <= budget:
+            best, high = offered, tried
+        else:
+            low = tried
+        if best is offered and tried == 0:
+            break
+    return best
+
+
+def runs_code_from_ram(board: Board) -> bool:
+    """Whether the core fetches code from a RAM of the board without waiting: one that the board names, or the main one.
+    Not from that of a Cortex-M3 or M4 at 0x2000_0000 and above, whose code comes over the bus of its data, a cycle
+    later (their manuals, "Bus interfaces"), nor from the tightly coupled RAM for data of a Cortex-M7 or M55."""
+    memory = board.memory
+    if memory is None or board.startup != "cortex-m":
+        return False
+    shared = board.core in ("cortex-m3", "cortex-m4") and memory.ram_origin >= _SYSTEM_BUS
+    return memory.code is not None or not (shared or board.core in ("cortex-m7", "cortex-m55"))
 
 
 def _chosen(

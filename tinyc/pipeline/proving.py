@@ -40,6 +40,7 @@ from tinyc.verify.report import (
     CalibrationReport,
     Flash,
     GroupReport,
+    RamCodeReport,
     Report,
     SlowReport,
     UnprovedReport,
@@ -100,6 +101,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             **_planned(compiled, board, options),
             **_counted(compiled, options, firmware, ran, sqnr),
             flash=Flash(size.code_bytes, size.const_bytes),
+            ram_code=_ram_code(size, options),
             verify=verdict,
             accuracy=None if floats is None else measure(floats, graph, originals, wanted, every),
         )
@@ -149,6 +151,7 @@ def write_unproved(
         layers=layer_reports(compiled, options.optimize),
         toolchain=None if toolchain is None else str(toolchain),
         flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
+        ram_code=None if size is None else _ram_code(size, options),
     )
 
 
@@ -384,6 +387,16 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "memory": memory_report(map_of(compiled.graph, compiled.plan)),
         "arguments": build_arguments(options),
     }
+
+
+def _ram_code(size: LibrarySize, options: Options) -> RamCodeReport | None:
+    """What start-up code copies to RAM; None where nobody asked for it. TinycError where that is more than allowed."""
+    if options.ram_code is None:
+        return None
+    if size.ram_bytes > options.ram_code:
+        message = f"{size.ram_bytes:,} bytes would be copied to RAM, --ram-code allows {options.ram_code:,}"
+        raise TinycError(message, hint="a defect of tinyc's estimates: give a smaller budget, and tell its authors")
+    return RamCodeReport(size.ram_code_bytes, size.ram_const_bytes, options.ram_code)
 
 
 def _slow_report(compiled: Compiled, board: Board) -> SlowReport | None:

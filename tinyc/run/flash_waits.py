@@ -53,8 +53,10 @@ class LineCache:
 class FlashWatch:
     """Adds up waits from the pieces of code that run and the flash that is read, step by step."""
 
-    def __init__(self, timing: FlashTiming, plan: TracePlan) -> None:
+    def __init__(self, timing: FlashTiming, plan: TracePlan, flash: range | None = None) -> None:
+        """flash: its addresses; code elsewhere does not wait. None: all is there."""
         self._timing = timing
+        self._flash = flash
         self._plan = plan
         self._steps = {start: number for number, start in plan.steps}
         self._code = LineCache.of(timing.instruction_lines, timing)
@@ -67,7 +69,7 @@ class FlashWatch:
     def block(self, address: int, size: int) -> None:
         """A straight piece of code begins to run."""
         self._enter(address)
-        if self._step is None:
+        if self._step is None or (self._flash is not None and address not in self._flash):
             return
         word_bytes = self._timing.word_bytes
         first = address // word_bytes
@@ -97,7 +99,9 @@ class FlashWatch:
 def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, inputs: Inputs) -> Mapping[int, int]:
     """Cycles of waiting by step (OVERHEAD: the run function), the sum of all inferences."""
     elf = firmware.read_elf()
-    watch = FlashWatch(timing, plan_trace(firmware, elf, INSTRUCTION_LIMIT))
+    memory = target.memory
+    flash = range(memory.flash_origin, memory.flash_origin + memory.flash_bytes)
+    watch = FlashWatch(timing, plan_trace(firmware, elf, INSTRUCTION_LIMIT), flash)
     core = EmulatedCore(target.cpu, target.memory, elf)
     files = Semihosting(core, protocol.requests(inputs, firmware.resets), Conversation(firmware, len(inputs)))
     unicorn = load_unicorn()
@@ -108,11 +112,8 @@ def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, 
     def on_read(engine: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
         watch.read(address, size)
 
-    memory = target.memory
     core.engine.hook_add(unicorn.UC_HOOK_BLOCK, on_block)
-    core.engine.hook_add(
-        unicorn.UC_HOOK_MEM_READ, on_read, begin=memory.flash_origin, end=memory.flash_origin + memory.flash_bytes - 1
-    )
+    core.engine.hook_add(unicorn.UC_HOOK_MEM_READ, on_read, begin=flash.start, end=flash.stop - 1)
     core.run(files.call)
     if core.failure is not None:
         raise core.failure

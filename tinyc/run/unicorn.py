@@ -165,18 +165,27 @@ class EmulatedCore:
         self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=getattr(arm_const, CPUS[cpu]))
         self.flash = _flash_image(memory, elf)
         self.flash_origin = memory.flash_origin
+        self.moved = elf.moved_code() or (0, 0, 0)
         self.fault: _Fault | None = None
         self.failure: Exception | None = None
         self._stack_end = memory.ram_origin
         self._bad_address: int | None = None
         self._on_semihosting: Callable[[int, int], int | None] = lambda operation, arguments: None
         for kind, (origin, size) in memory.spans().items():
-            right = unicorn.UC_PROT_EXEC if kind == "flash" else unicorn.UC_PROT_WRITE
-            self.engine.mem_map(origin, size, unicorn.UC_PROT_READ | right)
+            rights = unicorn.UC_PROT_EXEC if kind == "flash" else unicorn.UC_PROT_WRITE
+            if origin <= self.moved[0] < origin + size and self.moved[1]:
+                rights |= unicorn.UC_PROT_EXEC
+            self.engine.mem_map(origin, size, unicorn.UC_PROT_READ | rights)
         self.engine.mem_map(SYSTEM_SPACE, PAGE, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.engine.mem_write(memory.flash_origin, self.flash)
         self.engine.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
         self.engine.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_bad_access)
+
+    def code_at(self, address: int, size: int) -> bytes:
+        """Bytes of code, as they lie in the flash."""
+        first, end, load = self.moved
+        at = (load + address - first if first <= address < end else address) - self.flash_origin
+        return self.flash[at : at + size] if at >= 0 else b""
 
     def run(self, on_semihosting: Callable[[int, int], int | None]) -> None:
         """Resets the core and lets it run. on_semihosting(operation, arguments) gives r0, or None to stop."""
@@ -359,6 +368,7 @@ class _NativeTracer:
             ctypes.c_uint64(len(flash)),
             stop,
         )
+        self._trace.trace_moved(*map(ctypes.c_uint64, self._core.moved))
         if opened != 1:
             raise TinycError("the instruction counter cannot read its configuration")
         unicorn = load_unicorn()
@@ -434,8 +444,7 @@ class _PythonTracer:
         forget_it_block(engine)
         if address % 4 == 0 or size < 4 or self._misaligned is not None:
             return
-        at = self._pc - self._core.flash_origin
-        if must_be_aligned(self._core.flash[at : at + 2]):
+        if must_be_aligned(self._core.code_at(self._pc, 2)):
             self._misaligned = self._pc, address
             self._core.stop()
 
@@ -457,7 +466,7 @@ class _PythonTracer:
     def _shape(self, address: int, size: int) -> tuple[int, int]:
         shape = self._shapes.get((address, size))
         if shape is None:
-            starts = instruction_starts(self._core.flash[address - self._core.flash_origin :][:size])
+            starts = instruction_starts(self._core.code_at(address, size))
             shape = self._shapes[address, size] = (len(starts), address + starts[-1])
         return shape
 

@@ -131,6 +131,16 @@ class Flash:
 
 
 @dataclass(frozen=True, slots=True)
+class RamCodeReport:
+    """What start-up code copies from flash to RAM (`--ram-code`), where it lies beside the arena. In Flash it counts,
+    too. budget: what was allowed."""
+
+    code_bytes: int
+    const_bytes: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verify:
     """Bytes compared with the reference. `first_difference` names the first step that differs."""
 
@@ -203,6 +213,7 @@ class Report:
     slow: SlowReport | None = None  # the part of the arena that lies in a second RAM; arena_bytes is without it
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()  # of `tinyc build MODEL`, files by their names
+    ram_code: RamCodeReport | None = None  # code and constants that start-up code copies to RAM
 
     @property
     def passed(self) -> bool:
@@ -241,6 +252,7 @@ class UnprovedReport:
     slow: SlowReport | None = None
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()
+    ram_code: RamCodeReport | None = None
 
     @property
     def passed(self) -> bool:

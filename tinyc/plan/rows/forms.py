@@ -289,7 +289,11 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
     yield RowForm(
         call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
-        cost=Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
+        cost=replace(
+            Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
+            ram_code=cost.ram_code,
+            ram_consts=cost.ram_consts,
+        ),
         special=offer.special,
         inplace=(0,) if buffered else kernel.inplace,
         direct=call.rows is None,

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code and constants that start-up code copies to RAM: they run there, in QEMU and unicorn, and give the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.ops.weighted import Layer, graph_of, samples
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
+from tinyc.board import Board, CodeRam, load_board
+from tinyc.build.compile import Firmware, Sources, compile_firmware
+from tinyc.build.size import check_fits, library_size
+from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import FASTEST, Goal, candidates, choose, repriced
+from tinyc.choose.slow_flash import RamCode, SlowFlash
+from tinyc.emit.in_ram import with_ram_code
+from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
+from tinyc.kernel.site import RELU, Padding
+from tinyc.ops.conv2d import Conv2D
+from tinyc.pipeline.compiling import runs_code_from_ram
+from tinyc.plan.planner import plan_graph
+from tinyc.reference.interpreter import run_int
+from tinyc.run import find_target
+from tinyc.run.flash_waits import flash_waits
+from tinyc.run.unicorn import find_unicorn
+
+LAYER = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
+BUDGET = 8192
+
+
+def _board(name: str) -> Board:
+    """The board; a Cortex-M4 of QEMU with a RAM for code behind its flash, as parts have it below 0x2000_0000."""
+    board = load_board(name)
+    if name != "cortex-m4" or board.memory is None:
+        return board
+    return replace(board, memory=replace(board.memory, code=CodeRam("sram2", 0x0020_0000, 65_536)))
+
+
+def _program(board: Board, budget: int | None) -> Program:
+    graph = graph_of(LAYER)
+    flash = None if board.flash_timing is None else SlowFlash(board.flash_timing)
+    found = candidates(graph, board.isa, Numerics.TFLM, flash=flash)
+    read_from_flash = {node: [one for one in own if not one.offer.copies] for node, own in found.items()}
+    choices = choose(read_from_flash, Goal("speed"))
+    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
+    if budget is None:
+        return program
+    return with_ram_code(program, budget, board.flash_timing, runs_code_from_ram(board))
+
+
+def _firmware(board: Board, compiler: str, budget: int | None, folder: Path) -> Firmware:
+    try:
+        toolchain = find_toolchain(board, compiler)
+    except TinycError as error:
+        pytest.skip(error.message)
+    folder.mkdir()
+    for file, text in emit_library(_program(board, budget), Info("one", "0" * 64, board.name)).items():
+        (folder / file).write_text(text)
+    return compile_firmware(Sources(folder, "one"), board, toolchain, "speed", folder / "firmware")
+
+
+def _run(firmware: Firmware, board: Board, emulator: str) -> tuple[bytes, int]:
+    """Output and instructions of one inference."""
+    try:
+        target = find_target(board, emulator)
+    except TinycError as error:
+        pytest.skip(error.message)
+    ran = target.run(firmware, [[samples(LAYER)[0]["x"].tobytes()]])
+    return ran.outputs[0][0], ran.instructions[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "compiler", "emulator"),
+    [
+        ("cortex-m4", "gcc", "qemu"),
+        ("cortex-m4", "gcc", "unicorn"),
+        ("cortex-m4", "zig", "qemu"),
+        ("cortex-m33", "gcc", "qemu"),
+        ("nucleo-l4r5zi", "gcc", "unicorn"),
+        ("nucleo-f746zg", "gcc", "unicorn"),
+    ],
+)
+def test_code_runs_from_ram(name: str, compiler: str, emulator: str, tmp_path: Path) -> None:
+    board = _board(name)
+    assert board.memory is not None
+    firmware = _firmware(board, compiler, BUDGET, tmp_path / "ram")
+    found, executed = _run(firmware, board, emulator)
+    assert found == next(iter(run_int(graph_of(LAYER), samples(LAYER)[0], Numerics.TFLM).values())).tobytes()
+    code = board.memory.code or CodeRam("RAM", board.memory.ram_origin, board.memory.ram_bytes)
+    elf = firmware.read_elf()
+    names = [symbol for symbol in elf.symbols if symbol.is_function and "_asm_" in symbol.name and symbol.size > 64]
+    assert names
+    assert all(code.origin <= symbol.address < code.origin + code.bytes for symbol in names)
+    stream = next(symbol for symbol in elf.symbols if symbol.name.endswith("conv2d_stream"))
+    assert board.memory.ram_origin <= stream.address < board.memory.ram_origin + board.memory.ram_bytes
+    usual = _firmware(board, compiler, None, tmp_path / "flash")
+    assert _run(usual, board, emulator)[0] == found
+    assert abs(_run(usual, board, emulator)[1] - executed) < 100  # veneers
+    size = library_size(firmware.library_object, firmware.toolchain, board, tmp_path / "ram" / "firmware")
+    assert 0 < size.ram_code_bytes < size.code_bytes
+    assert 0 < size.ram_bytes <= BUDGET
+
+
+def test_qemu_and_unicorn_count_the_same(tmp_path: Path) -> None:
+    board = _board("cortex-m4")
+    firmware = _firmware(board, "gcc", BUDGET, tmp_path / "ram")
+    assert _run(firmware, board, "qemu") == _run(firmware, board, "unicorn")
+
+
+def test_code_in_ram_does_not_wait(tmp_path: Path) -> None:
+    board = load_board("nucleo-l4r5zi")
+    target, timing = find_unicorn(board), board.flash_timing
+    if target is None:
+        pytest.skip("unicorn is not installed: pip install unicorn")
+    assert timing is not None
+    inputs = [[samples(LAYER)[0]["x"].tobytes()]]
+    usual, moved = (
+        sum(flash_waits(target, timing, _firmware(board, "gcc", budget, tmp_path / str(budget)), inputs).values())
+        for budget in (None, BUDGET)
+    )
+    assert moved < usual / 4
+
+
+def test_budgets_hold() -> None:
+    board = _board("cortex-m4")
+    taken = [_program(board, budget).in_ram for budget in (0, 1024, 2048, BUDGET)]
+    counts = [len(found.functions) + len(found.constants) for found in taken if found is not None]
+    assert counts[0] == 0
+    assert counts[-1] == max(counts) >= 3
+    stock = load_board("cortex-m4")
+    assert not runs_code_from_ram(stock)
+    found = _program(stock, BUDGET).in_ram
+    assert found is not None
+    assert not found.functions
+    assert found.constants
+
+
+def test_kernels_are_chosen_with_ram_in_mind() -> None:
+    """The dearer a byte of RAM is, the fewer are taken; at no price those that are fastest without waits win."""
+    board = load_board("nucleo-l4r5zi")
+    assert board.flash_timing is not None
+    found = candidates(graph_of(LAYER), board.isa, Numerics.TFLM, flash=SlowFlash(board.flash_timing))
+    goal = Goal("speed", price=FASTEST)
+    best = [
+        choose(repriced(found, SlowFlash(board.flash_timing, RamCode(price))), goal)["layer"]
+        for price in (0.0, 4.0, 64.0)
+    ]
+    bytes_taken = [choice.cost.ram_code + choice.cost.ram_consts for choice in best]
+    assert bytes_taken == sorted(bytes_taken, reverse=True)
+    assert bytes_taken[0] > 0
+    free = choose(candidates(graph_of(LAYER), board.isa, Numerics.TFLM), goal)["layer"]
+    assert best[0].kernel.name == free.kernel.name
+
+
+def test_what_is_copied_has_to_fit(tmp_path: Path) -> None:
+    board = _board("nucleo-f746zg")
+    assert board.memory is not None
+    firmware = _firmware(board, "gcc", BUDGET, tmp_path / "ram")
+    size = library_size(firmware.library_object, firmware.toolchain, board, tmp_path)
+    small = replace(board, memory=replace(board.memory, code=CodeRam("itcm", 0, 1024)))
+    check_fits(board, size, 1024)
+    with pytest.raises(TinycError, match="bytes of itcm"):
+        check_fits(small, size, 1024)
+    with pytest.raises(TinycError, match="copied from flash"):
+        check_fits(board, size, board.memory.ram_bytes - 1024)

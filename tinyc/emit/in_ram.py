@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a library start-up code copies to RAM: functions and constants that wait for flash most, for their bytes.
+
+Functions are those in assembly that are written for layers; where in one a layer waits is not known, so its waits are
+shared among its functions by their bytes, and so are those for constants. The bytes of functions are an upper bound:
+every instruction as a long one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tinyc.base.knapsack import exact
+from tinyc.board.parts import FlashTiming
+from tinyc.choose.slow_flash import Waits, fetched, split_waits
+from tinyc.emit.lower import call_consts
+from tinyc.emit.program import InRam, Program, Step
+from tinyc.kernel.kernel import Special
+
+# Where a board does not say what its flash takes: every word of it is as dear as any other.
+PLAIN_FLASH = FlashTiming(wait_states=1, word_bytes=4, line_bytes=4, instruction_lines=0, data_lines=0)
+_GRAIN = 16  # bytes; sums are compared in these
+_MOST_GRAINS = 8192
+_INSTRUCTION_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A function or a constant array: its bytes, and the cycles that an inference waits for it."""
+
+    name: str
+    size: int
+    waits: float
+
+
+def with_ram_code(program: Program, budget: int, timing: FlashTiming | None, code: bool) -> Program:
+    """The program with the functions and constants in RAM that save the most waits, within `budget` bytes.
+
+    timing: of the board's flash; None: not known. code: whether the board can run code from RAM without waits.
+    """
+    waits = [_waits_of(step, timing or PLAIN_FLASH) for step in program.steps]
+    functions = _functions(program, waits) if code else {}
+    pieces = [*functions.values(), *_constants(program, waits).values()]
+    grain = max(_GRAIN, -(-budget // _MOST_GRAINS))
+    classes = [[(0, 0.0), (-(-piece.size // grain), -piece.waits)] for piece in pieces]
+    taken = exact(classes, budget // grain) if pieces else []
+    chosen = [piece.name for piece, is_taken in zip(pieces, taken or (), strict=True) if is_taken and piece.waits > 0]
+    names = frozenset(chosen)
+    return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget))
+
+
+def _waits_of(step: Step, timing: FlashTiming) -> Waits:
+    cost, whole = step.cost, step.choice.offer.cost
+    if cost is None or whole is None:
+        return Waits(0, 0)
+    return split_waits(fetched(step.choice.kernel, cost, whole), timing)
+
+
+def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
+    sizes = {special.name: _code_bytes(special) for special in program.specials}
+    found: Counter[str] = Counter()
+    for step, own in zip(program.steps, waits, strict=True):
+        names = {special.name for special in step.specials}
+        whole = sum(sizes[name] for name in names)
+        for name in names:
+            found[name] += own.code * sizes[name] // max(whole, 1)
+    return {name: _Piece(name, size, found[name]) for name, size in sizes.items() if size}
+
+
+def _code_bytes(special: Special) -> int:
+    """Of its assembly, at most."""
+    return _INSTRUCTION_BYTES * special.text.partition("#else")[0].count("\\n")
+
+
+def _constants(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
+    arrays = {symbol.name: symbol.const for symbol in program.symbols}
+    apart = program.blob.offsets.keys() if program.blob is not None else ()
+    found: Counter[str] = Counter()
+    for step, own in zip(program.steps, waits, strict=True):
+        consts = call_consts(step.call)
+        whole = sum(const.data.nbytes for const in consts)
+        for const in consts:
+            found[program.symbol_of(const)] += own.data * const.data.nbytes // max(whole, 1)
+    return {name: _Piece(name, arrays[name].data.nbytes + 2, found[name]) for name in found if name not in apart}
