@@ -34,15 +34,30 @@
 #define TC_SCALAR_LONG 0
 #endif
 
-/* scale: mult, c, shift of each channel: y = clamp((t + c) >> shift), t = acc * mult / 2^31. finish: 1 t is rounded down,
- * 2 to the nearest, 3 to the nearest and less 1 if negative; 0: tc_requantize by `rounds`, shift as there.
- * clamp: whether y_min, y_max are other than those of int8. */
+/* bias, mult, shift [out_c]: y = clamp((t + c) >> shift), t = acc * mult / 2^31, c = y_zero * 2^shift + 2^(shift - 1).
+ * finish: 1 t is rounded down, 2 to the nearest, 3 to the nearest and less 1 if negative; 0: tc_requantize by `rounds`,
+ * shift as there. clamp: whether y_min, y_max are other than those of int8. */
 typedef struct {
-    const int32_t *bias;
-    const int32_t *scale; /* [out_c][3] */
+    const int32_t *bias, *mult;
+    const int8_t *shift;
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_scalar_out_t;
 
+typedef struct {
+    int32_t mult, c, shift;
+} tc_scalar_channel_t;
+
+/* half: 2 * y_zero + 1. finish: a literal. */
+TC_INLINE tc_scalar_channel_t tc_scalar_channel_of(int32_t mult, int32_t shift, int32_t half, int32_t finish)
+{
+    const tc_scalar_channel_t channel = {mult, finish ? (int32_t)((uint32_t)half << shift) >> 1 : 0, shift};
+    return channel;
+}
+
+TC_INLINE tc_scalar_channel_t tc_scalar_channel(const tc_scalar_out_t *p, int32_t o, int32_t finish)
+{
+    return tc_scalar_channel_of(p->mult[o], p->shift[o], 2 * p->y_zero + 1, finish);
+}
 
 /* acc * mult / 2^31 rounded down, plus 1/2 first if `round`; and `more`. |acc| < 2^28. */
 TC_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round, int32_t more)
@@ -74,27 +89,27 @@ TC_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32
 }
 
 /* An accumulator with its bias -> int8; finish, clamp: literals. */
-TC_INLINE int32_t tc_scalar_finish(int32_t v, int32_t mult, int32_t c, int32_t shift, int32_t finish, int32_t clamp,
-                                          int32_t least, int32_t greatest)
+TC_INLINE int32_t tc_scalar_finish(int32_t v, tc_scalar_channel_t channel, int32_t finish, int32_t clamp, int32_t least,
+                                          int32_t greatest)
 {
     if (finish == 3) {
-        v = tc_scalar_scale(v, mult, 1, 0);
-        v += c + (v >> 31);
+        v = tc_scalar_scale(v, channel.mult, 1, 0);
+        v += channel.c + (v >> 31);
     } else {
-        v = tc_scalar_scale(v, mult, finish == 2, c);
+        v = tc_scalar_scale(v, channel.mult, finish == 2, channel.c);
     }
-    return tc_scalar_clamp(v >> shift, clamp, least, greatest);
+    return tc_scalar_clamp(v >> channel.shift, clamp, least, greatest);
 }
 
 /* n accumulators of channel o without its bias -> int8 at y, y + step, ...; finish, clamp: literals. */
 TC_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
                                        int32_t step, int32_t finish, int32_t clamp)
 {
-    const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
+    const tc_scalar_channel_t channel = tc_scalar_channel(p, o, finish);
     const int32_t bias = p->bias[o], least = p->y_min, greatest = p->y_max;
     const int32_t *const end = acc + n;
     for (; acc < end; y += step) {
-        *y = (int8_t)tc_scalar_finish(*acc++ + bias, mult, c, shift, finish, clamp, least, greatest);
+        *y = (int8_t)tc_scalar_finish(*acc++ + bias, channel, finish, clamp, least, greatest);
     }
 }
 
@@ -103,7 +118,7 @@ static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *a
                                              int32_t step)
 {
     for (int32_t i = 0; i < n; i++, y += step) {
-        const int32_t v = tc_requantize(acc[i] + p->bias[o], p->scale[3 * o], p->scale[3 * o + 2], p->rounds);
+        const int32_t v = tc_requantize(acc[i] + p->bias[o], p->mult[o], p->shift[o], p->rounds);
         *y = (int8_t)tc_clamp(v + p->y_zero, p->y_min, p->y_max);
     }
 }
@@ -112,12 +127,13 @@ static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *a
 TC_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y, int32_t finish,
                                          int32_t clamp)
 {
-    const int32_t least = p->y_min, greatest = p->y_max;
+    const int32_t least = p->y_min, greatest = p->y_max, half = 2 * p->y_zero + 1;
     const int32_t *const end = acc + (p->out_c - o < 4 ? p->out_c - o : 4);
-    const int32_t *scale = p->scale + 3 * o, *bias = p->bias + o;
-    for (; acc < end; scale += 3) {
-        const int32_t v = *acc++ + *bias++;
-        *y++ = (int8_t)tc_scalar_finish(v, scale[0], scale[1], scale[2], finish, clamp, least, greatest);
+    const int32_t *bias = p->bias + o, *mult = p->mult + o;
+    const int8_t *shift = p->shift + o;
+    while (acc < end) {
+        const tc_scalar_channel_t channel = tc_scalar_channel_of(*mult++, *shift++, half, finish);
+        *y++ = (int8_t)tc_scalar_finish(*acc++ + *bias++, channel, finish, clamp, least, greatest);
     }
 }
 
@@ -298,11 +314,13 @@ static TC_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
 TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
                                           int32_t n, int8_t *y, int32_t finish, int32_t clamp)
 {
-    const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max;
+    const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max, half = 2 * p->y_zero + 1;
     const int32_t *const end = sums + 2 * (step - o < 4 ? step - o : 4);
-    const int32_t *scale = p->scale + 3 * o, *bias = p->bias + o;
-    for (y += o; sums < end; sums += 2, scale += 3, y++) {
-        const int32_t mult = scale[0], start = scale[1], shift = scale[2], first = *bias++;
+    const int32_t *bias = p->bias + o, *mult = p->mult + o;
+    const int8_t *shift = p->shift + o;
+    for (y += o; sums < end; sums += 2, y++) {
+        const tc_scalar_channel_t channel = tc_scalar_channel_of(*mult++, *shift++, half, finish);
+        const int32_t first = *bias++;
         int32_t a, b, c;
         tc_scalar_split(sums, &a, &b, &c);
         if (acc) {
@@ -311,9 +329,9 @@ TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums
             c += acc[2];
             acc += 3;
         }
-        y[0] = (int8_t)tc_scalar_finish(a + first, mult, start, shift, finish, clamp, least, greatest);
-        if (n > 1) y[step] = (int8_t)tc_scalar_finish(b + first, mult, start, shift, finish, clamp, least, greatest);
-        if (n > 2) y[2 * step] = (int8_t)tc_scalar_finish(c + first, mult, start, shift, finish, clamp, least, greatest);
+        y[0] = (int8_t)tc_scalar_finish(a + first, channel, finish, clamp, least, greatest);
+        if (n > 1) y[step] = (int8_t)tc_scalar_finish(b + first, channel, finish, clamp, least, greatest);
+        if (n > 2) y[2 * step] = (int8_t)tc_scalar_finish(c + first, channel, finish, clamp, least, greatest);
     }
 }
 

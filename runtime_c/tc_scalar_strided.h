@@ -91,7 +91,8 @@ TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *
 {
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
     for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
-        const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2], bias = p->bias[o];
+        const tc_scalar_channel_t channel = tc_scalar_channel(p, o, finish);
+        const int32_t bias = p->bias[o];
         const int32_t *from = sums;
         int32_t acc[12];
         for (int32_t i = 0; i < 12; i++) {
@@ -118,9 +119,10 @@ TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *
         for (int32_t i = 0; i < 12; i++) {
             if (!y[i]) continue;
             if (finish) {
-                y[i][o] = (int8_t)tc_scalar_finish(acc[i], mult, c, shift, finish, clamp, p->y_min, p->y_max);
+                y[i][o] = (int8_t)tc_scalar_finish(acc[i], channel, finish, clamp, p->y_min, p->y_max);
             } else {
-                y[i][o] = (int8_t)tc_clamp(tc_requantize(acc[i], mult, shift, p->rounds) + p->y_zero, p->y_min, p->y_max);
+                const int32_t v = tc_requantize(acc[i], channel.mult, channel.shift, p->rounds);
+                y[i][o] = (int8_t)tc_clamp(v + p->y_zero, p->y_min, p->y_max);
             }
         }
     }

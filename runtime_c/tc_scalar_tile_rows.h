@@ -452,11 +452,11 @@ TC_INLINE void tc_scalar_tile_rows_factors(int32_t mv, int32_t mh, int32_t narro
 /* ---- the output's side ---- */
 
 /* A sum that is 4 * 2^raised times an accumulator, times 3 for each form of 4 outputs -> int8; mv, mh, finish, clamp: literals. */
-TC_INLINE int8_t tc_scalar_tile_rows_output(int32_t mv, int32_t mh, const tc_scalar_out_t *p, const int32_t *scale,
+TC_INLINE int8_t tc_scalar_tile_rows_output(int32_t mv, int32_t mh, const tc_scalar_out_t *p, tc_scalar_channel_t channel,
                                                    uint32_t sum, int32_t raised, int32_t finish, int32_t clamp)
 {
-    if (mv == 4 || mh == 2) return tc_scalar_tiles_output(mh, p, scale, sum, raised, finish, clamp);
-    return tc_scalar_tiles_output(2, p, scale, sum * 2863311531u, raised, finish, clamp); /* 1/3 modulo 2^32 */
+    if (mv == 4 || mh == 2) return tc_scalar_tiles_output(mh, p, channel, sum, raised, finish, clamp);
+    return tc_scalar_tiles_output(2, p, channel, sum * 2863311531u, raised, finish, clamp); /* 1/3 modulo 2^32 */
 }
 
 /* sums [product][lane][2] of one tile and the channels from o on -> `wide` columns of the rows y from byte `at` on; changes sums.
@@ -467,7 +467,7 @@ TC_INLINE void tc_scalar_tile_rows_store(int32_t mv, int32_t mh, int32_t apart, 
 {
     const int32_t nh = mh + 2, step = p->out_c;
     for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
-        const int32_t scale[3] = {p->scale[3 * o], p->scale[3 * o + 1], p->scale[3 * o + 2]};
+        const tc_scalar_channel_t channel = tc_scalar_channel(p, o, finish);
         uint32_t rows[4 * 6], *const products = (uint32_t *)(void *)sums;
         products[((mv > 1 ? nh : 0) + 1) * apart] += (uint32_t)(p->bias[o] * (mv == 4 ? 36 : mh == 4 ? 12 : 4));
         for (int32_t j = 0; j < nh; j++) {
@@ -483,13 +483,13 @@ TC_INLINE void tc_scalar_tile_rows_store(int32_t mv, int32_t mh, int32_t apart, 
             int8_t *const to = y[a] + at + o;
             uint32_t sum[4];
             tc_scalar_tiles_sums(mh, rows + a * nh, 1, sum, 1);
-            to[0] = tc_scalar_tile_rows_output(mv, mh, p, scale, sum[0], raised + (mh == 4 ? 2 : 0), finish, clamp);
+            to[0] = tc_scalar_tile_rows_output(mv, mh, p, channel, sum[0], raised + (mh == 4 ? 2 : 0), finish, clamp);
             if (wide == 1) continue;
-            to[step] = tc_scalar_tile_rows_output(mv, mh, p, scale, sum[1], raised + (mh == 4), finish, clamp);
+            to[step] = tc_scalar_tile_rows_output(mv, mh, p, channel, sum[1], raised + (mh == 4), finish, clamp);
             if (mh == 2 || wide == 2) continue;
-            to[2 * step] = tc_scalar_tile_rows_output(mv, mh, p, scale, sum[2], raised, finish, clamp);
+            to[2 * step] = tc_scalar_tile_rows_output(mv, mh, p, channel, sum[2], raised, finish, clamp);
             if (wide == 3) continue;
-            to[3 * step] = tc_scalar_tile_rows_output(mv, mh, p, scale, sum[3], raised, finish, clamp);
+            to[3 * step] = tc_scalar_tile_rows_output(mv, mh, p, channel, sum[3], raised, finish, clamp);
         }
     }
 }

@@ -411,21 +411,21 @@ TC_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, 
 }
 
 /* A sum that is 4 * 2^raised times an accumulator (after 1/9 modulo 2^32) -> int8; m, raised, finish, clamp: literals. */
-TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, const int32_t *scale, uint32_t sum,
+TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_scalar_channel_t channel, uint32_t sum,
                                                int32_t raised, int32_t finish, int32_t clamp)
 {
     const int32_t x = (int32_t)(m == 2 ? sum : sum * 954437177u), least = p->y_min, greatest = p->y_max;
     if (finish == 0) {
-        const int32_t v = tc_requantize(x >> (2 + raised), scale[0], scale[2], p->rounds);
+        const int32_t v = tc_requantize(x >> (2 + raised), channel.mult, channel.shift, p->rounds);
         return (int8_t)tc_clamp(v + p->y_zero, least, greatest);
     }
 #if TC_SCALAR_LONG
     /* tc_scalar_finish of twice the accumulator times 2^(1 + raised): its power of two is shifted out at the end. */
-    int32_t v = ((int32_t)(((int64_t)x * scale[0]) >> 32) + (finish > 1 ? 1 << raised : 0)) >> (1 + raised);
-    v += finish == 3 ? scale[1] + (v >> 31) : scale[1];
-    return (int8_t)tc_scalar_clamp(v >> scale[2], clamp, least, greatest);
+    int32_t v = ((int32_t)(((int64_t)x * channel.mult) >> 32) + (finish > 1 ? 1 << raised : 0)) >> (1 + raised);
+    v += finish == 3 ? channel.c + (v >> 31) : channel.c;
+    return (int8_t)tc_scalar_clamp(v >> channel.shift, clamp, least, greatest);
 #else
-    return (int8_t)tc_scalar_finish(x >> (2 + raised), scale[0], scale[1], scale[2], finish, clamp, least, greatest);
+    return (int8_t)tc_scalar_finish(x >> (2 + raised), channel, finish, clamp, least, greatest);
 #endif
 }
 
@@ -437,7 +437,7 @@ TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
     const int32_t n = m + 2, step = p->out_c;
     for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
-        const int32_t scale[3] = {p->scale[3 * o], p->scale[3 * o + 1], p->scale[3 * o + 2]};
+        const tc_scalar_channel_t channel = tc_scalar_channel(p, o, finish);
         uint32_t rows[4 * 6], *const products = (uint32_t *)(void *)sums;
         int8_t *to = y + o;
         products[(n + 1) * STEP] += (uint32_t)(p->bias[o] * (m == 2 ? 4 : 36));
@@ -448,13 +448,13 @@ TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_
             const int32_t raised = m == 2 || a > 1 ? 0 : 2 - a;
             uint32_t at[4];
             tc_scalar_tiles_sums(m, rows + a * n, 1, at, 1);
-            to[0] = tc_scalar_tiles_output(m, p, scale, at[0], raised + (m == 4 ? 2 : 0), finish, clamp);
+            to[0] = tc_scalar_tiles_output(m, p, channel, at[0], raised + (m == 4 ? 2 : 0), finish, clamp);
             if (wide == 1) continue;
-            to[step] = tc_scalar_tiles_output(m, p, scale, at[1], raised + (m == 4), finish, clamp);
+            to[step] = tc_scalar_tiles_output(m, p, channel, at[1], raised + (m == 4), finish, clamp);
             if (m == 2 || wide == 2) continue;
-            to[2 * step] = tc_scalar_tiles_output(m, p, scale, at[2], raised, finish, clamp);
+            to[2 * step] = tc_scalar_tiles_output(m, p, channel, at[2], raised, finish, clamp);
             if (wide == 3) continue;
-            to[3 * step] = tc_scalar_tiles_output(m, p, scale, at[3], raised, finish, clamp);
+            to[3 * step] = tc_scalar_tiles_output(m, p, channel, at[3], raised, finish, clamp);
         }
     }
 }

@@ -53,11 +53,13 @@ from tinyc.verify.report import Change
 # Code of TensorFlow Lite Micro with CMSIS-NN and the operators of the MLPerf Tiny models: 57 to 60 KB, and what its
 # model files hold beside constants.
 BESIDE_ARENA = 4096  # bytes of other variables, where the arena may take all of a RAM
+_ESTIMATED = 50  # flash is estimated to one part of so many
 _WORD = 4  # bytes that most accesses of kernels have
 INTERPRETER_BYTES = 72 * 1024
 _SYSTEM_BUS = 0x2000_0000  # where the addresses begin that an Armv7-M core fetches over the same bus as data
 _MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
 _PRICES = 9
+APPLICATION_BYTES = 12 * 1024  # of flash that are left beside a library where it would fill it: our test firmware's
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,24 +397,28 @@ def _chosen(
 
     By default first those of the model's constants and of an interpreter's code, so that no model takes more flash
     compiled than interpreted, where arena and time are not wanted before flash. Not where the flash is slow: forms that
-    take less of it wait for more. Then kernels within half of the board's flash, since the application needs some, or
-    as small as can be where that is not enough, and all of its flash.
+    take less of it wait for more. Then kernels within half of the board's flash, since the application needs some, or,
+    on a board that an interpreter would fill beyond that, within what it would take; where that is not enough, within
+    all of the flash but what the smallest application needs, and at last the fastest of those that are estimated as
+    small as can be.
     """
     is_slow = board.flash_timing is not None
     price = FASTEST if options.optimize == "speed" and (options.memory == "speed" or is_slow) else None
     if options.flash_budget is not None or board.flash_bytes is None:
         yield choose(found, Goal(options.optimize, options.flash_budget, price)), options.flash_budget
         return
+    usual = sum(array.nbytes for array in graph.consts.values()) + INTERPRETER_BYTES
+    room = max(board.flash_bytes // 2, min(usual, board.flash_bytes - APPLICATION_BYTES))
     if _wants_all_small(options) and not is_slow:
-        usual = sum(array.nbytes for array in graph.consts.values()) + INTERPRETER_BYTES
         with suppress(TinycError):
-            budget = min(usual, board.flash_bytes // 2)
+            budget = min(usual, room)
             yield choose(found, Goal(options.optimize, budget)), budget
-    for budget in (board.flash_bytes // 2, board.flash_bytes):
+    for budget in (room, board.flash_bytes - APPLICATION_BYTES, board.flash_bytes):
         with suppress(TinycError):
             yield choose(found, Goal(options.optimize, budget, price)), board.flash_bytes
             return
-    yield choose(found, Goal("size")), board.flash_bytes
+    least = sum(choice.cost.flash_bytes for choice in choose(found, Goal("size")).values())
+    yield choose(found, Goal(options.optimize, least + least // _ESTIMATED, price)), board.flash_bytes
 
 
 def _wants_all_small(options: Options) -> bool:

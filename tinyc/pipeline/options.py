@@ -45,7 +45,7 @@ class Options:
     wav: Path | None = None  # a recording to run on, for libraries with a front end
     image: Path | None = None  # a picture to run on, or a folder of them, for libraries with a camera
     expect: str | None = None
-    flash_budget: int | None = None  # bytes of constants and kernel code; None: half of the board's flash
+    flash_budget: int | None = None  # bytes of constants and kernel code; None: by the board's flash
     ram_budget: int | None = None  # bytes of arena; None: the board's RAM
     ram_code: int | None = None  # bytes of RAM for code and constants that wait for flash most; None: all stays there
     memory: Memory = "balanced"

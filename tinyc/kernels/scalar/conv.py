@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from tinyc.kernel.kernel import (
     Rows,
     Scratch,
     Struct,
+    WrittenCode,
     buffered_flow,
     offered,
 )
@@ -33,6 +35,14 @@ _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
 _LANES = 8  # channels beside each other
 _PIXELS = 3
 _CODE_BYTES = 900  # of the kernel, shared by the layers
+# Of an output channel, and of each layer's part of the code, estimated as of the C kernels for cores with DSP: those
+# shall be the choice for little flash there, since they are faster.
+CHANNEL_BYTES, LAYER_CODE_BYTES = 16, 300
+
+
+def shared_code(key: Hashable, size: int) -> WrittenCode:
+    """Of a C function of `size` bytes, what more layers do not make more."""
+    return WrittenCode(key, size - LAYER_CODE_BYTES)
 
 
 def small_sums(site: Site) -> bool:
@@ -57,8 +67,16 @@ def scale_fields(p: ConvParams, taps: Array, family: str) -> Fields:
     """Fields of the tc_scalar_out_t called `out`, for weights taps[O, K], and `store`: the function of the given family
     that makes bytes of accumulators."""
     fields = out_fields(p, taps)
+    scale = fields.pop("scale")
+    assert isinstance(scale, Const)
+    mult, _, shift = scale.data.T  # the constant between them follows from the shift
+    own = {
+        "bias": fields.pop("bias"),
+        "mult": Const(np.ascontiguousarray(mult), "[out_c]", "mult"),
+        "shift": Const(shift.clip(-128, 127).astype(np.int8), "[out_c]", "shift"),
+    }
     way = f"{fields['finish']}{'c' if fields['finish'] and fields['clamp'] else ''}"
-    return {f"out.{name}": value for name, value in fields.items()} | {"store": f"{family}_{way}"}
+    return {f"out.{name}": value for name, value in (own | fields).items()} | {"store": f"{family}_{way}"}
 
 
 def segment_of(taps: npt.NDArray[np.int8]) -> int:
@@ -168,8 +186,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps = even_taps(p)
     made = _PIXELS * groups_of(site)
     executed = made * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * made * taps.shape[1]
-    flash = by_lanes(taps, _LANES).nbytes + 16 * len(p.bias) + _CODE_BYTES
-    return Cost(int(executed), flash, scratch(site, p))
+    flash = by_lanes(taps, _LANES).nbytes + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES
+    return Cost(int(executed), flash, scratch(site, p), code=shared_code("tc_conv2d_s8_scalar", _CODE_BYTES))
 
 
 KERNELS = (

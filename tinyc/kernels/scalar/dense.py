@@ -9,7 +9,7 @@ from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
-from tinyc.kernels.scalar.conv import by_lanes, scale_fields, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, scale_fields, small_sums_of
 
 _LANES = 4
 _CODE_BYTES = 700  # of the kernel, shared by the layers
@@ -46,7 +46,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps = pad_taps(p.w)
     batch = site.y().elements // len(p.bias)
     executed = batch * (len(p.bias) * (2.4 * taps.shape[1] + 25) + 4 * taps.shape[1])
-    flash = int(np.prod(by_lanes(taps, _LANES).shape)) + 16 * len(p.bias) + _CODE_BYTES
+    flash = int(np.prod(by_lanes(taps, _LANES).shape)) + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES
     return Cost(int(executed), flash, scratch(site, p))
 
 

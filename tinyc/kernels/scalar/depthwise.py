@@ -5,10 +5,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Scratch, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    Scratch,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, shared_code, small_sums_of
 
 _CODE_BYTES = 1100  # of the kernel, shared by the layers
 
@@ -56,7 +68,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
     rows = site.y().shape[1] * p.w.shape[2]
     executed = rows * (70 + 10 * columns(site) + 32 * site.y().shape[2])
-    return Cost(executed, p.w.nbytes + 16 * p.w.shape[2] + _CODE_BYTES, scratch(site, p))
+    code = shared_code("tc_depthwise_conv2d_3x3_s8_scalar", _CODE_BYTES)
+    return Cost(executed, p.w.nbytes + CHANNEL_BYTES * p.w.shape[2] + _CODE_BYTES, scratch(site, p), code=code)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:

@@ -14,7 +14,7 @@ from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import depthwise as scalar_depthwise
-from tinyc.kernels.scalar.conv import by_lanes, greatest_sum, scale_fields
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, greatest_sum, scale_fields
 
 _LANES = 4
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
@@ -65,7 +65,7 @@ def conv2d_cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
     taps, pixels = _conv_taps(p), site.y().elements // len(p.bias)
     executed = pixels * len(p.bias) * (1.25 * taps.shape[1] + 25) + 3 * pixels * taps.shape[1]
-    flash = 4 * _words(taps, _PLACES).size + 16 * len(p.bias) + _CONV_BYTES
+    flash = 4 * _words(taps, _PLACES).size + CHANNEL_BYTES * len(p.bias) + _CONV_BYTES
     return Cost(int(executed), flash, conv2d_scratch(site, p))
 
 
@@ -105,7 +105,7 @@ def dense_cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
     out_c, in_c = p.w.shape
     executed = site.y().elements * (2.5 * in_c + 25)
-    return Cost(int(executed), -(-out_c // _LANES) * 2 * in_c + 16 * out_c + _DENSE_BYTES, 0)
+    return Cost(int(executed), -(-out_c // _LANES) * 2 * in_c + CHANNEL_BYTES * out_c + _DENSE_BYTES, 0)
 
 
 CONV2D = (

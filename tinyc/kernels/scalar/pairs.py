@@ -18,7 +18,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 _LANES = 8  # outputs of a call
 _SEGMENTS = (4, 2)  # words of four taps
@@ -168,7 +168,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     batch = site.y().elements // out_c
     executed = batch * (fit.executed + 25 * out_c + 14 * fit.words)
     lanes = -(-out_c // _LANES) * _LANES
-    flash = 4 * fit.words * lanes + 6 * len(fit.fixes) + 16 * out_c + _CODE_BYTES
+    flash = 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c + _CODE_BYTES
     return Cost(int(executed), flash, scratch(site, p))
 
 

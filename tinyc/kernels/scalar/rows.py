@@ -22,7 +22,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
-from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 
 _TILES = 3  # of stride 2, in two words
 _NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2), (F4, F4))  # of rows, of columns
@@ -128,9 +128,9 @@ def constants(fields: Fields) -> tuple[Const, ...]:
 
 
 def initializer(fields: Fields) -> str:
-    """C text of the tc_scalar_out_t of a function that has `bias` and `scale`."""
+    """C text of the tc_scalar_out_t of a function that has `bias`, `mult` and `shift`."""
     rest = [value for name, value in fields.items() if name.startswith("out.") and not isinstance(value, Const)]
-    return f"{{bias, scale, {', '.join(map(str, rest))}}}"
+    return f"{{bias, mult, shift, {', '.join(map(str, rest))}}}"
 
 
 def _geometry(site: Site, p: ConvParams, out_rows: int) -> Rows:
@@ -173,7 +173,7 @@ def _cost(site: Site, p: ConvParams, found: ScalarTiles, scratch: int) -> Cost:
     pairs = -(-out_w // (2 * found.form.m)) * -(-out_h // found.vertical.m)
     products = found.products * -(-out_c // 4) * (found.channel * in_c + 12)
     sides = found.sides * (in_c * _INPUT[found.size] + out_c * 2 * _OUTPUT[found.size])
-    flash = 2 * found.products * in_c * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES[found.size]
+    flash = 2 * found.products * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[found.size]
     return Cost(int(pairs * (products + sides)), flash, scratch)
 
 
@@ -200,8 +200,8 @@ def _function(name: str, head: str, rows: int, struct: str, call: str) -> Specia
     header = head.rsplit(" ", 1)[1]
     first = "" if rows > 1 else "    int8_t *const y[1] = {row};\n"
     text = f"""/* conv2d 3x3 {head}. scratch: word aligned. */
-static void @(const int16_t *w, const int32_t *bias, const int32_t *scale, const int8_t *pad, const int8_t *const *x,
-              {"int8_t *const *y" if rows > 1 else "int8_t *row"}, void *scratch)
+static void @(const int16_t *w, const int32_t *bias, const int32_t *mult, const int8_t *shift, const int8_t *pad,
+              const int8_t *const *x, {"int8_t *const *y" if rows > 1 else "int8_t *row"}, void *scratch)
 {{
     const {struct};
 {first}

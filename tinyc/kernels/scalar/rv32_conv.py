@@ -27,7 +27,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.nibbles import is_s8_w4
-from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of
+from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
 from tinyc.kernels.stream import Matrix, matrix_of
 
 ISA = frozenset({"rv32m"})
@@ -163,7 +163,9 @@ def cost(site: Site, p: ConvParams) -> Cost:
     lanes = -(-out_c // _LANES) * _LANES
     executed = groups * (10 * taps + lanes * (5.35 * taps + 12) + 45 * out_c) * ARMV7M_SHARE
     bits = 4 if site.x(1).dtype == "s4" else 8
-    return Cost(int(executed), lanes * taps * bits // 8 + 16 * out_c + _CODE_BYTES, scratch(site, p))
+    flash = lanes * taps * bits // 8 + 16 * out_c + _CODE_BYTES
+    code = shared_code(("tc_conv2d_rv32", bits), _CODE_BYTES)
+    return Cost(int(executed), flash, scratch(site, p), code=code)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:

@@ -17,7 +17,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import S2
-from tinyc.kernels.scalar.conv import scale_fields, small_sums
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums
 from tinyc.kernels.scalar.tiles import factors
 
 _LANES = 8  # output channels that a call of the products makes at most
@@ -108,7 +108,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     out_c, (segments, channels) = len(p.bias), segments_of(p)
     products = _PRODUCTS * segments * -(-out_c // 4) * (13 * channels + 12)
     sides = segments * channels * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
-    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES
+    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES
     return Cost(triples(site) * (products + sides), flash, scratch(site, p))
 
 

@@ -6,11 +6,22 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.nibbles import is_s8_w4
-from tinyc.kernels.scalar.conv import scale_fields, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, shared_code, small_sums_of
 
 _PER_TAP, _PER_OUTPUT, _CODE_BYTES = 5.6, 35, 700  # estimates for ARMv7-M, on the scale of conv.py
 _POINTER_BYTES = 8  # on the widest host
@@ -62,7 +73,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps, pixels = _taps(site, p).shape[1], site.y().elements // len(p.bias)
     executed = pixels * (12 * taps + len(p.bias) * (_PER_TAP * taps + _PER_OUTPUT))
     weights = sum(const.data.nbytes for const in _weights(site, p).values())
-    return Cost(int(executed), weights + 16 * len(p.bias) + _CODE_BYTES, scratch(site, p))
+    code = shared_code(("tc_depthwise_taps", site.x(1).dtype), _CODE_BYTES)
+    return Cost(int(executed), weights + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES, scratch(site, p), code=code)
 
 
 _INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")

@@ -20,7 +20,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
-from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 
 _LANES = 8  # output channels that a call of the products makes at most
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
@@ -117,7 +117,7 @@ def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     pairs = _across(site, form) * -(-site.y().shape[1] // form.m)
     products = form.products**2 * -(-out_c // 4) * (13 * in_c + 12)
     executed = pairs * (products + in_c * _INPUT[form.name] + out_c * 2 * _OUTPUT[form.name])
-    flash = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + 16 * out_c + _CODE_BYTES[form.name]
+    flash = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[form.name]
     return Cost(executed, flash, scratch(site, p, form))
 
 
