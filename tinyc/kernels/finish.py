@@ -29,7 +29,7 @@ _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Requantization:
     """The instructions from accumulator register to int8; they are the same for every group of 4 channels.
 
     packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
@@ -98,16 +98,23 @@ class Way:
                 asm.op(f"mov{condition}", acc, f"#{bound}")
 
 
+Way = Requantization  # in files that say so still
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """A way and its constants for one layer, one entry of `scaling` per output channel.
+    """A requantization and its constants for one layer, one entry of `scaling` per output channel.
 
     live: channels whose output depends on the input. The others' weights and biases count as 0.
     """
 
-    way: Way
+    requant: Requantization
     scaling: ScalingConstants
     live: Bools
+
+    @property
+    def way(self) -> Requantization:
+        return self.requant
 
     @property
     def weight_scale(self) -> Int64s:
@@ -117,13 +124,13 @@ class Finish:
     def start_values(self, bias: Int64s) -> Int64s:
         """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
         s, bias = self.scaling, bias * self.live
-        if self.way.offsets:
+        if self.requant.offsets:
             return self._start_of_fours(bias)
-        if not self.way.packed and self.way.halve:
+        if not self.requant.packed and self.requant.halve:
             return (bias << FOURS[0]) + (s.nudge << (FOURS[0] - 1))
-        if not self.way.packed:
+        if not self.requant.packed:
             return (bias << s.scale) + s.nudge
-        halved, doubled = self.way.lowered
+        halved, doubled = self.requant.lowered
         raised = max(doubled, 0)  # else the registers are multiplied by 2^-doubled later
         start = (bias << (s.scale + doubled)) + (s.nudge >> max(-doubled, 0) << raised)  # of channels 1 and 3
         over = (bias << (s.scale + halved)) + (s.nudge << halved)
@@ -132,8 +139,8 @@ class Finish:
 
     def _start_of_fours(self, bias: Int64s) -> Int64s:
         """Each register starts as the sum of those behind it, which are subtracted in the end."""
-        low, nudge = self.way.last_scale, self.scaling.nudge.reshape(-1, GROUP)
-        start = (bias.reshape(-1, GROUP) << FOURS) + (nudge << (np.array([11, 7, 3, 0]) * self.way.halve))
+        low, nudge = self.requant.last_scale, self.scaling.nudge.reshape(-1, GROUP)
+        start = (bias.reshape(-1, GROUP) << FOURS) + (nudge << (np.array([11, 7, 3, 0]) * self.requant.halve))
         start[:, 3] = bias[3::GROUP] + (nudge[:, 3] >> low)
         return np.asarray(np.cumsum(start[:, ::-1], axis=1)[:, ::-1].reshape(-1))
 
@@ -141,7 +148,7 @@ class Finish:
         """int64[O, words per channel] of mult, add[, shift or drop]."""
         last = self.scaling.shift if self.scaling.drop is None else self.scaling.drop
         columns = (self.scaling.mult, self.scaling.add, last)
-        return np.stack(columns[: self.way.constants], axis=1)
+        return np.stack(columns[: self.requant.constants], axis=1)
 
 
 def finish_wide(
@@ -152,7 +159,7 @@ def finish_wide(
     multiple: int = 1,
     packed: bool = False,
 ) -> Finish | None:
-    """The cheapest proved way for int16 weights; None if no way is. taps [O, K], O a multiple of 4.
+    """The cheapest proved requantization for int16 weights; None if none is. taps [O, K], O a multiple of 4.
 
     The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
     products are not the weights themselves. multiple: accumulators come times that. packed: the scales are those of
@@ -178,7 +185,7 @@ def finish_wide(
         found = solve(p, steps, Shifts(scale + over, shifts, sign), grain)
         if found is not None:
             fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(Way(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
+            return Finish(Requantization(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
     return None
 
 
@@ -204,8 +211,8 @@ def finish_drops(
     multiple: int,
     packed: bool = False,
 ) -> Finish | None:
-    """As `finish_wide`, a way of one shift for all channels that takes a drop of each off negative sums; None if none
-    is proved."""
+    """As `finish_wide`, a requantization with one shift for all channels, which takes a drop of each off negative sums;
+    None if none is proved."""
     over = _over(len(taps), packed)
     steps = steps_of(p, taps).without_dead()
     live, down = steps.is_live, -p.shift.astype(np.int64)
@@ -222,8 +229,8 @@ def finish_drops(
         found = solve(p, steps, Shifts(scale + over, shifts, True, drop), np.ones_like(down))
         if found is not None:
             fixed = tuple(int(s) for s in shifts[:GROUP])
-            way = Way(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
-            return Finish(way, found, live)
+            requant = Requantization(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
+            return Finish(requant, found, live)
     return None
 
 
@@ -257,7 +264,7 @@ def _varying(down: Int64s, sign: bool) -> Int64s:
 
 
 def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
-    """The cheapest proved way for packed int8 weights; None if no way is. taps [O, K], O a multiple of 4.
+    """The cheapest proved requantization for packed int8 weights; None if none is. taps [O, K], O a multiple of 4.
 
     unit: the registers come times 2^unit more, and are lowered.
     """
@@ -268,41 +275,41 @@ def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
     live = steps.is_live
     least = int(down[live].min()) if live.any() else 1
     over = np.arange(len(down)) % 2 == 0
-    for way, shift in _packed_ways(least):
-        if unit and not (way.halve and way.double):
+    for requant, shift in _packed_requantizations(least):
+        if unit and not (requant.halve and requant.double):
             continue
-        high = 1 if way.halve else 8
-        scale = np.where(over, high, 1 if way.double else 0)
+        high = 1 if requant.halve else 8
+        scale = np.where(over, high, 1 if requant.double else 0)
         if shift is None:
-            shifts = np.where(live, np.where(way.sign, down, down + scale - 1), 0)
+            shifts = np.where(live, np.where(requant.sign, down, down + scale - 1), 0)
             shifts = np.clip(shifts, 0, MAX_SHIFT)
-        elif way.sign:
+        elif requant.sign:
             shifts = np.full_like(down, shift)
         else:
             shifts = shift + scale
-        grain = np.where(over, 1, 2 if way.double else 1)
-        found = solve(p, steps, Shifts(scale, shifts, way.sign), grain)
+        grain = np.where(over, 1, 2 if requant.double else 1)
+        found = solve(p, steps, Shifts(scale, shifts, requant.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)
+            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)
     return None
 
 
-def _packed_ways(least: int) -> Iterator[tuple[Way, int | None]]:
-    """(way, shift beyond the scale) to try, cheapest first; shift None: varies."""
+def _packed_requantizations(least: int) -> Iterator[tuple[Requantization, int | None]]:
+    """(requant, shift beyond the scale) to try, cheapest first; shift None: varies."""
     shared = max((s for s in _SHARED_SHIFTS if s <= least - 1), default=None)
     for shift in dict.fromkeys(s for s in (shared, least - 1) if s is not None):
         if shift >= 0:
-            yield Way(packed=True), shift
-    yield Way(packed=True, double=True), least - 1
+            yield Requantization(packed=True), shift
+    yield Requantization(packed=True, double=True), least - 1
     if least >= 0:
-        yield Way(packed=True, double=True, sign=True), least
-        yield Way(packed=True, halve=True, double=True, sign=True), least
-    yield Way(packed=True), None
-    yield Way(packed=True, halve=True, double=True), None
-    yield Way(packed=True, halve=True, double=True, sign=True), None
+        yield Requantization(packed=True, double=True, sign=True), least
+        yield Requantization(packed=True, halve=True, double=True, sign=True), least
+    yield Requantization(packed=True), None
+    yield Requantization(packed=True, halve=True, double=True), None
+    yield Requantization(packed=True, halve=True, double=True, sign=True), None
 
 
 def clamp_of(p: ConvParams) -> tuple[int, int] | None:
-    """The clamp of a Way."""
+    """The clamp of a Requantization."""
     return None if (p.y_min, p.y_max) == (-128, 127) else (p.y_min, p.y_max)

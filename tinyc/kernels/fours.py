@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.finish import FOURS, GROUP, Finish, Way, clamp_of, finish_wide
+from tinyc.kernels.finish import FOURS, GROUP, Finish, Requantization, clamp_of, finish_wide
 from tinyc.kernels.requantize import MAX_SHIFT, Int64s, Shifts, solve, steps_of
 from tinyc.machine.thumb import Asm
 
@@ -35,7 +35,7 @@ _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts
 
 
 def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int4 weights; None if no way is, or they leave [-8, 7].
+    """The cheapest proved requantization for int4 weights; None if none is, or they leave [-8, 7].
 
     taps [O, K], O a multiple of 4.
     """
@@ -46,22 +46,23 @@ def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
     if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << np.tile(FOURS, groups) >= _LARGEST).any():
         return None
     least = int(down[live].min()) if live.any() else 1
-    for way, shift in _ways(least):
-        scale = np.tile([1, 1, 1, 1] if way.halve else [12, 8, 4, way.last_scale], groups)
+    for requant, shift in _requantizations(least):
+        scale = np.tile([1, 1, 1, 1] if requant.halve else [12, 8, 4, requant.last_scale], groups)
         if shift is None:
-            shifts = np.clip(np.where(live, down if way.sign else down + scale - 1, 0), 0, MAX_SHIFT)
+            shifts = np.clip(np.where(live, down if requant.sign else down + scale - 1, 0), 0, MAX_SHIFT)
         else:
-            shifts = np.full_like(down, shift) if way.sign else shift + scale
-        grain = np.tile([1, 1, 1, 1 << way.last_scale], groups)
-        found = solve(p, steps, Shifts(scale, shifts, way.sign), grain)
+            shifts = np.full_like(down, shift) if requant.sign else shift + scale
+        grain = np.tile([1, 1, 1, 1 << requant.last_scale], groups)
+        found = solve(p, steps, Shifts(scale, shifts, requant.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(replace(way, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), found, live)
+            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), found, live)
     return None
 
 
 def finish_raised(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved way for int4 weights on top of int16, times 2^12; None if none is, or they leave [-8, 7]."""
+    """The cheapest proved requantization for int4 weights on top of int16, times 2^12; None if none is, or they leave
+    [-8, 7]."""
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
     scale = np.full(len(taps), FOURS[0])
@@ -78,7 +79,7 @@ def finish_raised(p: ConvParams, taps: Int64s) -> Finish | None:
         scaling = solve(p, steps, Shifts(ones, shifts, True), ones)
         if scaling is not None:
             fixed = None if shift is None else (shift,) * GROUP
-            return Finish(Way(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p)), scaling, live)
+            return Finish(Requantization(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p)), scaling, live)
     return None
 
 
@@ -89,9 +90,9 @@ def _offsets(taps: Int64s) -> tuple[int, int, int, int]:
     return _SIGNED if below.min(initial=0) >= 0 else _UNSIGNED
 
 
-def _ways(least: int) -> Iterator[tuple[Way, int | None]]:
-    """(way, shift beyond the scale) to try, cheapest first; shift None: varies."""
-    plain, halved, signed = Way(), Way(halve=True), Way(halve=True, sign=True)
+def _requantizations(least: int) -> Iterator[tuple[Requantization, int | None]]:
+    """(requant, shift beyond the scale) to try, cheapest first; shift None: varies."""
+    plain, halved, signed = Requantization(), Requantization(halve=True), Requantization(halve=True, sign=True)
     shared = max((s for s in _SHARED_SHIFTS if s <= least - 1), default=None)
     yield from ((plain, s) for s in dict.fromkeys((shared, least - 1)) if s is not None and s >= 0)
     if least >= 0:
@@ -107,35 +108,35 @@ def halves(taps: Int64s, offsets: tuple[int, int, int, int]) -> Int64s:
     return np.asarray((digits << FOURS[:, None]).sum(axis=1))
 
 
-def unpack(asm: Asm, channel: int, w: str, way: Way) -> None:
+def unpack(asm: Asm, channel: int, w: str, requant: Requantization) -> None:
     """Before the multiplications of `channel`: turns the operand of the channel before into that of this one."""
-    if way.offsets is None:
+    if requant.offsets is None:
         raise ValueError("the weights are not int4")
     if channel == 1:
         asm.op("bic", w, w, f"#{0xF000F000:#x}")
     elif channel == 2:
-        asm.op("uxtb16" if way.offsets[2] else "sxtb16", w, w)
+        asm.op("uxtb16" if requant.offsets[2] else "sxtb16", w, w)
     elif channel == 3:
         asm.op("and", w, w, f"#{0x000F000F:#x}")
 
 
-def split(asm: Asm, acc: Sequence[str], offset: str, way: Way) -> None:
+def split(asm: Asm, acc: Sequence[str], offset: str, requant: Requantization) -> None:
     """Four accumulators -> one channel each, times 2^scale. offset: register of the pixel's sum, see `sum_of_taps`."""
-    if way.offsets is None:
+    if requant.offsets is None:
         raise ValueError("the weights are not int4")
-    low = way.last_scale
+    low = requant.last_scale
     for upper, lower in pairwise(acc):
         asm.op("sub", upper, upper, lower)
     asm.op("sub", acc[1], acc[1], offset, f"lsl #{8 - low}")
-    if way.offsets[2]:
+    if requant.offsets[2]:
         asm.op("sub", acc[2], acc[2], *([offset, f"lsl #{4 - low}"] if low < 4 else [offset]))
     asm.op("rsb", acc[3], offset, acc[3], f"lsl #{low}")
-    if way.halve:
+    if requant.halve:
         for register, amount in zip(acc, (11, 7, 3), strict=False):
             asm.op("asr", register, register, f"#{amount}")
 
 
-def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> None:
+def sum_of_taps(asm: Asm, steps: int, pixels: int, requant: Requantization) -> None:
     """The taps that r9 points to, `steps` words of each pixel in turn, summed and scaled for `split`.
 
     The sums of the first and second pixel come in r11 and r12; uses r0-r10.
@@ -155,10 +156,10 @@ def sum_of_taps(asm: Asm, steps: int, pixels: int, way: Way) -> None:
     if pixels == 1:
         asm.op("add", "r11", "r11", "r12")
     for register in ("r11", "r12")[:pixels]:
-        asm.op("lsl", register, register, f"#{way.last_scale + 3}")
+        asm.op("lsl", register, register, f"#{requant.last_scale + 3}")
 
 
-def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, way: Way) -> None:
+def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, requant: Requantization) -> None:
     """As `sum_of_taps` for two windows of k_h rows, the second `apart` taps to the right. What they share is summed
     once.
 
@@ -179,7 +180,7 @@ def sum_of_windows(asm: Asm, k_h: int, row_taps: int, apart: int, way: Way) -> N
         asm.until_equal("r9", "r10", "sum_rows")
     for register in ("r11", "r12"):
         asm.op("add", register, register, "r14")
-        asm.op("lsl", register, register, f"#{way.last_scale + 3}")
+        asm.op("lsl", register, register, f"#{requant.last_scale + 3}")
 
 
 def _sum(asm: Asm, count: int) -> None:

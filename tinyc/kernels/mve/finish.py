@@ -41,7 +41,7 @@ _TRIED = 4  # scales, from the largest that fits
 
 
 @dataclass(frozen=True, slots=True)
-class LaneWay:
+class LaneRequantization:
     """The instructions, the same for all channels of a layer.
 
     scale: X = acc * 2^scale + start. add: a constant is added to high words. sign: they are rounded, and 1 comes off
@@ -68,23 +68,30 @@ class LaneWay:
         return "{" + ", ".join(map(str, (self.scale, self.shift or 0, *flags, low, high))) + "}"
 
 
+LaneWay = LaneRequantization  # in files that say so still
+
+
 @dataclass(frozen=True, slots=True)
 class LaneFinish:
-    """A way and its constants for one layer, one entry of `scaling` per output channel. live: channels whose
+    """A requantization and its constants for one layer, one entry of `scaling` per output channel. live: channels whose
     output depends on the input; the others' weights and biases count as 0."""
 
-    way: LaneWay
+    requant: LaneRequantization
     scaling: ScalingConstants
     live: Bools
+
+    @property
+    def way(self) -> LaneRequantization:
+        return self.requant
 
     def constants(self, bias: Int64s) -> Int64s:
         """int64[constants, O]: start, mult[, add][, minus shift]. Start is right modulo 2^32."""
         s = self.scaling
         start = ((bias * self.live) << s.scale) + s.nudge
         rows = [start, s.mult]
-        if self.way.add:
-            rows.append(s.add - half(self.way.shift))
-        if self.way.shift is None:
+        if self.requant.add:
+            rows.append(s.add - half(self.requant.shift))
+        if self.requant.shift is None:
             rows.append(-s.shift)
         return np.stack(rows)
 
@@ -98,7 +105,7 @@ PROVED = "a requantization that is proved for vectors"
 
 
 def lanes(matrix: Matrix) -> LaneFinish | None:
-    """The cheapest proved way of a layer; None if no way is proved."""
+    """The cheapest proved requantization of a layer; None if none is proved."""
     return _finish(matrix.p, matrix.taps)
 
 
@@ -111,11 +118,11 @@ def _finish(p: ConvParams, taps: Int64s) -> LaneFinish | None:
     for scale, shift in _plain_ways(p, steps):
         scaling = _plain(p, steps, scale, shift, always)
         if scaling is not None:
-            return LaneFinish(LaneWay(scale, shift, False, False, clamp), scaling, live)
+            return LaneFinish(LaneRequantization(scale, shift, False, False, clamp), scaling, live)
     for scale, shifts, shared, sign in _added_ways(p, steps):
         scaling = solve(p, steps, Shifts(np.full_like(shifts, scale), shifts, sign), np.full_like(shifts, 2))
         if scaling is not None:
-            return LaneFinish(LaneWay(scale, shared, True, sign, clamp), scaling, live)
+            return LaneFinish(LaneRequantization(scale, shared, True, sign, clamp), scaling, live)
     return None
 
 
