@@ -150,7 +150,7 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
     run, step = window.kernel.w * in_c, window.stride.w * in_c
     work = MvePlan(
-        Dot(window.kernel.h, run, step, out_c, in_c % 4 == 0, pixels == 1, pixels == 1, finish.way),
+        Dot(window.kernel.h, run, step, out_c, in_c % 4 == 0, pixels == 1, pixels == 1, finish.requant),
         *(None, window.kernel.h, pieces, pixels, step, window.pad.left * in_c, rows, finish, matrix),
     )
     columns = Columns(window.kernel.h, run, step)

@@ -23,7 +23,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, Spe
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.mve.dot import STEP
-from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneWay, lanes
+from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
 from tinyc.kernels.mve.walk import By, LineWalk, write
 from tinyc.kernels.stream import Matrix, depthwise_matrix_of
@@ -52,30 +52,32 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | N
     finish = matrix.once(lanes)
     if finish is None:
         return None
-    found = [walk for walk in _walks(site, p, finish.way) if walk.by in ways]
+    found = [walk for walk in _walks(site, p, finish.requant) if walk.by in ways]
     if not found:
         return None
     best = min(found, key=lambda walk: write(walk).work.time + write(walk).code_bytes)
     return MveDepthwisePlan(best, finish, matrix)
 
 
-def _walks(site: Site, p: ConvParams, way: LaneWay) -> Iterator[LineWalk]:
+def _walks(site: Site, p: ConvParams, requant: LaneRequantization) -> Iterator[LineWalk]:
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
     if in_w == out_w == k_w == 1 and window.pad == (0, 0, 0, 0):
-        walk = _column(in_h, out_h, k_h, window.stride.h, channels, way)
+        walk = _column(in_h, out_h, k_h, window.stride.h, channels, requant)
         if walk:
             yield walk
     upright = _Shape(in_h, in_w, out_h, out_w, k_h, k_w, window, channels, p.x_zero)
     for by, shape in ((By.ROWS, upright), (By.COLUMNS, upright.turned())):
-        walk = shape.walk(by, way)
+        walk = shape.walk(by, requant)
         if walk:
             yield walk
 
 
-def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: LaneWay) -> LineWalk | None:
+def _column(
+    in_h: int, out_h: int, taps: int, stride: int, channels: int, requant: LaneRequantization
+) -> LineWalk | None:
     """A single column: four windows to a gather, each a value further."""
     places = min(4, _COLUMN_TAPS + 1 - taps, out_h)
     places = {0: 0, 3: 2}.get(max(places, 0), places)
@@ -90,7 +92,7 @@ def _column(in_h: int, out_h: int, taps: int, stride: int, channels: int, way: L
     step, aligned = LINES * channels, channels % 4 == 0
     partial_ = channels % STEP != 0
     lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, partial_, channels, last)
-    tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, way)
+    tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, requant)
     return LineWalk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
 
 
@@ -124,7 +126,7 @@ class _Shape:
             is_turned=True,
         )
 
-    def walk(self, by: By, way: LaneWay) -> LineWalk | None:
+    def walk(self, by: By, requant: LaneRequantization) -> LineWalk | None:
         """The walk that makes as many windows of a gather as fit; None where kernel or offsets are too large."""
         stride = self.window.stride
         lines = 2 if stride.h + self.k_h <= LINES else 1
@@ -142,7 +144,7 @@ class _Shape:
         right = max((gathers - 1) * advance + LINES - left - self.in_w, 0)
         tile = Tile(
             *(lines, places, gathers, advance, width, stride.h, 4 * stride.w),
-            *(self.out_w, out_line, out_place, way),
+            *(self.out_w, out_line, out_place, requant),
         )
         tiles: tuple[Tile, ...] = (tile,)
         if self.out_h < lines:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernels.mve.finish import LaneFinish, LaneWay
+from tinyc.kernels.mve.finish import LaneFinish, LaneRequantization
 from tinyc.kernels.mve.lanes import needed
 from tinyc.kernels.stream import Matrix
 
@@ -47,7 +47,7 @@ class Dot:
     aligned: bool
     alone: bool
     paired: bool
-    way: LaneWay
+    requant: LaneRequantization
 
     @cached_property
     def steps(self) -> tuple[DotStep, ...]:
@@ -67,7 +67,7 @@ class Dot:
         """Whether the taps of both pixels stay in vectors while all their channels are made."""
         if self.alone or self.k_h > 1 or not self.reaches(self.pixel_bytes):
             return False
-        return 2 * len(self.steps) + 2 * self.paired + needed(self.way, 2 - self.paired) <= VECTORS
+        return 2 * len(self.steps) + 2 * self.paired + needed(self.requant, 2 - self.paired) <= VECTORS
 
     def reaches(self, offset: int) -> bool:
         """Whether immediates of loads reach every step, `offset` bytes on."""
@@ -89,7 +89,7 @@ class Dot:
     @property
     def group_bytes(self) -> int:
         """Stream of one group."""
-        return self.group * (STEP * len(self.steps) + 4 * self.way.constants)
+        return self.group * (STEP * len(self.steps) + 4 * self.requant.constants)
 
     @cached_property
     def channels(self) -> npt.NDArray[np.int64]:
@@ -126,7 +126,7 @@ class Dot:
             "group": self.group,
             "paired": int(self.paired),
             "held": int(self.held),
-            "way": self.way.c_text,
+            "way": self.requant.c_text,
         }
         lines = [f"    .{field} = {value}," for field, value in fields.items()]
         return "\n".join([f"static const tc_mve_dot_t {name}_dot = {{", *lines, "};"]) + "\n"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums in general registers -> int8 in vectors: the instructions of a LaneWay (finish.py)."""
+"""Sums in general registers -> int8 in vectors: the instructions of a LaneRequantization (finish.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from tinyc.kernels.mve.finish import LaneWay
+from tinyc.kernels.mve.finish import LaneRequantization
 from tinyc.machine.thumb import Asm
 
 STREAM = "r11"
@@ -26,7 +26,7 @@ stays where it is, for the next quad that has the same."""
 
 def scale_sums(
     asm: Asm,
-    way: LaneWay,
+    requant: LaneRequantization,
     quads: Sequence[Sequence[str]],
     free: Sequence[str],
     power: ScalePower,
@@ -37,7 +37,7 @@ def scale_sums(
     free: vectors that may be overwritten, `needed` of them or more. power: made once the first quad is in a vector.
     """
     shared, stays = constants == "shared", constants == "stay"
-    together = shared and len(free) >= (2 * len(quads) + 1 if way.sign else 0)
+    together = shared and len(free) >= (2 * len(quads) + 1 if requant.sign else 0)
     spare = list(free)
     vectors: list[tuple[str, str]] = []
     for number, quad in enumerate(quads):
@@ -45,46 +45,46 @@ def scale_sums(
         asm.op("vmov", f"{data}[2]", f"{data}[0]", quad[0], quad[2])
         asm.op("vmov", f"{data}[3]", f"{data}[1]", quad[1], quad[3])
         if not vectors and not power.ready:
-            set_power(asm, way, power.register)
+            set_power(asm, requant, power.register)
         moves = not stays and (number == len(quads) - 1 or not shared)
         _load(asm, start, 0, moves)
         asm.op("vmla.s32", start, data, power.register)
         if not together:
-            _scale(asm, way, [(start, data)], spare[0] if way.sign else data, moves)
-        if not (together and way.sign):
+            _scale(asm, requant, [(start, data)], spare[0] if requant.sign else data, moves)
+        if not (together and requant.sign):
             spare.insert(0, data)
         vectors.append((start, data))
     if together:
-        _scale(asm, way, vectors, spare[0], not stays)
+        _scale(asm, requant, vectors, spare[0], not stays)
     return [start for start, _ in vectors]
 
 
-def set_power(asm: Asm, way: LaneWay, register: str) -> None:
+def set_power(asm: Asm, requant: LaneRequantization, register: str) -> None:
     """register = 2^scale."""
-    asm.op("mov", register, f"#{1 << way.scale}")
+    asm.op("mov", register, f"#{1 << requant.scale}")
 
 
-def needed(way: LaneWay, quads: int) -> int:
+def needed(requant: LaneRequantization, quads: int) -> int:
     """Vectors that `scale_sums` takes at least."""
-    return quads + 1 + int(way.sign)
+    return quads + 1 + int(requant.sign)
 
 
-def _scale(asm: Asm, way: LaneWay, vectors: Sequence[tuple[str, str]], temp: str, moves: bool) -> None:
+def _scale(asm: Asm, requant: LaneRequantization, vectors: Sequence[tuple[str, str]], temp: str, moves: bool) -> None:
     """Product, sign, add and shift of vectors with equal constants; each with another one that is free."""
-    if way.sign:
+    if requant.sign:
         for start, data in vectors:
             asm.op("vshr.s32", data, start, "#31")
     _load(asm, temp, 1, moves)
     for start, _ in vectors:
-        asm.op("vrmulh.s32" if way.sign else "vmulh.s32", start, start, temp)
-    if way.sign:
+        asm.op("vrmulh.s32" if requant.sign else "vmulh.s32", start, start, temp)
+    if requant.sign:
         for start, data in vectors:
             asm.op("vadd.i32", start, start, data)
-    if way.add:
+    if requant.add:
         _load(asm, temp, 2, moves)
         for start, _ in vectors:
             asm.op("vadd.i32", start, start, temp)
-    if way.shift is None:
+    if requant.shift is None:
         _load(asm, temp, 3, moves)
         for start, _ in vectors:
             asm.op("vshl.s32", start, start, temp)
@@ -98,20 +98,20 @@ def _load(asm: Asm, target: str, index: int, moves: bool) -> None:
         asm.op("vldrw.u32", target, f"[{STREAM}, #{16 * index}]" if index else f"[{STREAM}]")
 
 
-def narrow(asm: Asm, way: LaneWay, target: str, source: str, top: bool) -> None:
+def narrow(asm: Asm, requant: LaneRequantization, target: str, source: str, top: bool) -> None:
     """The bottom or top halves of target = the vector after the last shift, saturated to int16."""
     half = "t" if top else "b"
-    if way.shift is None:
+    if requant.shift is None:
         asm.op(f"vqmovn{half}.s32", target, source)
     else:
-        asm.op(f"vqrshrn{half}.s32", target, source, f"#{way.shift}")
+        asm.op(f"vqrshrn{half}.s32", target, source, f"#{requant.shift}")
 
 
-def to_bytes(asm: Asm, way: LaneWay, vectors: Sequence[str], temp: str) -> None:
+def to_bytes(asm: Asm, requant: LaneRequantization, vectors: Sequence[str], temp: str) -> None:
     """The low bytes of the halves of vectors = outputs."""
     for vector in vectors:
         asm.op("vqmovnb.s16", vector, vector)
-    for bound, op, end in zip(way.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
+    for bound, op, end in zip(requant.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
         if bound != end:
             asm.op("vmov.i8", temp, f"#{bound & 0xFF}")
             for vector in vectors:

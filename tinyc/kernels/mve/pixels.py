@@ -166,7 +166,7 @@ class _Pixels(_Dots):
             asm.op("ldr", self.x[row], f"[r6, #{4 * row}]")
             asm.op("add", self.x[row], self.x[row], "r4")
         if self.power:
-            set_power(asm, dot.way, self.power)
+            set_power(asm, dot.requant, self.power)
         self.tail_lanes(begins=True)
 
     def _begin_pair(self) -> None:
@@ -241,35 +241,35 @@ class _Pixels(_Dots):
 
     def _finish(self, number: int) -> None:
         """Sums -> outputs."""
-        asm, dot, way = self.asm, self.dot, self.dot.way
+        asm, dot, requant = self.asm, self.dot, self.dot.requant
         asm.note("requantize")
         free = self.free if self.dot.held else self.inputs + self.free
         quads, powers = (_LOW, _HIGH), (self.power or "r0", self.power or "r8")
         ready = self.power != ""
-        if len(free) >= needed(way, 2):
-            scaled = scale_sums(asm, way, quads, free, ScalePower(powers[0], ready), "shared")
+        if len(free) >= needed(requant, 2):
+            scaled = scale_sums(asm, requant, quads, free, ScalePower(powers[0], ready), "shared")
             results = list(zip(scaled, self.held or (scaled[0],) * 2, (0, 1), strict=True))
             self._narrow(results, number)
         else:
             for pixel in (0, 1):
                 power = ScalePower(powers[pixel], ready)
-                (one,) = scale_sums(asm, way, quads[pixel : pixel + 1], free, power, "each" if pixel else "stay")
+                (one,) = scale_sums(asm, requant, quads[pixel : pixel + 1], free, power, "each" if pixel else "stay")
                 self._narrow([(one, self.held[pixel], pixel)], number)
         if not dot.paired:
             self._store_quads(scaled[0], next(q for q in free if q != scaled[0]))
         elif number == 1:
-            to_bytes(asm, way, self.held, free[0])
+            to_bytes(asm, requant, self.held, free[0])
             self._store_eights()
 
     def _narrow(self, results: list[tuple[str, str, int]], number: int) -> None:
         for source, target, pixel in results:
-            narrow(self.asm, self.dot.way, target, source, bool(number if self.dot.paired else pixel))
+            narrow(self.asm, self.dot.requant, target, source, bool(number if self.dot.paired else pixel))
 
     def _store_quads(self, vector: str, temp: str) -> None:
         """Bottom halves are the first pixel, top halves the second."""
         asm = self.asm
         asm.note("store")
-        to_bytes(asm, self.dot.way, [vector], temp)
+        to_bytes(asm, self.dot.requant, [vector], temp)
         if self.ragged:
             asm.op("vshr.u32", temp, vector, "#16")
             second = self._second_pixel(0)
@@ -345,14 +345,14 @@ class _Alone(_Dots):
             asm.op("vmladav.s8" if begins else "vmladava.s8", accumulator, "q0", vector)
 
     def _finish(self) -> None:
-        asm, way = self.asm, self.dot.way
+        asm, requant = self.asm, self.dot.requant
         asm.note("requantize and store")
         free = [f"q{i}" for i in range(VECTORS)]
         quads = (ACCUMULATORS[0::2], ACCUMULATORS[1::2])
-        even, odd = scale_sums(asm, way, quads, free, ScalePower("r0", ready=False))
-        narrow(asm, way, even, even, False)
-        narrow(asm, way, even, odd, True)
-        to_bytes(asm, way, [even], next(q for q in free if q != even))
+        even, odd = scale_sums(asm, requant, quads, free, ScalePower("r0", ready=False))
+        narrow(asm, requant, even, even, False)
+        narrow(asm, requant, even, odd, True)
+        to_bytes(asm, requant, [even], next(q for q in free if q != even))
         if self.ragged:
             asm.op("vctp.16", "r9")
             asm.op("vpst")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
-from tinyc.kernels.mve.finish import LaneWay
+from tinyc.kernels.mve.finish import LaneRequantization
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -80,7 +80,7 @@ class Tile:
     outputs: int
     out_line: int
     out_place: int
-    way: LaneWay
+    requant: LaneRequantization
     last: bool = False
 
     @cached_property
@@ -99,7 +99,7 @@ class Tile:
 
     @property
     def record_words(self) -> int:
-        return (LEAD + STEP) // 4 + self.way.constants
+        return (LEAD + STEP) // 4 + self.requant.constants
 
     def shift(self, line: int, place: int) -> int:
         return line * self.line_shift + place * self.place_shift
@@ -240,8 +240,8 @@ class _Tile:
         asm.op("vadd.i32", "q3", "q3", "r2")
         asm.op("mov", "r5", "r1")
         asm.op("ldr", "r1", f"[sp, #{STEP + 36 + 64}]")
-        if not tile.way.sign:
-            asm.op("mov", "r0", f"#{1 << (tile.way.scale - 1)}")
+        if not tile.requant.sign:
+            asm.op("mov", "r0", f"#{1 << (tile.requant.scale - 1)}")
             asm.op("vdup.32", "q2", "r0")
         blocks, rest = divmod(tile.count, tile.gathers)
         full = (1 << 16) - 1
@@ -302,14 +302,14 @@ class _Tile:
             quad = ACCUMULATORS[4 * number : 4 * number + 4]
             asm.op("vmov", f"{vector}[2]", f"{vector}[0]", quad[0], quad[2])
             asm.op("vmov", f"{vector}[3]", f"{vector}[1]", quad[1], quad[3])
-        _scale(asm, tile.way, vectors)
+        _scale(asm, tile.requant, vectors)
         for half, vector in zip("bt", vectors, strict=False):
-            if tile.way.shift is None:
+            if tile.requant.shift is None:
                 asm.op(f"vqmovn{half}.s32", "q0", vector)
             else:
-                asm.op(f"vqrshrn{half}.s32", "q0", vector, f"#{tile.way.shift}")
+                asm.op(f"vqrshrn{half}.s32", "q0", vector, f"#{tile.requant.shift}")
         asm.op("vqmovnb.s16", "q0", "q0")
-        for bound, op, end in zip(tile.way.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
+        for bound, op, end in zip(tile.requant.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
             if bound != end:
                 asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
                 asm.op(op, "q0", "q0", "q1")
@@ -320,9 +320,9 @@ class _Tile:
         asm.add("r3", "r3", self._moved(1), "r0")
 
 
-def _scale(asm: Asm, way: LaneWay, vectors: tuple[str, ...]) -> None:
+def _scale(asm: Asm, requant: LaneRequantization, vectors: tuple[str, ...]) -> None:
     """Sums of one channel: X is half of what finish.py says, since the product is doubled."""
-    if way.sign:
+    if requant.sign:
         for vector in vectors:
             asm.op("vadd.i32", vector, vector, "r7")
             asm.op("vshr.s32", "q2", vector, "#31")
@@ -333,7 +333,7 @@ def _scale(asm: Asm, way: LaneWay, vectors: tuple[str, ...]) -> None:
             asm.op("vmlas.s32", vector, "q2", "r7")
         for vector in vectors:
             asm.op("vqdmulh.s32", vector, vector, "r9")
-    for index, op in enumerate(["vadd.i32"] * way.add + ["vshl.s32"] * (way.shift is None)):
+    for index, op in enumerate(["vadd.i32"] * requant.add + ["vshl.s32"] * (requant.shift is None)):
         asm.op("ldr", "r0", f"[r5, #{LEAD + STEP + 8 + 4 * index}]")
         for vector in vectors:
             asm.op(op, vector, *([vector] if op == "vadd.i32" else []), "r0")

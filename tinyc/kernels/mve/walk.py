@@ -203,7 +203,7 @@ def _tile_twin(name: str, tile: Tile) -> str:
     .shift = {{{shifts}}},
     .line = {{{offsets}}},
     .place = {{{places}}},
-    .way = {tile.way.c_text},
+    .way = {tile.requant.c_text},
 }};
 
 static void {name}({", ".join(TILE_PARAMETERS)})
