@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _ACC = ("r4", "r5", "r6", "r7")
@@ -26,7 +26,7 @@ class Column:
 
     rows: int
     channels: int
-    way: Way
+    requant: Requantization
 
     @property
     def groups(self) -> int:
@@ -104,7 +104,7 @@ def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
         asm.op("ldr", "r9", f"[r1, #{4 * (column.rows - 1)}]" if column.rows > 1 else "[r1]")
         asm.op("ldr", "r9", "[r9, r3]")
         _single_row(asm, "r8", "r9")
-    _finish(asm, column.way, channels, "[r2], #1")
+    _finish(asm, column.requant, channels, "[r2], #1")
 
 
 def _single_row(asm: Asm, even: str, odd: str) -> None:
@@ -117,7 +117,7 @@ def _single_row(asm: Asm, even: str, odd: str) -> None:
         asm.op("smlatt", _ACC[high], x, w, _ACC[high])
 
 
-def _finish(asm: Asm, way: Way, channels: int, place: str) -> None:
+def _finish(asm: Asm, requant: Requantization, channels: int, place: str) -> None:
     """Scales and stores the last `channels` accumulators; uses r8 ... r12."""
     constants: list[tuple[str, ...]] = []
     asm.note("requantize and store")
@@ -125,10 +125,10 @@ def _finish(asm: Asm, way: Way, channels: int, place: str) -> None:
         if not constants:
             left = GROUP - position
             pair = ("r8", "r9", "r10", "r11")[: 4 if left > 1 else 2]
-            registers = pair if way.constants == 2 else ("r8", "r9", "r10")
+            registers = pair if requant.constants == 2 else ("r8", "r9", "r10")
             asm.load_multiple("r0", registers)
             constants = [registers[:2], registers[2:]] if len(registers) == 4 else [registers]
-        way.emit(asm, 0, _ACC[position], "", constants.pop(0), "r12")
+        requant.emit(asm, 0, _ACC[position], "", constants.pop(0), "r12")
         asm.op("strb", _ACC[position], place)
         if len(constants) == 1 and not constants[0]:
             constants = []
@@ -172,11 +172,11 @@ def finish_function(name: str, column: Column) -> tuple[str, Work]:
     asm.add("r3", "r1", 4 * GROUP * column.full)
     with asm.loop("group", column.full):
         asm.load_multiple("r1", _ACC)
-        _finish(asm, column.way, GROUP, "[r2], #1")
+        _finish(asm, column.requant, GROUP, "[r2], #1")
         asm.until_equal("r1", "r3", "group")
     if column.rest:
         asm.load_multiple("r1", _ACC[GROUP - column.rest :])
-        _finish(asm, column.way, column.rest, "[r2], #1")
+        _finish(asm, column.requant, column.rest, "[r2], #1")
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
     return naked_function(name, parameters, asm), asm.work()

@@ -19,7 +19,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, function_text
-from tinyc.kernels.finish import FOURS, Finish, Way
+from tinyc.kernels.finish import FOURS, Finish, Requantization
 from tinyc.kernels.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
 from tinyc.machine.thumb import Asm, Naked, Work
 
@@ -58,7 +58,7 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     finish = matrix.once(fit_of(site))
     if finish is None:
         return None
-    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.way)) if _fits(layer)}
+    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant)) if _fits(layer)}
     if not written:
         return None
     best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
@@ -87,17 +87,17 @@ def fit_of(site: Site) -> Fit:
 def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """As it is or with rows and columns exchanged, in bands of several heights."""
     limit = max(_SCRATCH_FREE, layer.in_h * layer.in_w * layer.channels // _SCRATCH_SHARE)
-    for way in (layer, transposed(layer)):
-        bands = sorted({band for band in (*_BANDS, way.out_h) if band <= way.out_h})
-        bands = bands if _bands_in_place(way) else [way.out_h]
-        found = [replace(way, band=band) for band in bands]
+    for oriented in (layer, transposed(layer)):
+        bands = sorted({band for band in (*_BANDS, oriented.out_h) if band <= oriented.out_h})
+        bands = bands if _bands_in_place(oriented) else [oriented.out_h]
+        found = [replace(oriented, band=band) for band in bands]
         yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
 
 
 def lean(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """The same with the least scratch: planes of k_h rows."""
-    ways = [way for way in (layer, transposed(layer)) if _fits(way)]
-    found = [replace(way, band=1) if _bands_in_place(way) else way for way in ways]
+    both = [oriented for oriented in (layer, transposed(layer)) if _fits(oriented)]
+    found = [replace(oriented, band=1) if _bands_in_place(oriented) else oriented for oriented in both]
     yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
 
 
@@ -110,7 +110,7 @@ def banded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
 
 def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
-    found = [replace(way, band=way.out_h, group=2) for way in (layer, transposed(layer))]
+    found = [replace(oriented, band=oriented.out_h, group=2) for oriented in (layer, transposed(layer))]
     yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
 
 
@@ -127,7 +127,7 @@ def by_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
 
 
-def _layer(site: Site, p: ConvParams, way: Way) -> PlaneLayer:
+def _layer(site: Site, p: ConvParams, requant: Requantization) -> PlaneLayer:
     """The whole image, upright, in one band."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
@@ -150,7 +150,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> PlaneLayer:
         out_row=out_w * channels,
         channels=channels,
         band=out_h,
-        way=way,
+        requant=requant,
         int4=site.x(1).dtype == "s4",
     )
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.finish import GROUP, Finish, Way
+from tinyc.kernels.finish import GROUP, Finish, Requantization
 from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -53,7 +53,7 @@ class DirectLayer:
     in_c: int
     times: int
     x_zero: int
-    way: Way
+    requant: Requantization
 
     @property
     def out_c(self) -> int:
@@ -70,7 +70,7 @@ class DirectLayer:
 
     @property
     def group_words(self) -> int:
-        return GROUP + 2 * self.k_h * self.k_w + GROUP * self.way.constants
+        return GROUP + 2 * self.k_h * self.k_w + GROUP * self.requant.constants
 
     @property
     def chains(self) -> list[list[int]]:
@@ -229,15 +229,15 @@ class _Writer:
             self.asm.op(f"smla{side}{half}", acc, x, weight, acc)
 
     def _finish(self, pixels: int) -> None:
-        layer, asm, way = self.layer, self.asm, self.layer.way
-        constants = ("r9", "r10", "r11")[: way.constants]
+        layer, asm, requant = self.layer, self.asm, self.layer.requant
+        constants = ("r9", "r10", "r11")[: requant.constants]
         asm.note("requantize and store")
         asm.op("ldr", "r14", self.frame.at("y"))
         for channel in range(GROUP):
             asm.load_multiple("r0", constants)
             for pixel in range(pixels):
                 acc = _ACC[pixel][channel]
-                way.emit(asm, 0, acc, "", constants, "r12")
+                requant.emit(asm, 0, acc, "", constants, "r12")
                 at = pixel * layer.out_c + channel
                 asm.op("strb", acc, f"[r14, #{at}]" if at else "[r14]")
         asm.add("r14", "r14", pixels * layer.out_c, "r9")
@@ -259,7 +259,7 @@ class DirectPlan:
     executed: Work
 
 
-def _layer(site: Site, p: ConvParams, way: Way) -> DirectLayer:
+def _layer(site: Site, p: ConvParams, requant: Requantization) -> DirectLayer:
     k_h, k_w, out_c = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, _, in_w, in_c = site.x(0).shape
@@ -274,7 +274,7 @@ def _layer(site: Site, p: ConvParams, way: Way) -> DirectLayer:
         in_c=in_c,
         times=out_c // in_c,
         x_zero=p.x_zero,
-        way=way,
+        requant=requant,
     )
 
 
@@ -284,7 +284,7 @@ def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     finish = matrix.once(wide)
     if finish is None:
         return None
-    layer = _layer(site, p, finish.way)
+    layer = _layer(site, p, finish.requant)
     first, last = layer.edges
     edges = -(-layer.out_w // 2) - (last - first)
     reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
@@ -302,12 +302,12 @@ def _written(layer: DirectLayer) -> tuple[Naked, Work]:
 
 
 def _text(layer: DirectLayer, fast: str) -> str:
-    low, high = layer.way.clamp or (-128, 127)
+    low, high = layer.requant.clamp or (-128, 127)
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
-        "sign": int(layer.way.sign),
-        "varies": int(layer.way.shifts is None),
-        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "sign": int(layer.requant.sign),
+        "varies": int(layer.requant.shifts is None),
+        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
         "y_min": low,
         "y_max": high,
         "taps": "taps",

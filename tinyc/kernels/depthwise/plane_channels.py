@@ -111,9 +111,9 @@ class ChannelWriter:
 
     def _resident_channel(self) -> None:
         """r6: start value, r7 ... r12: weights, then constants if all find room, r14: turns left, or a temporary that
-        the way asks for, or a constant."""
+        the requantization asks for, or a constant."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        spare = "r14" in self._held if self._held else layer.way.shifts is None or layer.way.sign
+        spare = "r14" in self._held if self._held else layer.requant.shifts is None or layer.requant.sign
         words = layer.k_h * layer.row_words
         asm.note("weights and constants of a channel")
         asm.op("ldr", "r14", frame.at("stream"))
@@ -125,7 +125,7 @@ class ChannelWriter:
             asm.add("r2", "r14", 4 * len(self._held))
             asm.op("str", "r2", frame.at("stream"))
             asm.load_multiple("r14", self._held, advance=False)
-        elif layer.way.constants == 3:
+        elif layer.requant.constants == 3:
             asm.op("ldm", "r14!", "{r2-r4}")
             asm.op("stm", "sp", "{r2-r4}")
             asm.op("str", "r14", frame.at("stream"))
@@ -158,7 +158,7 @@ class ChannelWriter:
         """Registers beside the weights that hold the constants of a channel; none where not all can be held."""
         layer = self.layer
         free = (*(f"r{i}" for i in range(7 + layer.k_h * layer.row_words, 13)), "r14")
-        return free[: layer.way.constants] if len(free) >= layer.way.constants else ()
+        return free[: layer.requant.constants] if len(free) >= layer.requant.constants else ()
 
     def _unpack_weights(self, count: int) -> None:
         """The start value to r6; int4 weights on top of the halves of r7 ... r12; r4 is the mask."""
@@ -195,20 +195,20 @@ class ChannelWriter:
         asm.note("requantize and store")
         if self._held:
             for out in range(outputs):
-                layer.way.emit(asm, 0, acc[out], "", self._held, "r3")
+                layer.requant.emit(asm, 0, acc[out], "", self._held, "r3")
                 asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
             return
         self._load_constants("r2", "r3", "r14")
         for out in range(outputs):
             final = out == outputs - 1
-            temp = "r3" if final or layer.way.shifts is None else "r14"
-            layer.way.emit(asm, 0, acc[out], "", ("r2", "r3", "r14")[: layer.way.constants], temp)
-            if layer.way.sign and temp == "r3" and not final:
+            temp = "r3" if final or layer.requant.shifts is None else "r14"
+            layer.requant.emit(asm, 0, acc[out], "", ("r2", "r3", "r14")[: layer.requant.constants], temp)
+            if layer.requant.sign and temp == "r3" and not final:
                 asm.op("ldr", "r3", self.frame.at("add"))
             asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
 
     def _load_constants(self, *registers: str) -> None:
-        if self.layer.way.constants == 3:
+        if self.layer.requant.constants == 3:
             self.asm.op("ldm", "sp", "{" + ", ".join(registers) + "}")
         else:
             self.asm.op("ldrd", *registers[:2], self.frame.at("mult"))
@@ -227,10 +227,10 @@ class ChannelWriter:
         asm.op("ldr", "r2", "[r1], #4")
         asm.op("str", "r2", frame.at("start"))
         constants = Cursor(asm, "r1", -255, _WORD_REACH)
-        for i, slot in enumerate(("mult", "add", "shift")[: layer.way.constants]):
+        for i, slot in enumerate(("mult", "add", "shift")[: layer.requant.constants]):
             asm.op("ldr", "r2", constants.at(4 * (words + i)))
             asm.op("str", "r2", frame.at(slot))
-        asm.add("r2", "r1", 4 * (words + layer.way.constants) - constants.base)
+        asm.add("r2", "r1", 4 * (words + layer.requant.constants) - constants.base)
         constants.move(0)
         asm.op("str", "r2", frame.at("stream"))
         if layer.int4:
@@ -289,7 +289,7 @@ class ChannelWriter:
         asm.op("ldr", "r2", frame.at("out"))
         o = Cursor(asm, "r2", -255, _WORD_REACH)
         for out in range(outputs):
-            layer.way.emit(asm, 0, acc[out], "", ("r10", "r11", "r12")[: layer.way.constants], "r3")
+            layer.requant.emit(asm, 0, acc[out], "", ("r10", "r11", "r12")[: layer.requant.constants], "r3")
             asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
 
 

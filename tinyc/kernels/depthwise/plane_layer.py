@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 
 _RESIDENT_WORDS = 6  # weight words of a channel that registers hold
 _UNROLLED_OUTPUTS = 26  # of the loop over output rows
@@ -77,7 +77,7 @@ class PlaneLayer:
     out_row: int
     channels: int
     band: int
-    way: Way
+    requant: Requantization
     transposed: bool = False
     by_rows: bool = False
     int4: bool = False
@@ -108,7 +108,7 @@ class PlaneLayer:
     def channel_words(self) -> int:
         """Words of the stream per channel: start value, weights, mult, add[, shift]."""
         words = self.k_h * self.row_words
-        return 1 + (-(-words // 4) if self.int4 else words) + self.way.constants
+        return 1 + (-(-words // 4) if self.int4 else words) + self.requant.constants
 
     @property
     def columns(self) -> int:

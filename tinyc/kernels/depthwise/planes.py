@@ -301,15 +301,15 @@ def _contract(layer: PlaneLayer) -> str:
 
 
 def _both(name: str, layer: PlaneLayer, fast: str) -> str:
-    low, high = layer.way.clamp or (-128, 127)
+    low, high = layer.requant.clamp or (-128, 127)
     fields = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},
         "columns": layer.columns,
         "int4": int(layer.int4),
-        "halve": int(layer.way.halve),
-        "sign": int(layer.way.sign),
-        "varies": int(layer.way.shifts is None),
-        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "halve": int(layer.requant.halve),
+        "sign": int(layer.requant.sign),
+        "varies": int(layer.requant.shifts is None),
+        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
         "y_min": low,
         "y_max": high,
     }

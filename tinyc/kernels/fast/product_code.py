@@ -30,7 +30,7 @@ COLUMNS_KEPT = 3
 
 def step_instructions(tiles: Tiles) -> int:
     """Of two input channels of both tiles times four output channels."""
-    return 12 if tiles.way.packed else 11
+    return 12 if tiles.requant.packed else 11
 
 
 class ProductCode:
@@ -108,7 +108,7 @@ class ProductCode:
 
     def _step(self, op: str) -> None:
         """Two input channels of both tiles times four output channels."""
-        asm, packed = self.asm, self.tiles.way.packed
+        asm, packed = self.asm, self.tiles.requant.packed
         asm.op("ldrd", "r10", "r11", "[r1], #8")
         for channel in range(GROUP):
             weight = ("r12", "r14")[channel // 2 if packed else channel % 2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembly of `products` of `tiles.py`: factors times weights, sums of products, and the way to int8.
+"""The assembly of `products` of `tiles.py`: factors times weights, sums of products, and the requantization.
 
 Eight registers hold an accumulator per tile and channel. The sums over products are made inside them as far as can be:
 a product is accumulated on top of the sum that it belongs to. The rest are passes over vectors of eight words in the
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tinyc.kernels.fast.product_code import ACC, ProductCode
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 from tinyc.machine.thumb import Asm, Naked, Work
 
 _VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
@@ -232,37 +232,37 @@ class _Products(ProductCode):
             asm.op("ldr", "r10", self._at("inverse"))
             for acc in ACC:
                 asm.op("mul", acc, acc, "r10")
-        way, block = tiles.way, 0
+        requant, block = tiles.requant, 0
         if raised and tiles.lowers:
             for acc in ACC:
                 asm.op("asr", acc, acc, f"#{raised}")
         elif not tiles.lowers:
-            assert way.shifts is not None
-            way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
+            assert requant.shifts is not None
+            requant = replace(requant, shifts=tuple(shift + raised for shift in requant.shifts))
             block = tiles.raises.index(raised)
         asm.op("ldr", "r14", self._at(f"y{a}"))
-        if way.constants == 3:
-            self._scale_with_three(way, block, b)
+        if requant.constants == 3:
+            self._scale_with_three(requant, block, b)
         else:
-            self._scale_with_two(way, block, b)
+            self._scale_with_two(requant, block, b)
         if b == form.across.m - 1:  # the last of the row
             asm.op("add", "r14", "r14", f"#{GROUP}")
             asm.op("str", "r14", self._at(f"y{a}"))
 
-    def _scale_with_two(self, way: Way, block: int, b: int) -> None:
+    def _scale_with_two(self, requant: Requantization, block: int, b: int) -> None:
         asm = self.asm
-        if way.sign:
+        if requant.sign:
             asm.op("str", "r1", self._at("factors"))
         asm.op("ldr", "r12", self._at("constants"))
         for channel in range(GROUP):
             at = 8 * (block * GROUP + channel)
             asm.op("ldrd", "r10", "r11", f"[r12, #{at}]" if at else "[r12]")
             for tile, temp in enumerate(("r1", "r11")):
-                self._output(way, b, tile, channel, ("r10", "r11"), temp)
-        if way.sign:
+                self._output(requant, b, tile, channel, ("r10", "r11"), temp)
+        if requant.sign:
             asm.op("ldr", "r1", self._at("factors"))
 
-    def _scale_with_three(self, way: Way, block: int, b: int) -> None:
+    def _scale_with_three(self, requant: Requantization, block: int, b: int) -> None:
         """r0 and r1 lend themselves."""
         asm = self.asm
         asm.op("strd", "r0", "r1", self._at("stream"))
@@ -271,13 +271,15 @@ class _Products(ProductCode):
         for channel in range(GROUP):
             asm.op("ldm", "r12!", "{r1, r10, r11}")
             for tile in range(2):
-                self._output(way, b, tile, channel, ("r1", "r10", "r11"), "r0")
+                self._output(requant, b, tile, channel, ("r1", "r10", "r11"), "r0")
         asm.op("ldrd", "r0", "r1", self._at("stream"))
 
-    def _output(self, way: Way, b: int, tile: int, channel: int, constants: tuple[str, ...], temp: str) -> None:
+    def _output(
+        self, requant: Requantization, b: int, tile: int, channel: int, constants: tuple[str, ...], temp: str
+    ) -> None:
         """Scales and stores an accumulator."""
         acc = ACC[4 * tile + channel]
-        below = ACC[4 * tile + channel + 1] if way.packed and channel % 2 == 0 else ""
-        way.emit(self.asm, channel, acc, below, constants, temp)
+        below = ACC[4 * tile + channel + 1] if requant.packed and channel % 2 == 0 else ""
+        requant.emit(self.asm, channel, acc, below, constants, temp)
         place = (tile * self.tiles.form.across.m + b) * self.tiles.out_c + channel
         self.asm.op("strb", acc, f"[r14, #{place}]" if place else "[r14]")

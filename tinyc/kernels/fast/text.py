@@ -116,8 +116,8 @@ static void @(int32_t *strip, int32_t *factors)
 
 
 def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
-    form, across, way = tiles.form, tiles.form.across, tiles.way
-    low, high = way.clamp or (-128, 127)
+    form, across, requant = tiles.form, tiles.form.across, tiles.requant
+    low, high = requant.clamp or (-128, 127)
     blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
     tables: dict[str, tuple[str, list[int]]] = {
         "sums": ("int8_t", [v for row in form.sums for v in row]),
@@ -137,13 +137,13 @@ def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
         "shared": form.shared * across.products + across.shared,
         "inverse": INVERSES[form.odd] - 2**32 * (form.odd == 3) if tiles.divided else 1,
         "lowers": int(tiles.lowers),
-        "sign": int(way.sign),
-        "drops": int(way.drops),
-        "varies": int(way.shifts is None),
-        "packed": int(way.packed),
-        "lowered": "{" + ", ".join(map(str, way.lowered if way.packed else (0, 0))) + "}",
-        "shift": way.shifts[1] if way.shifts else 0,
-        "over": way.shifts[0] - way.shifts[1] if way.shifts else 0,
+        "sign": int(requant.sign),
+        "drops": int(requant.drops),
+        "varies": int(requant.shifts is None),
+        "packed": int(requant.packed),
+        "lowered": "{" + ", ".join(map(str, requant.lowered if requant.packed else (0, 0))) + "}",
+        "shift": requant.shifts[1] if requant.shifts else 0,
+        "over": requant.shifts[0] - requant.shifts[1] if requant.shifts else 0,
         "y_min": low,
         "y_max": high,
         "blocks": len(tiles.raises),

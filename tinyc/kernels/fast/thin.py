@@ -55,7 +55,7 @@ def plan(site: Site, p: ConvParams) -> ThinPlan | None:
     if found is None:
         return None
     finish, divided = found
-    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.way, divided, inline=True)
+    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline=True)
     return ThinPlan(tiles, finish, matrix, *_functions(tiles))
 
 

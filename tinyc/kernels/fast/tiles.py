@@ -9,7 +9,7 @@ third:
   being two channels of one word, channels (0, 2) and (1, 3) of each four;
 * horizontal: a strip to factors [product][step][tile], products in the order of use; it also moves the strip's
   last columns to its front, where the next pair needs them;
-* products: factors times weights, sums of products, and the way to int8.
+* products: factors times weights, sums of products, and the requantization.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyc.kernels.fast.bilinear import BilinearForm
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """What the code depends on. way: from sums to int8, for outputs that are raised least. divided: sums are divided
-    by the form's odd factor first. inline: every product has its own code, not a subroutine."""
+    """What the code depends on. requant: from sums to int8, for outputs that are raised least. divided: sums are
+    divided by the form's odd factor first. inline: every product has its own code, not a subroutine."""
 
     form: BilinearForm
     in_c: int
     out_c: int
-    way: Way
+    requant: Requantization
     divided: bool
     inline: bool
 
@@ -73,7 +73,7 @@ class Tiles:
     @property
     def lowers(self) -> bool:
         """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
-        return (self.way.sign and not self.way.drops) or self.way.shifts is None
+        return (self.requant.sign and not self.requant.drops) or self.requant.shifts is None
 
     @property
     def raises(self) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ class Tiles:
     @property
     def words_per_step(self) -> int:
         """Weights of four output channels."""
-        return GROUP // 2 if self.way.packed else GROUP
+        return GROUP // 2 if self.requant.packed else GROUP
 
     @property
     def group_words(self) -> int:
@@ -94,4 +94,4 @@ class Tiles:
     @property
     def finish_words(self) -> int:
         """Words of constants for four output channels."""
-        return len(self.raises) * GROUP * self.way.constants
+        return len(self.raises) * GROUP * self.requant.constants

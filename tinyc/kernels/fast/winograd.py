@@ -40,7 +40,7 @@ from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import layer_text, named, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
-from tinyc.kernels.finish import GROUP, Finish, Way, finish_drops, finish_packed, finish_wide
+from tinyc.kernels.finish import GROUP, Finish, Requantization, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import Matrix, matrix_of
 from tinyc.machine.thumb import Naked, Work
@@ -87,7 +87,7 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
     if found is None:
         return None
     finish, divided = found
-    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.way, divided, inline)
+    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline)
     fast, inputs, counts, order = _functions(tiles)
     text = Once(lambda: layer_text(site, p, tiles, fast.text, order))
     code = fast.code_bytes + sum(function.code_bytes for function in inputs)
@@ -121,27 +121,27 @@ def weight_factors(w: Array, form: BilinearForm) -> Int64s:
 
 
 def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> tuple[Finish, bool] | None:
-    """The proved way from sums to int8, for sums raised least; and whether sums must be divided by the form's odd
-    factor before. The multiplier divides them where that multiple of the accumulators fits. None if there is no way.
+    """The proved requantization, for sums raised least; and whether sums must be divided by the form's odd
+    factor before. The multiplier divides them where that multiple of the accumulators fits. None if there is none.
     packed: with factors of weights that fit int8, two channels over each other, of forms that divide and raise
     nothing."""
     if packed:
         narrow = _proved(matrix, form, 1, packed=True)
         return (narrow, False) if narrow else None
     found = _proved(matrix, form, form.odd)
-    if form.odd == 1 or (found and found.way.constants == 2):
+    if form.odd == 1 or (found and found.requant.constants == 2):
         return (found, False) if found else None
     plain = _proved(matrix, form, 1)
     if plain is None:
         return (found, False) if found else None
-    if found and _cost(found.way) <= _cost(plain.way) + 1:
+    if found and _cost(found.requant) <= _cost(plain.requant) + 1:
         return found, False
     return plain, True
 
 
-def _cost(way: Way) -> int:
+def _cost(requant: Requantization) -> int:
     """Instructions of an output, beyond the least."""
-    return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
+    return 2 * requant.sign + (requant.shifts is None) + (requant.sign and not requant.drops)
 
 
 def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False) -> Finish | None:
@@ -161,7 +161,7 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
         return scale
 
     found = finish_wide(matrix.p, matrix.taps, form.scale, most, multiple, packed)
-    if form.largest_input < 2**15 and (found is None or found.way.sign or found.way.shifts is None):
+    if form.largest_input < 2**15 and (found is None or found.requant.sign or found.requant.shifts is None):
         dropping = finish_drops(matrix.p, matrix.taps, form.scale, most, multiple, packed)
         if dropping is not None and _fits_raised(dropping, top):
             return dropping
@@ -174,11 +174,11 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
 
 def _fits_raised(finish: Finish, top: int) -> bool:
     """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
-    way, scaling = finish.way, finish.scaling
-    if way.shifts is None or (way.sign and not way.drops):
+    requant, scaling = finish.requant, finish.scaling
+    if requant.shifts is None or (requant.sign and not requant.drops):
         return True
     add = (np.abs(scaling.add) + scaling.fall) << top
-    return bool((add < 2**30).all()) and way.shifts[0] + top <= 31
+    return bool((add < 2**30).all()) and requant.shifts[0] + top <= 31
 
 
 # ---- constants ----
@@ -187,10 +187,10 @@ def _fits_raised(finish: Finish, top: int) -> bool:
 def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     """Start values and weights, four output channels after each other."""
     tiles, finish = work.tiles, work.finish
-    form, groups, packed = tiles.form, tiles.groups, tiles.way.packed
+    form, groups, packed = tiles.form, tiles.groups, tiles.requant.packed
     spare = finish.weight_scale[: tiles.out_c] - form.scale
     if packed:
-        spare = spare - 8 * (np.arange(tiles.out_c) % 2 == 0) if not tiles.way.halve else np.zeros_like(spare)
+        spare = spare - 8 * (np.arange(tiles.out_c) % 2 == 0) if not tiles.requant.halve else np.zeros_like(spare)
     factors = (work.factors * finish.live[: tiles.out_c, None, None, None]) << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2 ** (7 if packed else 15)  # the proof has seen to it
     if packed:
@@ -216,7 +216,7 @@ def constants_of(tiles: Tiles, finish: Finish) -> npt.NDArray[np.int32]:
     blocks = np.repeat(plain, len(tiles.raises), axis=1)
     for block, raised in enumerate(tiles.raises):
         blocks[:, block, :, 1] <<= raised
-        if tiles.way.drops:
+        if tiles.requant.drops:
             blocks[:, block, :, 2] <<= raised
     return as_words(blocks)
 

@@ -57,9 +57,9 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         return ()
     matrix = depthwise_matrix_of(p)
     finish = matrix.once(wide)
-    if finish is None or not Column(k_h, channels, finish.way).fits:
+    if finish is None or not Column(k_h, channels, finish.requant).fits:
         return ()
-    layer = _Layer(Column(k_h, channels, finish.way), finish, matrix)
+    layer = _Layer(Column(k_h, channels, finish.requant), finish, matrix)
     rows = row_geometry(site, window, p.x_zero)
     in_w = site.x(0).shape[2]
     whole = k_h == rows.in_h > 1 and not (window.pad.top or window.pad.bottom) and in_w == 1
@@ -164,12 +164,12 @@ def _special(text: str, shape: str) -> Special:
 
 
 def _twin_layer(column: Column) -> str:
-    low, high = column.way.clamp or (-128, 127)
-    shift = column.way.shifts[0] if column.way.shifts else 0
-    way = f".sign = {int(column.way.sign)}, .varies = {int(column.way.shifts is None)}, .shift = {shift}"
+    low, high = column.requant.clamp or (-128, 127)
+    shift = column.requant.shifts[0] if column.requant.shifts else 0
+    requant = f".sign = {int(column.requant.sign)}, .varies = {int(column.requant.shifts is None)}, .shift = {shift}"
     return f"""static const tc_depthwise_columns_t @_layer = {{
     .rows = {column.rows}, .channels = {column.channels},
-    {way},
+    {requant},
     .y_min = {low}, .y_max = {high},
 }};"""
 

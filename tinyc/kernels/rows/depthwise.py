@@ -60,7 +60,7 @@ def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.way)
+    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.requant)
 
 
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -117,13 +117,13 @@ def _function(layer: RowLayer) -> tuple[Naked, Work]:
 
 def _special(layer: RowLayer, fast: str) -> Special:
     """The function and its twin."""
-    low, high = layer.way.clamp or (-128, 127)
+    low, high = layer.requant.clamp or (-128, 127)
     fields = {
         **{name: getattr(layer, name) for name in ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "channels")},
         "columns": layer.columns,
-        "sign": int(layer.way.sign),
-        "varies": int(layer.way.shifts is None),
-        "shift": layer.way.shifts[0] if layer.way.shifts else 0,
+        "sign": int(layer.requant.sign),
+        "varies": int(layer.requant.shifts is None),
+        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
         "y_min": low,
         "y_max": high,
     }

@@ -55,7 +55,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     finish = matrix.once(wide)
     if finish is None:
         return ()
-    direct = Direct(k_h, k_w, in_c, out_c, finish.way)
+    direct = Direct(k_h, k_w, in_c, out_c, finish.requant)
     window = Window.of(a, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     plain = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held=False)
@@ -135,8 +135,8 @@ def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
     }
 }
 """
-    low, high = direct.way.clamp or (-128, 127)
-    shift = direct.way.shifts[0] if direct.way.shifts else 0
+    low, high = direct.requant.clamp or (-128, 127)
+    shift = direct.requant.shifts[0] if direct.requant.shifts else 0
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in PARAMETERS)
     text = f"""/* conv2d {direct.k_h}x{direct.k_w}, {direct.in_c} -> {direct.out_c} channels, column stride \
 {row.stride}: a row of {row.out_w} pixels, without scratch.
@@ -147,7 +147,7 @@ tc_row_direct.h.
 {fast}#else
 static const tc_row_direct_t @_layer = {{
     .k_h = {direct.k_h}, .out_c = {direct.out_c},
-    .sign = {int(direct.way.sign)}, .varies = {int(direct.way.shifts is None)}, .shift = {shift},
+    .sign = {int(direct.requant.sign)}, .varies = {int(direct.requant.shifts is None)}, .shift = {shift},
     .y_min = {low}, .y_max = {high},
 }};
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 from tinyc.kernels.weighted.groups import Weights
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
@@ -42,7 +42,7 @@ class Direct:
     k_w: int
     in_c: int
     out_c: int
-    way: Way
+    requant: Requantization
 
     @property
     def groups(self) -> int:
@@ -81,7 +81,7 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
         asm.op("add", "r0", "r0", f"#{4 * GROUP}")
         asm.op("ldr", "r5", _FRAME.at("x"))
         _rows(asm, direct)
-        _finish(asm, direct.way)
+        _finish(asm, direct.requant)
         asm.op("ldr", "r5", _FRAME.at("y_end"))
         asm.op("str", "r14", _FRAME.at("y"))
         asm.until_equal("r14", "r5", "group")
@@ -142,15 +142,15 @@ def _taps(asm: Asm, count: int) -> None:
     asm.until_equal("r7", "r5", "taps")
 
 
-def _finish(asm: Asm, way: Way) -> None:
+def _finish(asm: Asm, requant: Requantization) -> None:
     """Scales and stores four outputs; r14: the next."""
     asm.note("requantize and store")
     asm.op("ldr", "r14", _FRAME.at("y"))
     constants: list[tuple[str, ...]] = []
     for position, acc in enumerate(_ACC):
         if not constants:
-            registers = ("r9", "r10", "r11", "r12")[: 4 if way.constants == 2 else 3]
+            registers = ("r9", "r10", "r11", "r12")[: 4 if requant.constants == 2 else 3]
             asm.load_multiple("r0", registers)
-            constants = [registers[:2], registers[2:]] if way.constants == 2 else [registers]
-        way.emit(asm, position, acc, "", constants.pop(0), "r5")
+            constants = [registers[:2], registers[2:]] if requant.constants == 2 else [registers]
+        requant.emit(asm, position, acc, "", constants.pop(0), "r5")
         asm.op("strb", acc, "[r14], #1")

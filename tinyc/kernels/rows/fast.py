@@ -57,7 +57,7 @@ def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm
     if proved is None or site.y().shape[1] < vertical.m:
         return []
     finish, third = proved
-    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.way, third, together)
+    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, third, together)
     if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)
@@ -110,6 +110,6 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
         if step.kind == "output":
             constants = finish.constants().copy()
             if not tiles.lowers:
-                constants[:, 1 : 2 + tiles.way.drops] <<= form.raised[step.b]  # add, and drop
+                constants[:, 1 : 2 + tiles.requant.drops] <<= form.raised[step.b]  # add, and drop
             parts.append(constants.reshape(groups, -1))
     return (np.concatenate(parts, axis=1).ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

@@ -159,8 +159,8 @@ def _factors_twin(tiles: RowTiles, outside: _Outside | None, x_zero: int) -> str
 
 
 def _products_twin(tiles: RowTiles) -> str:
-    vertical, form, way = tiles.vertical, tiles.form, tiles.way
-    low, high = way.clamp or (-128, 127)
+    vertical, form, requant = tiles.vertical, tiles.form, tiles.requant
+    low, high = requant.clamp or (-128, 127)
     tables = {
         "row_sums": ("int8_t", [v for line in vertical.sums for v in line]),
         "sums": ("int8_t", [v for line in form.sums for v in line]),
@@ -178,10 +178,10 @@ def _products_twin(tiles: RowTiles) -> str:
         "together": tiles.together,
         "third": int(tiles.third),
         "lowers": int(tiles.lowers),
-        "sign": int(way.sign),
-        "drops": int(way.drops),
-        "varies": int(way.shifts is None),
-        "shift": way.shifts[0] if way.shifts else 0,
+        "sign": int(requant.sign),
+        "drops": int(requant.drops),
+        "varies": int(requant.shifts is None),
+        "shift": requant.shifts[0] if requant.shifts else 0,
         "y_min": low,
         "y_max": high,
     }

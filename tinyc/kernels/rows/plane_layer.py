@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyc.kernels.depthwise.plane_layer import Mac, row_macs, row_words
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB
@@ -26,7 +26,7 @@ class RowLayer:
     stride_w: int
     pad_left: int
     channels: int
-    way: Way
+    requant: Requantization
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class RowLayer:
     @property
     def channel_words(self) -> int:
         """Words of the stream per channel: start value, weights, mult, add[, shift]."""
-        return 1 + self.weight_words + self.way.constants
+        return 1 + self.weight_words + self.requant.constants
 
     @property
     def groups(self) -> int:

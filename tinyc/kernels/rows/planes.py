@@ -188,8 +188,8 @@ class _Writer:
 
     @property
     def _busy(self) -> bool:
-        """Whether the way to int8 needs r12."""
-        return self.layer.way.sign or self.layer.way.shifts is None
+        """Whether the requantization needs r12."""
+        return self.layer.requant.sign or self.layer.requant.shifts is None
 
     @property
     def _is_unrolled(self) -> bool:
@@ -226,18 +226,18 @@ class _Writer:
 
     def _finish(self, acc: tuple[str, str], outputs: int, out: int, last: bool) -> None:
         """Scales and stores; after the last outputs of a channel the stream moves to the next."""
-        layer, asm, way = self.layer, self.asm, self.layer.way
-        constants = ("r2", "r3", "r12")[: way.constants]
+        layer, asm, requant = self.layer, self.asm, self.layer.requant
+        constants = ("r2", "r3", "r12")[: requant.constants]
         asm.note("requantize and store")
-        if way.constants == 3:
+        if requant.constants == 3:
             asm.op("ldm", "r14!" if last else "r14", "{r2, r3, r12}")
         else:
             asm.op("ldrd", "r2", "r3", "[r14], #8" if last else "[r14]")
         for i in range(outputs):
             final = i == outputs - 1
-            temp = "r3" if final or way.shifts is None else "r12"
-            way.emit(asm, 0, acc[i], "", constants, temp)
-            if way.sign and temp == "r3" and not final:
+            temp = "r3" if final or requant.shifts is None else "r12"
+            requant.emit(asm, 0, acc[i], "", constants, temp)
+            if requant.sign and temp == "r3" and not final:
                 asm.op("ldr", "r3", "[r14, #-8]" if last else "[r14, #4]")
             at = out + i * layer.channels
             asm.op("strb", acc[i], f"[r1, #{at}]" if at else "[r1]")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The assembly of `products` of `tiles.py`: factors times weights, sums of products (by the walk of
-`walks.py`), and the way to int8.
+`walks.py`), and the requantization.
 
 Four accumulators, r1 ... r4, are what registers feed with the fewest loads: of one tile and four output channels, or of
 two tiles and two channels each (ten instructions for sixteen multiplications, and half of the weights). r14 walks
@@ -300,9 +300,9 @@ class _Products:
     def _output(self, row: int, number: int) -> None:
         """Scales and stores output `number` of every tile in an output row."""
         asm, tiles = self.asm, self.tiles
-        raised, way = tiles.form.raised[number], tiles.way
-        if not tiles.lowers and way.shifts is not None:
-            way = replace(way, shifts=tuple(shift + raised for shift in way.shifts))
+        raised, requant = tiles.form.raised[number], tiles.requant
+        if not tiles.lowers and requant.shifts is not None:
+            requant = replace(requant, shifts=tuple(shift + raised for shift in requant.shifts))
         asm.note("requantize and store")
         asm.op("ldr", "r7", self.frame.at(f"y{row}"))
         if tiles.third:
@@ -310,9 +310,9 @@ class _Products:
         constants: list[tuple[str, ...]] = []
         for channel in range(tiles.channels):
             if not constants:
-                registers = _LAST[: 4 if way.constants == 2 else 3]
+                registers = _LAST[: 4 if requant.constants == 2 else 3]
                 asm.load_multiple("r0", registers)
-                constants = [registers[:2], registers[2:]] if way.constants == 2 else [registers]
+                constants = [registers[:2], registers[2:]] if requant.constants == 2 else [registers]
             own = constants.pop(0)
             for tile in range(tiles.together):
                 acc = _ACC[tile * tiles.channels + channel]
@@ -320,7 +320,7 @@ class _Products:
                     asm.op("mul", acc, acc, "r6")
                 if tiles.lowers and raised:
                     asm.op("asr", acc, acc, f"#{raised}")
-                way.emit(asm, channel, acc, "", own, "r5")
+                requant.emit(asm, channel, acc, "", own, "r5")
                 at = (tile * tiles.form.m + number) * tiles.out_c + channel
                 asm.op("strb", acc, f"[r7, #{at}]" if at else "[r7]")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array
 from tinyc.kernels.fast.bilinear import BilinearForm
-from tinyc.kernels.finish import Finish, Way, finish_drops, finish_wide
+from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_wide
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import Matrix
 
@@ -33,21 +33,21 @@ def factors_of(w: Array, vertical: BilinearForm, form: BilinearForm) -> Int64s:
 
 
 def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[Finish, bool] | None:
-    """The proved way from sums to int8, for sums raised least; and whether sums must be divided by 3 before. The
-    multiplier divides them where three times the accumulators fit. None if there is no way."""
+    """The proved requantization, for sums raised least; and whether sums must be divided by 3 before. The
+    multiplier divides them where three times the accumulators fit. None if there is none."""
     thirds = has_third(vertical, form)
     found = _proved(matrix, vertical, form, 3 if thirds else 1)
-    if not thirds or (found and _cost(found.way) == 0):
+    if not thirds or (found and _cost(found.requant) == 0):
         return (found, False) if found else None
     plain = _proved(matrix, vertical, form, 1)
-    if plain is None or (found and _cost(found.way) <= _cost(plain.way) + 1):
+    if plain is None or (found and _cost(found.requant) <= _cost(plain.requant) + 1):
         return (found, False) if found else None
     return plain, True
 
 
-def _cost(way: Way) -> int:
+def _cost(requant: Requantization) -> int:
     """Instructions of an output, beyond the least."""
-    return 2 * way.sign + (way.shifts is None) + (way.sign and not way.drops)
+    return 2 * requant.sign + (requant.shifts is None) + (requant.sign and not requant.drops)
 
 
 def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple: int) -> Finish | None:
@@ -64,7 +64,7 @@ def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple
         return scale
 
     found = finish_wide(matrix.p, matrix.taps, unit, most, multiple)
-    if found is None or found.way.sign or found.way.shifts is None:
+    if found is None or found.requant.sign or found.requant.shifts is None:
         dropping = finish_drops(matrix.p, matrix.taps, unit, most, multiple)
         if dropping is not None and _fits_raised(dropping, top):
             return dropping
@@ -73,8 +73,8 @@ def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple
 
 def _fits_raised(finish: Finish, top: int) -> bool:
     """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
-    way, scaling = finish.way, finish.scaling
-    if way.shifts is None or (way.sign and not way.drops):
+    requant, scaling = finish.requant, finish.scaling
+    if requant.shifts is None or (requant.sign and not requant.drops):
         return True
     add = (np.abs(scaling.add) + scaling.fall) << top
-    return bool((add < 2**30).all()) and way.shifts[0] + top <= 31
+    return bool((add < 2**30).all()) and requant.shifts[0] + top <= 31

@@ -7,7 +7,7 @@ Two functions per layer; runtime_c/tc_row_tiles.h has their portable twins:
 
 * factors: columns of int8 input, all channels, of one tile to [product][step][tile], products in the order
   of use, a step being two channels of one word, channels (0, 2) and (1, 3) of each four;
-* products (`products.py`): factors times weights, sums of products, and the way to int8.
+* products (`products.py`): factors times weights, sums of products, and the requantization.
 
 A walk (`walks.py`) says what comes after what: products, sums of them, outputs.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.fast.transforms import toom
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 from tinyc.kernels.rows.walks import WalkStep, walk_of
 from tinyc.machine.thumb import Asm, Naked, Work
 
@@ -30,14 +30,14 @@ _INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the long
 
 @dataclass(frozen=True)
 class RowTiles:
-    """What the code depends on. vertical, form: of rows and of columns. way: from sums to int8, for outputs that are
-    raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
+    """What the code depends on. vertical, form: of rows and of columns. requant: from sums to int8, for outputs that
+    are raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
 
     vertical: BilinearForm
     form: BilinearForm
     in_c: int
     out_c: int
-    way: Way
+    requant: Requantization
     third: bool
     together: int = 1
 
@@ -90,7 +90,7 @@ class RowTiles:
     @property
     def lowers(self) -> bool:
         """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
-        return (self.way.sign and not self.way.drops) or self.way.shifts is None
+        return (self.requant.sign and not self.requant.drops) or self.requant.shifts is None
 
     @property
     def walk(self) -> tuple[WalkStep, ...]:
