@@ -43,7 +43,7 @@ def plan(
         out_c=out_c,
         aligned=in_c % 4 == 0,
         alone=pixels == 1,
-        way=finish.way,
+        requant=finish.requant,
         fpu=fpu,
         rolled=rolled,
     )

@@ -191,11 +191,11 @@ class DenseWriter(GroupWriter):
 
     def _multiply(self, tap: str, weights: list[str]) -> None:
         """A word of taps times the weights of four channels."""
-        asm, way = self.asm, self.layer.way
+        asm, requant = self.asm, self.layer.requant
         for channel in range(GROUP):
             word, unpacked = divmod(channel * len(weights), GROUP)
-            if unpacked and way.packed:
+            if unpacked and requant.packed:
                 asm.op("sxtb16", weights[word], weights[word])
             elif unpacked:
-                fours.unpack(asm, channel, weights[word], way)
+                fours.unpack(asm, channel, weights[word], requant)
             asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])

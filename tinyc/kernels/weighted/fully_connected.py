@@ -33,7 +33,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedP
         out_c=out_c,
         aligned=in_c % 4 == 0 or batch == 1,
         alone=batch == 1,
-        way=finish.way,
+        requant=finish.requant,
         rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)

@@ -51,7 +51,7 @@ class WeightedFrame(Frame):
 
     def __init__(self, layer: WeightedLayer) -> None:
         base = 0 if layer.in_scratch else layer.buffer_bytes
-        names = ["first_sum", "second_sum"] if layer.way.offsets else []
+        names = ["first_sum", "second_sum"] if layer.requant.offsets else []
         names += ["y", "end", "stream"]
         names += [] if layer.alone else ["n"]
         names += ["x"] if layer.k_h == 1 else ["rows", "first"]
@@ -82,10 +82,10 @@ class Weights:
         """The register with the weights of a channel of four: the next word, or the last one unpacked further."""
         if channel % (GROUP // layer.words_per_step) == 0:
             self._now = self.next()
-        elif layer.way.packed:
+        elif layer.requant.packed:
             self._asm.op("sxtb16", self._now, self._now)
         else:
-            fours.unpack(self._asm, channel, self._now, layer.way)
+            fours.unpack(self._asm, channel, self._now, layer.requant)
         return self._now
 
     def next(self) -> str:
@@ -124,7 +124,7 @@ class GroupWriter:
         asm.op("str", "r2", frame.at("y"))
         end = layer.group_words * layer.groups
         if layer.out_c % GROUP:
-            end -= GROUP * layer.way.constants  # a shorter last group is told before its constants
+            end -= GROUP * layer.requant.constants  # a shorter last group is told before its constants
         asm.add("r4", STREAM, 4 * end, "r5")
         asm.op("str", "r4", frame.at("end"))
         if not layer.alone:
@@ -188,16 +188,16 @@ class GroupWriter:
 
         Windows of a pair that overlap: a subroutine does it, whose lr waits in the frame."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        if not layer.way.offsets:
+        if not layer.requant.offsets:
             return
         asm.note("sums of the taps, which int4 weights ask for")
         asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
         if layer.windows_overlap:
             asm.op("str", "lr", frame.at("first_sum"))
-            fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.way)
+            fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.requant)
             asm.op("ldr", "lr", frame.at("first_sum"))
         else:
-            fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.way)
+            fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.requant)
         asm.op("str", "r11", frame.at("first_sum"))
         if not layer.alone:
             asm.op("str", "r12", frame.at("second_sum"))
@@ -205,8 +205,8 @@ class GroupWriter:
     def split(self, first: str | None, second: str | None) -> None:
         """For int4 weights: what the accumulators stand for after the sums. first, second: names of the frame's sums
         for both pixels' registers, None for none. Uses r12, r14."""
-        asm, way = self.asm, self.layer.way
-        if not way.offsets:
+        asm, requant = self.asm, self.layer.requant
+        if not requant.offsets:
             return
         both = self.frame.both("first_sum") if first and second else None
         if both:
@@ -216,7 +216,7 @@ class GroupWriter:
                 asm.op("ldr", register, self.frame.at(name))
         for name, register, acc in ((first, "r12", FIRST), (second, "r14", SECOND)):
             if name:
-                fours.split(asm, acc, register, way)
+                fours.split(asm, acc, register, requant)
 
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
@@ -227,7 +227,7 @@ class GroupWriter:
             for acc in (FIRST, SECOND)[: 1 + paired]:
                 last_use = acc is SECOND or not paired
                 below = acc[position + 1] if position + 1 < GROUP else ""
-                layer.way.emit(asm, position, acc[position], below, constants, constants[1] if last_use else temp)
+                layer.requant.emit(asm, position, acc[position], below, constants, constants[1] if last_use else temp)
             if position == 0:
                 self._load_y(checked)
             moved = channels if position else 0  # the first store moves y on
@@ -248,7 +248,7 @@ class GroupWriter:
     def _constants(self, position: int) -> tuple[tuple[str, ...], str]:
         """Registers with the constants of a channel, and a free one; loads them where they are not there yet."""
         temp = "r14" if position == 0 else SECOND[0]
-        if self.layer.way.constants == 3:
+        if self.layer.requant.constants == 3:
             self.asm.load_multiple(STREAM, ("r10", "r11", "r12"))
             return ("r10", "r11", "r12"), temp
         # After the first channel, r9 has the end of the stream and r1 is free.

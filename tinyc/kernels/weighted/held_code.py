@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
 OUTPUTS = 8  # at a time
@@ -36,7 +36,7 @@ class ResidentLayer:
 
     in_c: int
     out_c: int
-    way: Way
+    requant: Requantization
     hold: Hold
     fpu: bool = True
 
@@ -65,7 +65,7 @@ class ResidentLayer:
 
     @property
     def group_words(self) -> int:
-        return OUTPUTS + 2 * self.in_c + OUTPUTS * self.way.constants
+        return OUTPUTS + 2 * self.in_c + OUTPUTS * self.requant.constants
 
 
 def _at(name: str) -> str:
@@ -226,7 +226,7 @@ def _products(
 
 def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
     """Scales and stores; constants come for two outputs at a time where they are two words each."""
-    count = layer.way.constants
+    count = layer.requant.constants
     asm.note("requantize and store")
     asm.op("ldr", "r14", _at("y"))
     ready: list[str] = []
@@ -236,6 +236,6 @@ def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
             asm.load_multiple("r0", ready)
         constants, ready = tuple(ready[:count]), ready[count:]
         below = _ACC[output + 1] if output + 1 < OUTPUTS else ""
-        layer.way.emit(asm, output % GROUP, _ACC[output], below, constants, constants[1])
+        layer.requant.emit(asm, output % GROUP, _ACC[output], below, constants, constants[1])
         asm.op("strb", _ACC[output], "[r14], #1")
     asm.op("str", "r14", _at("y"))

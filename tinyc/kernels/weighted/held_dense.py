@@ -62,21 +62,21 @@ def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     finish = matrix.once(packed)
     if finish is None:
         return None
-    layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.way, form.hold, form.fpu)
+    layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.requant, form.hold, form.fpu)
     return ResidentPlan(layer, finish, matrix, *function("@", layer))
 
 
 def _text(layer: ResidentLayer, fast: str) -> str:
-    way = layer.way
-    low, high = way.clamp or (-128, 127)
-    shifts = way.shifts[:2] if way.shifts else (0, 0)
+    requant = layer.requant
+    low, high = requant.clamp or (-128, 127)
+    shifts = requant.shifts[:2] if requant.shifts else (0, 0)
     fields = {
         "in_c": layer.in_c,
         "out_c": layer.out_c,
-        "halve": int(way.halve),
-        "twice": int(way.double),
-        "sign": int(way.sign),
-        "varies": int(way.shifts is None),
+        "halve": int(requant.halve),
+        "twice": int(requant.double),
+        "sign": int(requant.sign),
+        "varies": int(requant.shifts is None),
         "shift": "{" + ", ".join(map(str, shifts)) + "}",
         "y_min": low,
         "y_max": high,

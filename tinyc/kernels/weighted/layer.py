@@ -129,8 +129,8 @@ def _text(name: str, work: WeightedPlan) -> str:
 
 def _contract(work: WeightedPlan) -> str:
     layer = work.layer
-    weights = "int8 weights, two channels over each other" if layer.way.packed else "int16 weights"
-    weights = "int4 weights, four channels in half a word" if layer.way.offsets else weights
+    weights = "int8 weights, two channels over each other" if layer.requant.packed else "int16 weights"
+    weights = "int4 weights, four channels in half a word" if layer.requant.offsets else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
     n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."

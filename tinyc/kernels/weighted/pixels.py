@@ -94,12 +94,12 @@ class PixelsWriter(GroupWriter):
 
     def _call_gather(self) -> None:
         self.asm.branch("bl", "gather")
-        if self.layer.way.offsets:
+        if self.layer.requant.offsets:
             self.asm.branch("bl", "sum")
 
     def sum(self) -> None:
         """For int4 weights: a subroutine that sums the taps in the buffer."""
-        if not self.layer.way.offsets:
+        if not self.layer.requant.offsets:
             return
         self.asm.label("sum", aligned=True)
         self.sum_taps()

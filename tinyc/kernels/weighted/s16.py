@@ -75,20 +75,20 @@ def one_per_input(site: Site) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the kernels' structs say of a layer. taps: weights [out_c][taps]. scale: [out_c][mult, add, shift]. way,
+    """What the kernels' structs say of a layer. taps: weights [out_c][taps]. scale: [out_c][mult, add, shift]. requant,
     rounds: of tc_s16.h."""
 
     taps: npt.NDArray[np.int64]
     bias: npt.NDArray[np.int64]
     scale: npt.NDArray[np.int64]
-    way: int
+    requant: int
     rounds: int
 
     def fields(self, p: WideParams) -> Fields:
         """A tc_s16_out_t."""
         return {
             "out.out_c": len(self.bias),
-            "out.way": self.way,
+            "out.way": self.requant,
             "out.rounds": self.rounds,
             **{f"out.{name}": getattr(p, name) for name in ("y_zero", "y_min", "y_max")},
         }
@@ -102,7 +102,7 @@ class Prepared:
 
 
 def prepared(site: Site, p: WideParams) -> Prepared:
-    """The layer's integers, for the fast way where it is proved.
+    """The layer's integers, for the fast requant where it is proved.
 
     That is floor(acc * mult / 2^(31 - shift) + 1/2) as the high word of a product, in which a half is whole if shift is
     at most -2. Channels that are scaled down by less have their weights and bias raised by as many bits, for which
@@ -118,8 +118,8 @@ def prepared(site: Site, p: WideParams) -> Prepared:
     right = raised - 1 - shift
     mult = mult << 16 if p.rounding is None else mult
     scale = np.stack([mult, np.int64(1) << (right - 1), right], axis=1)
-    way = {(-32768, 32767): 1, (0, 32767): 2}.get((p.y_min, p.y_max), 3) if p.y_zero == 0 else 0
-    return Prepared(taps << raised[:, None], p.bias << raised, scale, way, 0)
+    requant = {(-32768, 32767): 1, (0, 32767): 2}.get((p.y_min, p.y_max), 3) if p.y_zero == 0 else 0
+    return Prepared(taps << raised[:, None], p.bias << raised, scale, requant, 0)
 
 
 def _words(halves: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -197,9 +197,9 @@ def cost(site: Site, p: WideParams) -> Cost:
 
 def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
     """What outputs cost more that the assembly does not make, or that it does not clamp."""
-    way, left = prepared(site, p).way, len(p.bias) % 4 / len(p.bias)
-    slow = 1.0 if way == 0 else left
-    return site.y().elements * (slow * (_SLOW + _SLOW_TAP * taps) + (_CLAMPED if way == 3 else 0.0))
+    requant, left = prepared(site, p).requant, len(p.bias) % 4 / len(p.bias)
+    slow = 1.0 if requant == 0 else left
+    return site.y().elements * (slow * (_SLOW + _SLOW_TAP * taps) + (_CLAMPED if requant == 3 else 0.0))
 
 
 def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:

@@ -30,8 +30,8 @@ class SoloLayer(WeightedLayer):
 
 def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
-    found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.way)
-    fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not layer.way.offsets
+    found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant)
+    fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not layer.requant.offsets
     return found if fits else None
 
 
@@ -65,7 +65,7 @@ class _SoloWriter(DenseWriter):
                 self._step(weights, tap)
 
     def _step(self, weights: Weights, tap: str) -> None:
-        asm, packed = self.asm, self.layer.way.packed
+        asm, packed = self.asm, self.layer.requant.packed
         for channel in range(0, GROUP, 2 if packed else 1):
             w = weights.next()
             asm.op("smlad", FIRST[channel], tap, w, FIRST[channel])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyc.kernels.finish import GROUP, Way
+from tinyc.kernels.finish import GROUP, Requantization
 
 _REACH = 1020  # of the immediate of LDRD
 _FPU_REGISTERS = 32
@@ -36,7 +36,7 @@ class WeightedLayer:
     out_c: int
     aligned: bool
     alone: bool
-    way: Way
+    requant: Requantization
     fpu: bool = False
     rolled: bool = False
 
@@ -99,14 +99,14 @@ class WeightedLayer:
     @property
     def words_per_step(self) -> int:
         """Weights of four channels."""
-        if self.way.offsets:
+        if self.requant.offsets:
             return 1
-        return 2 if self.way.packed else 4
+        return 2 if self.requant.packed else 4
 
     @property
     def group_words(self) -> int:
         """Words of the stream for four output channels."""
-        return GROUP + self.steps * self.words_per_step + GROUP * self.way.constants
+        return GROUP + self.steps * self.words_per_step + GROUP * self.requant.constants
 
     @property
     def groups(self) -> int:
