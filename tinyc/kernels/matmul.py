@@ -39,7 +39,7 @@ class ProductScaling:
 
 
 @dataclass(frozen=True, slots=True)
-class ProductWay:
+class ProductRequantization:
     """The fields of a tc_matmul_way_t."""
 
     constants: ScalingConstants
@@ -68,8 +68,8 @@ class ProductWay:
         return 5 if self.constants.sign else 3
 
 
-def way_of(s: ProductScaling) -> ProductWay | None:
-    """The shortest way that is proved for every sum; None if none is."""
+def requantization_of(s: ProductScaling) -> ProductRequantization | None:
+    """The shortest requantization that is proved for every sum; None if none is."""
     low, high = s.bounds()
     one = np.ones((1, 1), np.int8)
     mult, shift = np.array([s.mult], np.int32), np.array([s.shift], np.int32)
@@ -82,7 +82,7 @@ def way_of(s: ProductScaling) -> ProductWay | None:
         asked = Shifts(np.array([scale]), np.array([down]), bool(scale))
         found = solve(p, steps, asked, np.array([1 << scale]))
         if found is not None and found.fits(steps).all():
-            return ProductWay(found)
+            return ProductRequantization(found)
     return None
 
 
@@ -96,11 +96,11 @@ def row_words(depth: int) -> int:
     return -(-depth // _UNIT) * 4
 
 
-def product_instructions(rows: int, columns: int, depth: int, way: ProductWay) -> float:
+def product_instructions(rows: int, columns: int, depth: int, requant: ProductRequantization) -> float:
     """Of a product whose right side is widened: loop and finish, as counted on a Cortex-M4."""
     blocks, units = -(-columns // _COLUMNS), -(-depth // _UNIT)
     turns = -(-units // 4)
-    block = 22 * units + 3 * turns + 20 + 8 * way.per_output
+    block = 22 * units + 3 * turns + 20 + 8 * requant.per_output
     return -(-rows // 2) * (blocks * block + 90)
 
 

@@ -101,10 +101,10 @@ def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArra
     s, groups = finish.scaling, len(matrix.taps) // GROUP
     places = np.array(slots)
     taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
-    if finish.way.offsets:
-        halves = digits.halves(taps, finish.way.offsets)
+    if finish.requant.offsets:
+        halves = digits.halves(taps, finish.requant.offsets)
     else:
-        halves = 256 * taps[0::2] + taps[1::2] if finish.way.packed else taps << s.scale[:, None]
+        halves = 256 * taps[0::2] + taps[1::2] if finish.requant.packed else taps << s.scale[:, None]
     words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
     weights = words.reshape(groups, -1, len(slots) // 2).transpose(0, 2, 1).reshape(groups, -1)
     start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, GROUP)
@@ -123,19 +123,19 @@ def twin_text(
 ) -> str:
     """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
     places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
-    way = finish.way
-    low, high = way.clamp or (-128, 127)
-    shifts = way.shifts or (0,) * GROUP
+    requant = finish.requant
+    low, high = requant.clamp or (-128, 127)
+    shifts = requant.shifts or (0,) * GROUP
     fields = {
         "steps": len(slots) // 2,
         "out_c": out_c,
         "pixel_bytes": pixel_bytes,
-        "packed": int(way.packed),
-        "fours": (2 if way.offsets[2] else 1) if way.offsets else 0,
-        "halve": int(way.halve),
-        "twice": int(way.double),
-        "sign": int(way.sign),
-        "varies": int(way.shifts is None),
+        "packed": int(requant.packed),
+        "fours": (2 if requant.offsets[2] else 1) if requant.offsets else 0,
+        "halve": int(requant.halve),
+        "twice": int(requant.double),
+        "sign": int(requant.sign),
+        "varies": int(requant.shifts is None),
         "shift": "{" + ", ".join(map(str, shifts)) + "}",
         "y_min": low,
         "y_max": high,

@@ -241,10 +241,10 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
     """Of the kernel with the DSP extension: keys and values of a head widened to int16."""
 
     def offer(site: Site, p: AttentionParams) -> Offer | Refused:
-        ways = [matmul.way_of(scaling) for scaling in p.scaling]
+        found = [matmul.requantization_of(scaling) for scaling in p.scaling]
         if not isinstance(p.softmax, kind):
             return Refused(_ASKS[kind])
-        first, second = ways
+        first, second = found
         if first is None or second is None:
             return Refused(matmul.ASKS)
         cost = _cost_dsp(p.attrs, first, second)
@@ -255,11 +255,11 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
     return offer
 
 
-def _cost_dsp(a: Attention, first: matmul.ProductWay, second: matmul.ProductWay) -> Cost:
+def _cost_dsp(a: Attention, first: matmul.ProductRequantization, second: matmul.ProductRequantization) -> Cost:
     sides = ((a.keys, a.depth, first), (a.width, a.keys, second))
     each = sum(
-        matmul.widening_instructions(a.rows, columns, depth) + matmul.product_instructions(a.rows, columns, depth, way)
-        for columns, depth, way in sides
+        matmul.widening_instructions(a.rows, columns, depth) + matmul.product_instructions(a.rows, columns, depth, r)
+        for columns, depth, r in sides
     )
     executed = int(a.heads * (each + a.rows * (a.keys * _PER_SHARE + 150)))
     words = matmul.row_words(max(a.depth, a.keys)) + (a.keys + 1) // 2

@@ -148,25 +148,25 @@ def scaling(site: Site, p: MatmulParams) -> matmul.ProductScaling:
 
 def offer_dsp(site: Site, p: MatmulParams) -> Offer | Refused:
     """tc_batch_matmul_s8_dsp: all matrices, the right side of one widened to int16 at a time."""
-    way = matmul.way_of(scaling(site, p))
-    if way is None:
+    requant = matmul.requantization_of(scaling(site, p))
+    if requant is None:
         return Refused(matmul.ASKS)
-    cost = _cost_dsp(site, p, way)
-    return Offer(cost.scratch_bytes, cost, Once(lambda: _lower_dsp(site, p, way)))
+    cost = _cost_dsp(site, p, requant)
+    return Offer(cost.scratch_bytes, cost, Once(lambda: _lower_dsp(site, p, requant)))
 
 
-def _lower_dsp(site: Site, p: MatmulParams, way: matmul.ProductWay) -> Call:
+def _lower_dsp(site: Site, p: MatmulParams, requant: matmul.ProductRequantization) -> Call:
     zeros = {"x_zero": p.x_zero, "y_zero": p.y_zero}
-    fields = _geometry(site, p.attrs) | zeros | way.fields("way")
+    fields = _geometry(site, p.attrs) | zeros | requant.fields("way")
     return Call((*arguments(site), Scratch()), Struct("tc_batch_matmul_s8_dsp_t", fields))
 
 
-def _cost_dsp(site: Site, p: MatmulParams, way: matmul.ProductWay) -> Cost:
+def _cost_dsp(site: Site, p: MatmulParams, requant: matmul.ProductRequantization) -> Cost:
     rows, columns = site.y().shape[-2:]
     depth = _turned(site.x(0).shape, p.attrs.adj_x)[-1]
     count = site.y().elements // (rows * columns)
     widening = matmul.widening_instructions(rows, columns, depth)
-    executed = int(count * (widening + matmul.product_instructions(rows, columns, depth, way)))
+    executed = int(count * (widening + matmul.product_instructions(rows, columns, depth, requant)))
     scratch = 4 * (matmul.row_words(depth) + matmul.widened_words(depth, columns))
     return Cost(executed, 1600, scratch, executed * 3 // 2)
 

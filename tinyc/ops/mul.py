@@ -178,16 +178,16 @@ def offer_dsp(site: Site, p: Product) -> Offer | Refused:
     mult, shift, rounding = p.mult, p.shift, p.rounding
     if p.factor is not None:
         (mult, shift), rounding = quantize_multiplier(float(p.factor)), Rounding.FLOAT
-    way = matmul.way_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
-    if way is None or (p.y_min, p.y_max) != (-128, 127):
+    requant = matmul.requantization_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
+    if requant is None or (p.y_min, p.y_max) != (-128, 127):
         return Refused(_ASKS)
-    per_element = 9 if way.constants.sign else 7
+    per_element = 9 if requant.constants.sign else 7
     lines = site.y().elements // found[-1].size
     executed = per_element * site.y().elements + 40 * lines
-    return Offer(0, Cost(executed, 600, 0), Once(lambda: _lower_dsp(site, p, way, swapped)))
+    return Offer(0, Cost(executed, 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
 
 
-def _lower_dsp(site: Site, p: Product, way: matmul.ProductWay, swapped: bool) -> Call:
+def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> Call:
     fields = loop_fields(site)
     first, second = ("b", "a") if swapped else ("a", "b")
     steps = {f"{to}{k}": fields[f"{of}{k}"] for k in range(LOOPS) for to, of in (("a", first), ("b", second))}
@@ -196,7 +196,7 @@ def _lower_dsp(site: Site, p: Product, way: matmul.ProductWay, swapped: bool) ->
     steps.pop("a3")
     params, x0, x1, y = arguments(site)
     args = (params, x1, x0, y) if swapped else (params, x0, x1, y)
-    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | way.plain_fields()))
+    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | requant.plain_fields()))
 
 
 OP = Op(

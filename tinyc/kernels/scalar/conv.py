@@ -75,8 +75,8 @@ def scale_fields(p: ConvParams, taps: Array, family: str) -> Fields:
         "mult": Const(np.ascontiguousarray(mult), "[out_c]", "mult"),
         "shift": Const(shift.clip(-128, 127).astype(np.int8), "[out_c]", "shift"),
     }
-    way = f"{fields['finish']}{'c' if fields['finish'] and fields['clamp'] else ''}"
-    return {f"out.{name}": value for name, value in (own | fields).items()} | {"store": f"{family}_{way}"}
+    requant = f"{fields['finish']}{'c' if fields['finish'] and fields['clamp'] else ''}"
+    return {f"out.{name}": value for name, value in (own | fields).items()} | {"store": f"{family}_{requant}"}
 
 
 def segment_of(taps: npt.NDArray[np.int8]) -> int:

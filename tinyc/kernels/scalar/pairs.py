@@ -47,7 +47,7 @@ class Fitted:
 
     @property
     def executed(self) -> float:
-        """Instructions on ARMv7-M of all outputs for one input vector, without the way to int8."""
+        """Instructions on ARMv7-M of all outputs for one input vector, without the requantization."""
         out_c = -(-len(self.taps) // _LANES) * _LANES
         return out_c * self.words * (5.4 + 2.6 / self.segment) + _FIX * len(self.fixes)
 

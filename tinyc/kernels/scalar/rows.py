@@ -178,7 +178,7 @@ def _cost(site: Site, p: ConvParams, found: ScalarTiles, scratch: int) -> Cost:
 
 
 def _special(site: Site, p: ConvParams, found: ScalarTiles, fields: Fields) -> Special:
-    """The function of the layer: its sizes, and its way to int8."""
+    """The function of the layer: its sizes, and its requantization."""
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]
     rows, columns = found.size

@@ -40,14 +40,14 @@ ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that 
 
 
 def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
-    """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if no way is proved."""
+    """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if none is proved."""
     found: tuple[Finish, int] | None = None
     for scale in _SCALES:
         every = np.full(len(matrix.taps), scale)
         finish = finish_wide(matrix.p, matrix.taps, scale, lambda steps, every=every: every)  # type: ignore[misc]
-        if finish is not None and (found is None or not finish.way.sign):
+        if finish is not None and (found is None or not finish.requant.sign):
             found = finish, scale
-        if found is not None and not found[0].way.sign:
+        if found is not None and not found[0].requant.sign:
             break
     return found
 
@@ -68,8 +68,8 @@ def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
     if found is None:
         raise ValueError("no requantization is proved")
     finish, scale = found
-    low, high = finish.way.clamp or (-128, 127)
-    fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.way.sign), "y_min": low, "y_max": high}
+    low, high = finish.requant.clamp or (-128, 127)
+    fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.requant.sign), "y_min": low, "y_max": high}
     channels = channel_constants(finish, bias)
     return {"out.channels": channels, **{f"out.{name}": value for name, value in fields.items()}}
 

@@ -78,7 +78,7 @@ def _layer(site: Site, p: ConvParams) -> _Layer:
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, scale = found
-    low, high = finish.way.clamp or (-128, 127)
+    low, high = finish.requant.clamp or (-128, 127)
     return _Layer(
         in_w=site.x(0).shape[2],
         out_w=site.y().shape[2],
@@ -87,7 +87,7 @@ def _layer(site: Site, p: ConvParams) -> _Layer:
         pad_left=p.attrs.pad.left,
         x_zero=p.x_zero,
         scale=scale,
-        sign=finish.way.sign,
+        sign=finish.requant.sign,
         low=low,
         high=high,
         int4=site.x(1).dtype == "s4",

@@ -51,13 +51,13 @@ def _text(site: Site, p: ConvParams) -> str:
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     finish, scale = found
-    low, high = finish.way.clamp or (-128, 127)
+    low, high = finish.requant.clamp or (-128, 127)
     (k_h, k_w, channels), int4 = p.w.shape, site.x(1).dtype == "s4"
     window, in_w, out_w = Window.of(p.attrs, k_h, k_w), site.x(0).shape[2], site.y().shape[2]
     weights = f"{-(-k_h * k_w // 2)} bytes, two int4 weights each, the first in the low half" if int4 else "bytes"
     sums = "\n".join(f"            {line}" for line in _sum(k_h * k_w, int4))
     step = -(-k_h * k_w // 2) if int4 else k_h * k_w
-    literals = f"{scale}, &channel, {int(finish.way.sign)}, {low}, {high}"
+    literals = f"{scale}, &channel, {int(finish.requant.sign)}, {low}, {high}"
     return f"""/* depthwise_conv2d {k_h}x{k_w} on RV32IM: a row of {in_w}x{channels} -> {out_w}x{channels}.
  * w: per channel {weights} [{k_h}][{k_w}]. channels: [start, mult, add, shift] (tc_rv32.h).
  * x: {k_h} row pointers. pad: {channels} bytes of x_zero. y: may not overlap x.
