@@ -98,9 +98,6 @@ class Requantization:
                 asm.op(f"mov{condition}", acc, f"#{bound}")
 
 
-Way = Requantization  # in files that say so still
-
-
 @dataclass(frozen=True, slots=True)
 class Finish:
     """A requantization and its constants for one layer, one entry of `scaling` per output channel.
@@ -111,10 +108,6 @@ class Finish:
     requant: Requantization
     scaling: ScalingConstants
     live: Bools
-
-    @property
-    def way(self) -> Requantization:
-        return self.requant
 
     @property
     def weight_scale(self) -> Int64s:

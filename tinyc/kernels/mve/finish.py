@@ -68,9 +68,6 @@ class LaneRequantization:
         return "{" + ", ".join(map(str, (self.scale, self.shift or 0, *flags, low, high))) + "}"
 
 
-LaneWay = LaneRequantization  # in files that say so still
-
-
 @dataclass(frozen=True, slots=True)
 class LaneFinish:
     """A requantization and its constants for one layer, one entry of `scaling` per output channel. live: channels whose
@@ -79,10 +76,6 @@ class LaneFinish:
     requant: LaneRequantization
     scaling: ScalingConstants
     live: Bools
-
-    @property
-    def way(self) -> LaneRequantization:
-        return self.requant
 
     def constants(self, bias: Int64s) -> Int64s:
         """int64[constants, O]: start, mult[, add][, minus shift]. Start is right modulo 2^32."""
