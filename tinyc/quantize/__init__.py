@@ -14,7 +14,7 @@ from tinyc.quantize.calibration import Calibration, calibrate
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.loops import wide_loops
-from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, sensitivities, within
+from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
@@ -107,6 +107,8 @@ def quantize(
     does not fit the graph's inputs, an operator has no integer form, or what the recipe asks for cannot be met.
     """
     recipe = _with_default(recipe or Recipe(), graph, calibration)
+    if recipe.weights == "auto" and recipe.weight_bytes is not None:
+        need_room(with_biases(graph), recipe.weight_bytes)
     report("calibration", 0.0)
     wide = _asked_for(graph, recipe)
     if calibration.sequences is not None and recipe.activations != "int16":

@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
+from tinyc.quantize.made_up import as_trained, first_norm
 from tinyc.quantize.sources import Pictures, load_source
 from tinyc.reference.interpreter import BoundGraph, prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples, synthetic_samples
@@ -90,9 +91,9 @@ def calibrate(
     """Calibration inputs for the float `graph` that was loaded from `model`.
 
     From `file` (a file, a folder, or `module:function`: see sources.py), else from `<stem of the model>.calib.npz`
-    beside the model, else synthetic (standard normal, seeded), with `proven` False. At most MAX_SAMPLES, evenly
-    spaced. TinycError, naming the expected shape, if a file does not fit the model's inputs. sequence: of a model with
-    state, samples after which it is reset, where the data do not say; 0: never.
+    beside the model, else synthetic (seeded noise as large as the model expects, see made_up.py), with `proven` False.
+    At most MAX_SAMPLES, evenly spaced. TinycError, naming the expected shape, if a file does not fit the inputs.
+    sequence: of a model with state, samples after which it is reset, where the data do not say; 0: never.
     """
     beside = model.with_name(model.stem + SUFFIX)
     chosen = file if file is not None else beside if beside.is_file() else None
@@ -107,6 +108,8 @@ def calibrate(
         return Calibration(some, source, proven, onnx_model, sequences)
     arrays, picked = samples.arrays, spread(len(samples), MAX_SAMPLES)
     whole = {name: arrays[name][picked].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
+    if not proven:
+        whole = as_trained(graph, whole, first_norm(onnx_model) if onnx_model is not None else None)
     return Calibration(whole, source, proven, onnx_model)
 
 

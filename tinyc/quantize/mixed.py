@@ -73,17 +73,28 @@ def _noise(score_db: float) -> float:
 def within(found: Sequence[Sensitivity], budget: int) -> dict[str, int]:
     """Bits per layer with the least noise whose weights take at most `budget` bytes. TinycError if 4 bits are too
     many."""
-    least = sum(layer.bytes_of(_WIDTHS[0]) for layer in found)
+    least = _least([layer.elements for layer in found], budget)
+    items = [[(0, layer.noise), (-(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN), 0.0)] for layer in found]
+    taken = exact(items, (budget - least) // _GRAIN)
+    assert taken is not None  # 4 bits everywhere fit
+    return {layer.layer: _WIDTHS[i] for layer, i in zip(found, taken, strict=True)}
+
+
+def need_room(graph: Graph, budget: int) -> None:
+    """TinycError if the weights of the float graph take more than so many bytes in 4 bits."""
+    _least([_elements(graph, node) for node in layers(graph)], budget)
+
+
+def _least(elements: Sequence[int], budget: int) -> int:
+    """Bytes of layers of so many weights in 4 bits. TinycError if that is more than the budget."""
+    least = sum(-(-each * _WIDTHS[0] // 8) for each in elements)
     if least > budget:
         raise TinycError(
             f"4-bit weights take {least:,} bytes, the budget for weights is {budget:,}: {least - budget:,} too few",
             hint="give a larger budget, or a smaller model",
             exit_code=1,
         )
-    items = [[(0, layer.noise), (-(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN), 0.0)] for layer in found]
-    taken = exact(items, (budget - least) // _GRAIN)
-    assert taken is not None  # 4 bits everywhere fit
-    return {layer.layer: _WIDTHS[i] for layer, i in zip(found, taken, strict=True)}
+    return least
 
 
 def for_loss(found: Sequence[Sensitivity], learn: Learn, loss: Loss, most: float) -> dict[str, int]:
