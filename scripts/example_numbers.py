@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,6 @@ import tinyc
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 KWS, CAMERA, LISTEN = (EXAMPLES / name for name in ("kws", "camera", "listen"))
 RECORDING = KWS / "words.wav"
-MACHINE = "mps2-an386"  # QEMU's board with a Cortex-M4
 
 
 def accuracy() -> str:
@@ -52,30 +53,30 @@ def colors() -> str:
     return f"The float network finds the color of {int(np.sum(found == kinds))} of {len(kinds)} new scenes"
 
 
-def listen_programs(folder: Path) -> tuple[list[str | Path], list[str | Path]]:
-    """Builds the listening example as its page says: the command on this computer, and that on the emulated board."""
+def listen_programs(folder: Path) -> tuple[list[str], list[str]]:
+    """Builds the listening example by the commands of its page, in a folder with the examples: the command that runs it
+    on this computer, and that on the emulated board; both are run in that folder."""
+    for name in ("kws", "listen"):
+        shutil.copytree(EXAMPLES / name, folder / "examples" / name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tinyc.TinycWarning)
         front = str(KWS / "mfcc.toml")
-        tinyc.build(KWS / "kws.onnx", "cortex-m4", out=folder / "kws", frontend=front, samples=1)
-    _ran(sys.executable, "-m", "tinyc.cli.main", "package", folder / "kws", "--as", "cmake")
-    package = folder / "kws-cmake"
-    settings: dict[str, list[str | Path]] = {
-        "listen": [],
-        "listen-m4": [f"-DCMAKE_TOOLCHAIN_FILE={package / 'examples' / 'baremetal' / 'core.cmake'}"],
-    }
-    for name, more in settings.items():
-        _ran("cmake", "-S", LISTEN, "-B", folder / name, f"-DKWS={package}", *more)
-        _ran("cmake", "--build", folder / name)
-    words = f"enable=on,target=native,arg=listen,arg={RECORDING}"
-    emulator = ["qemu-system-arm", "-machine", MACHINE, "-nographic", "-semihosting-config", words, "-kernel"]
-    return [folder / "listen" / "listen", RECORDING], [*emulator, folder / "listen-m4" / "listen.elf"]
+        tinyc.build(KWS / "kws.onnx", "cortex-m4", out=folder / "build" / "kws", frontend=front, samples=1)
+    _ran(sys.executable, "-m", "tinyc.cli.main", "package", folder / "build" / "kws", "--as", "cmake")
+    shown = re.findall(
+        r"^ {4}((?:cmake|build|qemu).*)$", (LISTEN / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for command in shown:
+        if command.startswith("cmake"):
+            _ran("bash", "-c", command, folder=folder)
+    here, board = (shlex.split(command) for command in shown if not command.startswith("cmake"))
+    return [str(folder / here[0]), *here[1:]], board
 
 
 def heard() -> str:
     """What the listening example says of the recording, on the emulated board."""
     with tempfile.TemporaryDirectory() as folder:
-        return as_block(_ran(*listen_programs(Path(folder))[1]))
+        return as_block(_ran(*listen_programs(Path(folder))[1], folder=Path(folder)))
 
 
 def as_block(text: str) -> str:
@@ -83,8 +84,8 @@ def as_block(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
 
 
-def _ran(*command: str | Path) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+def _ran(*command: str | Path, folder: Path | None = None) -> str:
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr  # QEMU prints what a program says to the second
 
