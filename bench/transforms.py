@@ -28,27 +28,31 @@ from tinyc.ops.fourier import Fourier, forward
 from tinyc.ops.transform import Transform, transformed
 
 RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
-LENGTHS = (256, 512, 1024)
+LENGTHS = (256, 400, 480, 512, 640, 1024)
 FLAGS = ["-mcpu=cortex-m4", "-mthumb", "-O3", "-nostdlib", f"-I{RUNTIME}", "-Wl,-Ttext=0x8000000,-Tdata=0x20000000"]
 _END = 0x10000000
 _PROGRAM = """
-#include "tc_spectrum_transform.h"
+#include "tc_mixed_transform.h"
 int32_t y[{length} + 2];
-static const int32_t twiddles[] = {{{twiddles}}}, split[] = {{{split}}};
-void program(void) {{ tc_spectrum_transform(twiddles, split, {half}, {radix}, y); }}
+static const int32_t twiddles[] = {{{twiddles}}}, split[] = {{{split}}}, roots[] = {{{roots}}};
+static const int8_t radixes[] = {{{radixes}}};
+static const tc_spectrum_t t = {{0, twiddles, split, 0, 0, 0, 0, {half}, {radix}}};
+static const tc_mixed_t mixed = {{roots, 0, radixes, {steps}}};
+void program(void) {{ {call}; }}
 """
+_POWER_OF_TWO = "(void)mixed; tc_spectrum_transform(t.twiddles, t.split, t.half, t.radix, y)"
+_MIXED = "tc_mixed_transform(&t, &mixed, y)"
 Spectra = Callable[[np.ndarray], np.ndarray]
 
 
 def instructions(length: int) -> int:
     t = Transform(length)
-    numbers = {
-        name: ",".join(map(str, array.reshape(-1)))
-        for name, array in (("twiddles", t.twiddles()), ("split", t.split()))
-    }
+    tables = {"twiddles": t.twiddles(), "split": t.split(), "roots": t.roots(), "radixes": np.array(t.radixes)}
+    numbers = {name: ",".join(map(str, array.reshape(-1))) or "0" for name, array in tables.items()}
+    sizes = {"length": length, "half": t.half, "radix": t.radix, "steps": len(t.radixes)}
     with tempfile.TemporaryDirectory() as held:
         folder = Path(held)
-        text = _PROGRAM.format(length=length, half=t.half, radix=t.radix, **numbers)
+        text = _PROGRAM.format(call=_POWER_OF_TWO if t.is_power_of_two else _MIXED, **sizes, **numbers)
         (folder / "program.c").write_text(text)
         command = ["arm-none-eabi-gcc", *FLAGS, "-Wl,-eprogram", "program.c", "-lgcc", "-o", "program.elf"]
         subprocess.run(command, cwd=folder, check=True)
@@ -91,6 +95,7 @@ def of_kissfft(x: np.ndarray) -> np.ndarray:
 
 
 def of_cmsis(bits: int) -> Spectra:
+    """Of a power of two: CMSIS-DSP has no others."""
     dsp: Any = __import__("cmsisdsp")
 
     def spectra(x: np.ndarray) -> np.ndarray:
@@ -133,7 +138,8 @@ def main() -> int:
     for length in LENGTHS:
         count = f"{instructions(length):,}"
         for name, x in signals(length).items():
-            cells = " | ".join(f"{decibels(x, spectra):.1f}" for spectra in kinds.values())
+            others = Transform(length).is_power_of_two
+            cells = " | ".join(f"{decibels(x, f):.1f}" if others or f is ours else "-" for f in kinds.values())
             print(f"| {length} | {name} | {cells} | {count} |")
             count = ""
     return 0

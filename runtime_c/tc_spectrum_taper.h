@@ -49,16 +49,21 @@ typedef struct {
     int32_t both, up, before;
 } tc_taper_t;
 
+static inline void tc_taper_pair(const int16_t *x, const int32_t *w, tc_taper_t *taper, int32_t *to)
+{
+    const int32_t pair = (int32_t)tc_load_word(x), both = taper->both;
+    const int32_t re = tc_smlatb(taper->before, both, tc_smlabt(pair, both, 0)), im = tc_smlad(pair, both, 0);
+
+    to[0] = tc_upper((int32_t)((uint32_t)re << taper->up), w[0]);
+    to[1] = tc_upper((int32_t)((uint32_t)im << taper->up), w[1]);
+    taper->before = pair;
+}
+
 /* Samples from x to end. Afterwards `taper` is that of those behind them. */
 static inline void tc_taper_pairs(const int16_t *x, const int32_t *w, const int16_t *end, tc_taper_t *taper)
 {
     for (; x < end; x += 2, w += 2, taper->at += taper->next) {
-        const int32_t pair = (int32_t)tc_load_word(x), both = taper->both;
-        const int32_t re = tc_smlatb(taper->before, both, tc_smlabt(pair, both, 0)), im = tc_smlad(pair, both, 0);
-        int32_t *const to = tc_taper_place(taper->y, taper->at);
-        to[0] = tc_upper((int32_t)((uint32_t)re << taper->up), w[0]);
-        to[1] = tc_upper((int32_t)((uint32_t)im << taper->up), w[1]);
-        taper->before = pair;
+        tc_taper_pair(x, w, taper, tc_taper_place(taper->y, taper->at));
     }
 }
 
@@ -116,31 +121,50 @@ static inline void tc_taper_part(const int16_t *x, const int32_t *w, int32_t n, 
     tc_taper_pairs(x + fours, w + fours, x + n, taper);
 }
 
-/* Returns s. */
-static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x, const int16_t *held, int32_t *y)
+/* Where the n samples lie: `old` at first, the others at second. scale: s, before: v[-1] in the upper half, 0 where it is not used. */
+typedef struct {
+    const int16_t *first, *second;
+    int32_t old, scale, before;
+} tc_taper_samples_t;
+
+static inline tc_taper_samples_t tc_taper_samples(const tc_spectrum_t *p, const int16_t *x, const int16_t *held)
 {
     const int32_t there = p->held - p->begin, old = there < 0 ? 0 : there < p->n ? there : p->n;
     const int16_t *const first = old > 0 ? held + p->begin : x - there, *const second = old > 0 ? x : first;
-    tc_taper_t taper = {y, 0, 0x80000000u / (uint32_t)p->half * 2, tc_pkhbt(-p->emphasis, 1 << 14), 0, 0};
+    tc_taper_samples_t found = {first, second, old, 0, 0};
     uint32_t bits = tc_taper_bits(first, old) | tc_taper_bits(second, p->n - old);
     int32_t s;
 
     if (p->emphasis != 0) {
         const int32_t before = p->begin <= p->held ? held[p->begin - 1] : first[-1];
-        taper.before = (int32_t)((uint32_t)before << 16);
+        found.before = (int32_t)((uint32_t)before << 16);
         bits |= (uint32_t)(before < 0 ? -before : before);
     }
     s = 15 - tc_signal_bits((bits | bits >> 16) & 0xffff);
-    s = s < 0 ? 0 : s;
-    taper.up = p->emphasis != 0 ? s : s + 1;
-    tc_taper_part(first, p->window, old, &taper);
-    tc_taper_part(second, p->window + old, p->n - old, &taper);
+    found.scale = s < 0 ? 0 : s;
+    return found;
+}
+
+static inline tc_taper_t tc_taper_begin(const tc_spectrum_t *p, const tc_taper_samples_t *v, int32_t *y, uint32_t next)
+{
+    const tc_taper_t taper = {y, 0, next, tc_pkhbt(-p->emphasis, 1 << 14), p->emphasis != 0 ? v->scale : v->scale + 1, v->before};
+    return taper;
+}
+
+/* Returns s. */
+static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x, const int16_t *held, int32_t *y)
+{
+    const tc_taper_samples_t v = tc_taper_samples(p, x, held);
+    tc_taper_t taper = tc_taper_begin(p, &v, y, 0x80000000u / (uint32_t)p->half * 2);
+
+    tc_taper_part(v.first, p->window, v.old, &taper);
+    tc_taper_part(v.second, p->window + v.old, p->n - v.old, &taper);
     for (int32_t i = p->n / 2; i < p->half; i++, taper.at += taper.next) {
         int32_t *const to = tc_taper_place(y, taper.at);
         to[0] = 0;
         to[1] = 0;
     }
-    return s;
+    return v.scale;
 }
 
 #endif

@@ -212,7 +212,9 @@ def declared(text: str, folder: Path) -> Declared:
     return front
 
 
-@pytest.mark.parametrize("length", [32, 64, 256, 512, 1024, 8192])
+@pytest.mark.parametrize(
+    "length", [32, 64, 256, 512, 1024, 8192, 36, 90, 100, 220, 400, 450, 480, 640, 882, 1200, 8190]
+)
 def test_the_transform_is_a_count_off(length: int) -> None:
     """Of noise, of the largest numbers that are allowed, of small ones, and of what meets the signs of each twiddle."""
     t, rng = Transform(length), np.random.default_rng(length)
@@ -226,8 +228,8 @@ def test_the_transform_is_a_count_off(length: int) -> None:
     y = transformed(t, points.reshape(40, -1)).reshape(40, -1, 2)
     exact = np.fft.rfft(x) * t.radix / length
     error = y[..., 0] + 1j * y[..., 1] - exact
-    assert np.abs(error).max() < 5 < t.worst
-    assert np.sqrt((np.abs(error) ** 2).mean()) < 1.1
+    assert np.abs(error).max() < (5 if max(t.radixes) < 11 else 8) < t.worst
+    assert np.sqrt((np.abs(error) ** 2).mean()) < (1.1 if max(t.radixes) < 11 else 1.5)
 
 
 OWN = """
@@ -289,7 +291,8 @@ def test_features_become_the_models_int8() -> None:
 BAD = {
     'kind = "logmel"\nwindow = "kaiser"': "must be one of: rectangular, hann",
     'kind = "logmel"\nwindow_ms = 20\nstep_ms = 30': "a step is at most a window",
-    'kind = "logmel"\nlength = 500': "power of two",
+    'kind = "logmel"\nlength = 514': "a transform of 520 samples is possible",
+    'kind = "logmel"\nlength = 481': "the length is even",
     'kind = "logmel"\nlength = 256': "a window at most a transform",
     'kind = "logmel"\n[mel]\nbands = 200': "lies between two bins",
     'kind = "logmel"\nrate = 8000\n[mel]\nhigh_hz = 7000': "must be from 1 to 4000",

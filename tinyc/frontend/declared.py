@@ -248,7 +248,7 @@ class Declared:
         x = powers(bins, begin, end)
         if self.power == 1:
             x = roots(x).astype(np.uint32)
-        return logs(self.power, banded(self._bands, x), shift[:, None], self._least, self._added)
+        return logs(self.power, banded(self._bands, x), shift, self._least, self._added).T
 
     @cached_property
     def _window(self) -> Array:

@@ -20,7 +20,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Kept, Observed, Op, Trait
 from tinyc.ops.signal_square_root import roots
-from tinyc.ops.spectrum import SpectrumParams, spectra, unit_of, window_unit
+from tinyc.ops.spectrum import Fields, SpectrumParams, mixed_fields, spectra, unit_of, window_unit
 from tinyc.ops.spectrum_bands import WEIGHT_BITS, BandsParams, banded, packed
 from tinyc.ops.spectrum_log import ADD_BITS, FRACTION, log_table, logs, words
 from tinyc.ops.spectrum_power import powers
@@ -143,16 +143,30 @@ def _frames(p: LogMelParams, frames: Array) -> Array:
     x = powers(bins, p.begin, p.end)
     if p.power == 1:
         x = roots(x).astype(np.uint32)
-    octaves = logs(p.power, banded(p.bands, x), shift[:, None], p.least, p.add)
+    octaves = logs(p.power, banded(p.bands, x), shift, p.least, p.add).T
     return projected(p.projection, octaves, p.factor, p.offset)
 
 
 def lower(site: Site, p: LogMelParams) -> Call:
     """tc_log_mel: all frames of a line."""
+    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_log_mel_t", _fields(site, p)))
+
+
+def lower_mixed(site: Site, p: LogMelParams) -> Call:
+    """tc_log_mel_mixed: the same, with what transforms of other lengths need."""
+    fields = {f"of.{name}": value for name, value in _fields(site, p).items()}
+    mixed = mixed_fields(Transform(p.length))
+    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_log_mel_mixed_t", {**fields, **mixed}))
+
+
+def _fields(site: Site, p: LogMelParams) -> Fields:
     t, (weights, spans) = Transform(p.length), packed(p.bands)
-    fields: dict[str, int | float | str | Const] = {
+    twiddles = t.twiddles()
+    return {
         "window": Const(p.window, "[2 half]", "window"),
-        "twiddles": Const(t.twiddles(), "[turns][3][2]", "twiddles"),
+        "twiddles": Const(twiddles.reshape(-1, 3, 2), "[turns][3][2]", "twiddles")
+        if t.is_power_of_two
+        else Const(twiddles, "[turns][2]", "twiddles"),
         "split": Const(t.split(), "[half / 2][2]", "split"),
         "weights": weights,
         "spans": spans,
@@ -171,7 +185,6 @@ def lower(site: Site, p: LogMelParams) -> Call:
         "step": p.step,
         "frames": site.y().shape[1],
     }
-    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_log_mel_t", fields))
 
 
 def scratch(site: Site, p: LogMelParams) -> int:
@@ -181,13 +194,13 @@ def scratch(site: Site, p: LogMelParams) -> int:
 
 def macs(site: Site) -> int:
     t = Transform(site.x(1).elements)
-    return site.y().shape[1] * (3 * t.length + t.half * (3 * len(t.steps()) + 2))
+    return site.y().shape[1] * (3 * t.length + t.macs())
 
 
 def cost(site: Site, p: LogMelParams) -> Cost:
     t, bands = Transform(p.length), len(p.factor)
     products = sum(end - first for first, end in p.bands.spans())
-    frame = t.half * (14 * len(t.steps()) + 20) + 10 * p.length + 7 * (p.end - p.begin) + 6 * products + 70 * bands
+    frame = t.instructions() + 10 * p.length + 7 * (p.end - p.begin) + 6 * products + 70 * bands
     frame += 70 * (p.end - p.begin) if p.power == 1 else 0
     flash = 4 * p.length + 12 * p.length + 2 * products + 24 * bands + 4000
     return Cost(site.y().shape[1] * frame, flash, scratch(site, p))
@@ -196,6 +209,16 @@ def cost(site: Site, p: LogMelParams) -> Cost:
 def is_int16(site: Site) -> bool:
     """int16 samples, int8 bands"""
     return site.x().dtype == "s16" and site.y().dtype == "s8"
+
+
+def is_power_of_two(site: Site) -> bool:
+    """frames whose length is a power of two"""
+    return Transform(site.x(1).elements).is_power_of_two
+
+
+def is_mixed(site: Site) -> bool:
+    """frames of any other length"""
+    return not is_power_of_two(site)
 
 
 OP = Op(
@@ -207,7 +230,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Fixed(1 / 128, 0), Kept(), Kept()),  # in int16 1 / 32768: what a microphone gives
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_log_mel", offered(lower, scratch=scratch, cost=cost), when=(is_int16,)),),
+    kernels=(
+        Kernel("tc_log_mel", offered(lower, scratch=scratch, cost=cost), when=(is_int16, is_power_of_two)),
+        Kernel("tc_log_mel_mixed", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_int16, is_mixed)),
+    ),
     macs=macs,
     traits=frozenset({Trait.SAMPLES}),
 )

@@ -23,9 +23,10 @@ from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
 from tinyc.ops.spectrum_bands import WEIGHT_BITS
-from tinyc.ops.transform import Transform, check_transform, transformed, upper
+from tinyc.ops.transform import Transform, check_transform, spectrum_of, upper
 
 EMPHASIS_BITS = 14
+Fields = dict[str, int | float | str | Const]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,43 +86,70 @@ def unit_of(length: int, power: int, emphasis: bool = False) -> float:
 
 
 def tapered(p: SpectrumParams, frames: Array, first: Array, w: Array) -> tuple[Array, Array]:
-    """int16 [lines, n], the samples before each [lines] -> int32 [lines, length] in bit-reversed order, s int32
-    [lines]."""
-    v = frames.astype(np.int64)
-    most = np.abs(v).max(axis=-1)
+    """int16 [lines, n], the samples before each [lines] -> points int64 [2, length / 2, lines] in the order of the
+    transform, s int32 [lines]."""
+    v = np.ascontiguousarray(frames.T).astype(np.int64)
+    most = np.maximum(v.max(axis=0), -v.min(axis=0))
     if p.emphasis:
         most = np.maximum(most, np.abs(first.astype(np.int64)))
-        shifted = np.concatenate([first.astype(np.int64)[:, None], v[:, :-1]], axis=-1)
-        v = (v << EMPHASIS_BITS) - p.emphasis * shifted
+        emphasized = v << EMPHASIS_BITS
+        emphasized[1:] -= p.emphasis * v[:-1]
+        emphasized[0] -= p.emphasis * first.astype(np.int64)
+        v = emphasized
     else:
         v <<= EMPHASIS_BITS + 1
     shift = np.maximum(15 - bit_length(most), 0)
+    v <<= shift
     t = Transform(p.length)
-    points: Array = np.zeros((len(v), t.half, 2), np.int32)
-    points[:, t.order()[: len(w) // 2]] = upper(v << shift[:, None], w.astype(np.int64)).reshape(len(v), -1, 2)
-    return points.reshape(len(v), -1), shift.astype(np.int32)
+    points: Array = np.zeros((2, t.half, len(frames)), np.int64)
+    points[:, t.order()[: len(w) // 2]] = (
+        upper(v, w.astype(np.int64)[:, None]).reshape(-1, 2, len(frames)).swapaxes(0, 1)
+    )
+    return points, shift.astype(np.int32)
 
 
 def spectra(p: SpectrumParams, frames: Array, first: Array, w: Array) -> tuple[Array, Array]:
-    """int16 [lines, n], the samples before each [lines] -> int32 [lines, length + 2], s int32 [lines]."""
+    """int16 [lines, n], the samples before each [lines] -> bins int64 [2, length / 2 + 1, lines], real and imaginary
+    parts, s int32 [lines]."""
     points, shift = tapered(p, frames, first, w)
-    return transformed(Transform(p.length), points), shift
+    return spectrum_of(Transform(p.length), points), shift
 
 
 def int_ref(p: SpectrumParams, x: Array, w: Array, before: Array | None = None) -> tuple[Array, ...]:
     samples = x.reshape(-1) if before is None else np.concatenate([before.reshape(-1), x.reshape(-1)])
     first = samples[p.begin - 1 : p.begin] if p.emphasis else np.zeros(1, np.int16)
     bins, shift = spectra(p, samples[None, p.begin : p.begin + w.size], first, w.reshape(-1))
-    return bins[0], shift[0]
+    return bins[..., 0].T.reshape(-1).astype(np.int32), shift[0]
 
 
 def lower(site: Site, p: SpectrumParams) -> Call:
     """tc_spectrum: samples from two places, twiddles in the order of their use."""
     t = Transform(p.length)
-    fields: dict[str, int | float | str | Const] = {
+    fields: Fields = {
         "window": Const(site.const(1).reshape(-1), "[n]", "window"),
-        "twiddles": Const(t.twiddles(), "[turns][3][2]", "twiddles"),
+        "twiddles": Const(t.twiddles().reshape(-1, 3, 2), "[turns][3][2]", "twiddles"),
         "split": Const(t.split(), "[half / 2][2]", "split"),
+        **_sizes(site, p),
+    }
+    return _call(site, Struct("tc_spectrum_t", fields))
+
+
+def lower_mixed(site: Site, p: SpectrumParams) -> Call:
+    """tc_spectrum_mixed: with the order of points, and what steps of odd radix need."""
+    t = Transform(p.length)
+    fields: Fields = {
+        "of.window": Const(site.const(1).reshape(-1), "[n]", "window"),
+        "of.twiddles": Const(t.twiddles(), "[turns][2]", "twiddles"),
+        "of.split": Const(t.split(), "[half / 2][2]", "split"),
+        **{f"of.{name}": number for name, number in _sizes(site, p).items()},
+        **mixed_fields(t),
+    }
+    return _call(site, Struct("tc_spectrum_mixed_t", fields))
+
+
+def _sizes(site: Site, p: SpectrumParams) -> Fields:
+    t = Transform(p.length)
+    return {
         "n": site.x(1).elements,
         "begin": p.begin,
         "held": site.x(2).elements if site.has(2) else 0,
@@ -129,20 +157,31 @@ def lower(site: Site, p: SpectrumParams) -> Call:
         "half": t.half,
         "radix": t.radix,
     }
-    held_at = In(2) if site.has(2) else 0
-    return Call((Params(), In(0), held_at, Out(0), Out(1)), Struct("tc_spectrum_t", fields))
+
+
+def _call(site: Site, params: Struct) -> Call:
+    return Call((Params(), In(0), In(2) if site.has(2) else 0, Out(0), Out(1)), params)
+
+
+def mixed_fields(t: Transform) -> Fields:
+    """Of tc_mixed_t."""
+    return {
+        "mixed.roots": Const(t.roots(), "[..][2]", "roots"),
+        "mixed.order": Const((2 * t.order()).astype(np.uint16), "[half]", "order"),
+        "mixed.radixes": Const(np.array(t.radixes, np.int8), "[steps]", "radixes"),
+        "mixed.steps": len(t.radixes),
+    }
 
 
 def macs(site: Site) -> int:
     """Of the window, of the complex steps and of the split."""
     t = Transform(site.attrs.length)
-    return site.x(1).elements + t.half * (3 * len(t.steps()) + 2)
+    return site.x(1).elements + t.macs()
 
 
 def _cost(site: Site, p: SpectrumParams, factor: int) -> Cost:
     t, n = Transform(p.length), site.x(1).elements
-    instructions = t.half * (14 * len(t.steps()) + 20) + 10 * n
-    return Cost(factor * instructions, 4 * n + 12 * t.length + 1100, 0)
+    return Cost(factor * (t.instructions() + 10 * n), 4 * n + 12 * t.length + 1100, 0)
 
 
 def cost_dsp(site: Site, p: SpectrumParams) -> Cost:
@@ -151,6 +190,16 @@ def cost_dsp(site: Site, p: SpectrumParams) -> Cost:
 
 def cost(site: Site, p: SpectrumParams) -> Cost:
     return _cost(site, p, 4)
+
+
+def is_power_of_two(site: Site) -> bool:
+    """a transform whose length is a power of two"""
+    return Transform(site.attrs.length).is_power_of_two
+
+
+def is_mixed(site: Site) -> bool:
+    """a transform of any other length"""
+    return not is_power_of_two(site)
 
 
 OP = Op(
@@ -162,7 +211,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_spectrum", offered(lower, cost=cost)),),
+    kernels=(
+        Kernel("tc_spectrum", offered(lower, cost=cost), when=(is_power_of_two,)),
+        Kernel("tc_spectrum_mixed", offered(lower_mixed, cost=cost), when=(is_mixed,)),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )

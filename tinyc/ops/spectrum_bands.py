@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +38,20 @@ def infer(a: SpectrumBands, x: Value, w: Value) -> Sequence[Type]:
     return [Type((w.shape[0],), "u64")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BandsParams:
     """weights [C, m], in [0, 2^16)."""
 
     weights: Array
+
+    @cached_property
+    def reals(self) -> npt.NDArray[np.float64]:
+        return self.weights.astype(np.float64)
+
+    @cached_property
+    def most_sum(self) -> int:
+        """Of the weights of a band."""
+        return int(self.weights.sum(axis=1, dtype=np.int64).max())
 
     def spans(self) -> list[tuple[int, int]]:
         """Of each band the first bin that it takes, and the first behind the last."""
@@ -63,22 +73,27 @@ def prepare(site: Site) -> BandsParams:
 
 
 def banded(p: BandsParams, x: Array) -> Array:
-    """uint64 or uint32 [lines, m] -> uint64 [lines, C]."""
-    weights: npt.NDArray[np.float64] = p.weights.T.astype(np.float64)
-
-    def sums(cut: int) -> Array:
-        """Of 16 bits: below 2^44, so exact."""
-        part = (x >> x.dtype.type(cut)) & x.dtype.type(0xFFFF)
-        return (part.astype(np.float64) @ weights).astype(np.uint64)
-
-    low = sums(0) + (sums(16) << np.uint64(16))
+    """uint64 or uint32 [m, lines] -> uint64 [C, lines]."""
+    low = _sums(p, x & np.uint64(0xFFFFFFFF)) if x.dtype == np.uint64 else _sums(p, x)
     if x.dtype == np.uint32:
         return low
-    return (low >> np.uint64(16)) + (sums(32) << np.uint64(16)) + (sums(48) << np.uint64(32))
+    low >>= np.uint64(16)
+    low += _sums(p, x >> np.uint64(32)) << np.uint64(16)
+    return low
+
+
+def _sums(p: BandsParams, x: Array) -> Array:
+    """Sums of products of numbers of 32 bits modulo 2^64: exact in float64 as long as they stay below 2^53, and of 16
+    bits at a time where they do not."""
+    if p.most_sum < 1 << (53 - 32):
+        return np.asarray((p.reals @ x.astype(np.float64)).astype(np.uint64))
+    low, high = x & x.dtype.type(0xFFFF), x >> x.dtype.type(16)
+    sums = [(p.reals @ part.astype(np.float64)).astype(np.uint64) for part in (low, high)]
+    return np.asarray(sums[0] + (sums[1] << np.uint64(16)))
 
 
 def int_ref(p: BandsParams, x: Array, w: Array) -> tuple[Array, ...]:
-    return (banded(p, x.reshape(1, -1))[0],)
+    return (banded(p, x.reshape(-1, 1))[:, 0],)
 
 
 def packed(p: BandsParams) -> tuple[Const, Const]:

@@ -78,9 +78,9 @@ def _whole(v: Array) -> Array:
 
 
 def logs(power: int, x: Array, shift: Array, least: Array, add: Array | None) -> Array:
-    """uint64 [lines, C], int32 [lines, 1] -> int32 [lines, C]."""
+    """uint64 [C, lines], int32 [lines]; least, add [C] -> int32 [C, lines]."""
     octaves = power * (shift.astype(np.int64) & 15)
-    v = x if add is None else x + (add << octaves.astype(np.uint64))
+    v = x if add is None else x + (add[:, None] << octaves.astype(np.uint64))
     v = np.maximum(v, np.uint64(1))
     n = _whole(v)
     fraction = ((v << (63 - n).astype(np.uint64)) & np.uint64((1 << 63) - 1)) >> np.uint64(31)  # 32 bits
@@ -88,12 +88,12 @@ def logs(power: int, x: Array, shift: Array, least: Array, add: Array | None) ->
     rest = ((fraction >> np.uint64(9)) & np.uint64(0xFFFF)).astype(np.int64)
     low, high = _TABLE[step], _TABLE[step + 1]
     y = ((n - octaves) << FRACTION) + low + (((high - low) * rest) >> 16)
-    return np.maximum(y, least).astype(np.int32)
+    return np.maximum(y, least[:, None]).astype(np.int32)
 
 
 def int_ref(p: LogParams, x: Array, s: Array, least: Array, add: Array | None = None) -> tuple[Array, ...]:
     with np.errstate(over="ignore"):
-        return (logs(p.power, x.reshape(1, -1), s.reshape(1, 1), least, add).reshape(x.shape),)
+        return (logs(p.power, x.reshape(-1, 1), s.reshape(1), least.reshape(-1), add).reshape(x.shape),)
 
 
 def lower(site: Site, p: LogParams) -> Call:

@@ -2,15 +2,19 @@
 """The Fourier transform of the spectrum operators: real samples, 32 bits, every product rounded once.
 
 Where nobody's integers have to be equalled (`fourier.py` has kissfft's), numbers are int32 and twiddles have 30 bits of
-fraction, so that an upper half of a product, one instruction of many cores, is a quarter of it. Decimation in time:
-points come in bit-reversed order; the first step, of radix 4, or 2 where the number of points asks for it, sums only,
-all others are of radix 4 and divide by it. A real transform of n points is a complex one of n/2 on even and odd samples
-as real and imaginary parts, and a split, which halves.
+fraction, so that an upper half of a product, one instruction of many cores, is a quarter of it. A real transform of n
+points is a complex one of n/2 on even and odd samples as real and imaginary parts, and a split, which halves.
+
+The complex one is decimation in time, for n/2 of any factors up to 13. The first step, of radix 4, 2 or an odd prime,
+sums only; all others, of radix 4 and then of odd primes p, divide by their radix. Odd ones pair the parts j and p - j,
+as their sums need cosines and their differences sines alone. Points come in the order in which parts of parts lie:
+those of radix 4 as 0, 2, 1, 3, so that powers of two have bit-reversed order.
 
 No number leaves int32 while the samples stay within `Transform.most`: with complex moduli at most M = sqrt(2) most
 before the first step, they are at most radix M <= 2^29.5 behind it and behind every other one, and sums of two in the
-split below 2^31. What all roundings together change is at most `Transform.worst`, and about one count of the result
-(root mean square).
+split below 2^31. Sums of two parts of p, p >= 3, are at most 2/3 of 2^29.5 and are shifted up by two bits, to have
+products with cosines of 30 bits whole: 2^30.95. What all roundings together change is at most `Transform.worst`, and
+about one count of the result (root mean square).
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ from tinyc.ir.graph import Array
 
 ONE = 1 << 30  # of twiddles
 LENGTHS = (32, 8192)  # samples of a transform
+MOST_FACTOR = 13  # of the number of complex points
 _HALF = np.int64(1 << 31)
+_PLACES = (0, 2, 1, 3)  # of the parts of radix 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,19 @@ class Transform:
         return self.length // 2
 
     @property
+    def radixes(self) -> tuple[int, ...]:
+        """Of all steps."""
+        twos = (self.half & -self.half).bit_length() - 1
+        return (*(2,) * (twos % 2), *(4,) * (twos // 2), *_odd_factors(self.half >> twos))
+
+    @property
     def radix(self) -> int:
         """Of the first step."""
-        return 4 if (self.half.bit_length() - 1) % 2 == 0 else 2
+        return self.radixes[0]
+
+    @property
+    def is_power_of_two(self) -> bool:
+        return self.length & (self.length - 1) == 0
 
     @property
     def most(self) -> int:
@@ -54,124 +70,222 @@ class Transform:
     def worst(self) -> float:
         """What a bin is off by at most, in counts, as a modulus.
 
-        The first step is exact. Every other one adds four quarters of the errors before it, and of its own: half a
-        count in each coordinate of the quarter, one (two products, each rounded) in those of three turned points, and
-        of the twiddles, which are off by at most sqrt(2) 2^-31, an eighth for points of at most 2^29.5. The split adds
-        two quarters of two errors each, half a count and one, and a quarter for sums of two such points.
+        A first step of radix 2 or 4 is exact. Every other step adds up the errors before it of its parts, each over
+        the radix, and its own. Of parts: half a count in each coordinate of the first and one (two products, each
+        rounded) in those of turned ones; and of the twiddles, which are off by at most sqrt(2) 2^-31 of a point, an
+        eighth for points of at most 2^29.5; a quarter is exact. Of sums and differences of two parts, of odd radix:
+        half a count in each coordinate of every product, and of the cosine, off by 2^-31 of at most 2/p 2^29.5. The
+        split adds two quarters of two errors each, half a count and one, and a quarter for sums of two such points.
         """
         root = math.sqrt(2)
-        return len(self.steps()) * (root / 2 + 3 * root + 3 / 8) + root / 2 + root + 1 / 4
+        parts = sum(root / 2 + (radix - 1) * root + (radix - (radix == 4)) / 8 for _, radix in self.steps())
+        paired = sum((p - 1) * (root / 2 + root / (2 * p)) for p in self.radixes if p % 2)
+        return parts + paired + root / 2 + root + 1 / 4
 
     def order(self) -> Array:
-        """[half]: the place of each point of the input, bit-reversed."""
-        found = np.zeros(1, np.int64)
-        while len(found) < self.half:
-            found = np.concatenate([2 * found, 2 * found + 1])
+        """[half]: the place of each point of the input."""
+        points, found, size = np.arange(self.half), np.zeros(self.half, np.int64), self.half
+        for radix in reversed(self.radixes):
+            size //= radix
+            part = points % radix
+            found += size * (np.array(_PLACES)[part] if radix == 4 else part)
+            points //= radix
         return found
 
-    def turns(self, m: int) -> Array:
-        """int32 [m, 3, 2]: cosines and sines of the turns of points k of parts 1, 2 and 3 of m points."""
-        return _circle(-2 * np.pi * np.arange(m)[:, None] * np.arange(1, 4) / (4 * m))
+    def turns(self, m: int, radix: int = 4) -> Array:
+        """int32 [m, radix - 1, 2]: cosines and sines of the turns of points k of parts 1, 2 .. of m points, over the
+        radix: in 1 / 2^32."""
+        phases = -2 * np.pi * np.arange(m)[:, None] * np.arange(1, radix) / (radix * m)
+        return _circle(phases, share(radix))
 
-    def steps(self) -> tuple[int, ...]:
-        """Points of the parts that each step but the first combines."""
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """(points of the parts that a step combines, its radix), of each but the first."""
         found, m = [], self.radix
-        while m < self.half:
-            found.append(m)
-            m *= 4
+        for radix in self.radixes[1:]:
+            found.append((m, radix))
+            m *= radix
         return tuple(found)
 
     def twiddles(self) -> Array:
-        """int32 [.., 3, 2]: those of all steps but the first, without the turns by 0."""
-        return np.concatenate([self.turns(m)[1:] for m in self.steps()])
+        """int32 [.., 2]: those of all steps but the first, without the turns by 0."""
+        return np.concatenate([self.turns(m, radix)[1:].reshape(-1, 2) for m, radix in self.steps()])
+
+    def macs(self) -> int:
+        """Products, two of them as one."""
+        return self.half * (2 + sum(radix - 1 if radix == 4 else 2 * radix - 2 for _, radix in self.steps()))
+
+    def instructions(self) -> int:
+        """Of a Cortex-M4, about."""
+        return self.half * (20 + sum(14 if radix == 4 else 11 + 5 * radix for _, radix in self.steps()))
+
+    def roots(self) -> Array:
+        """int32 [.., 2]: those of all steps of odd radix."""
+        return np.concatenate([np.zeros((0, 2), np.int32), *(roots_of_unity(p) for p in self.radixes if p % 2)])
 
     def split(self) -> Array:
         """int32 [half / 2, 2]: -i times a turn by k / length, k = 1 .. half / 2."""
         return _circle(-2 * np.pi * np.arange(1, self.half // 2 + 1) / self.length - np.pi / 2)
 
 
-def _circle(phases: Array) -> Array:
-    return np.round(ONE * np.stack([np.cos(phases), np.sin(phases)], axis=-1)).astype(np.int32)
+def _odd_factors(n: int) -> list[int]:
+    found, p = [], 3
+    while n > 1:
+        while n % p == 0:
+            found.append(p)
+            n //= p
+        p += 2
+    return found
+
+
+def _circle(phases: Array, one: float = ONE) -> Array:
+    return np.round(one * np.stack([np.cos(phases), np.sin(phases)], axis=-1)).astype(np.int32)
+
+
+def share(radix: int) -> int:
+    """A part of that many, in 1 / 2^32: for radix 4 and more it is the largest factor, below 2^31."""
+    return round((1 << 32) / radix)
+
+
+def roots_of_unity(p: int) -> Array:
+    """int32 [p, 2]: cosines and sines of turns by k / p; in place of the turn by 0 the share of a part, and 0."""
+    found = _circle(2 * np.pi * np.arange(p) / p)
+    found[0] = share(p), 0
+    return found
+
+
+def is_transformed(length: int) -> bool:
+    """Whether transforms of so many samples are computed."""
+    return LENGTHS[0] <= length <= LENGTHS[1] and not length % 2 and not _rest(length)
+
+
+def _rest(n: int) -> int:
+    """What remains of n without its factors up to MOST_FACTOR; 0: nothing."""
+    for p in (2, *range(3, MOST_FACTOR + 1, 2)):
+        while n % p == 0:
+            n //= p
+    return n if n > 1 else 0
 
 
 def check_transform(length: int) -> None:
     """Raise TinycError unless transforms of so many samples are computed."""
-    least, most = LENGTHS
-    if not least <= length <= most or length & (length - 1):
-        raise TinycError(f"a transform of {length} samples; the length is a power of two from {least} to {most}")
+    if not is_transformed(length):
+        least, most = LENGTHS
+        near = [n for n in range(length, min(length + 200, most + 1)) if is_transformed(n)]
+        raise TinycError(
+            f"a transform of {length} samples; the length is even, from {least} to {most}, and has no prime factor "
+            f"above {MOST_FACTOR}",
+            hint=f"a transform of {near[0]} samples is possible, with zeros behind the window" if near else "",
+        )
 
 
 def upper(a: Array, b: Array) -> Array:
     """a * b / 2^32, rounded; int64 arrays that hold int32."""
     product: Array = a * b
     product += _HALF
-    return product >> 32
+    product >>= 32
+    return product
 
 
-def _quarter(a: Array) -> Array:
-    return (a + 2) >> 2
-
-
-def _turned(re: Array, im: Array, turn: Array) -> tuple[Array, Array]:
-    """A quarter of a point, turned by turn [2, ..]: two products in each sum, each rounded."""
-    c, s = turn
-    return upper(re, c) + ((_HALF - im * s) >> 32), upper(re, s) + upper(im, c)
+def _turned(z: Array, turns: Array) -> Array:
+    """[2, ..] points, turned by turns [2, ..]: two products in each sum, each rounded."""
+    c, s = turns
+    y, other = upper(z, c), z * s
+    np.subtract(_HALF, other[1], out=other[1])
+    other[0] += _HALF
+    other >>= 32
+    y += other[::-1]
+    return y
 
 
 @cache
-def _tables(t: Transform) -> tuple[Array, list[Array], Array]:
-    """(places, turns of each step [2, 3, m], split [2, half / 2]) in int64."""
-    steps = [np.moveaxis(t.turns(m), (2, 1), (0, 1)).astype(np.int64) for m in t.steps()]
-    return t.order(), steps, t.split().T.astype(np.int64)
+def _tables(t: Transform) -> tuple[list[Array], Array]:
+    """(turns of each step [2, parts without the first, m, 1], split [2, half / 2, 1]) in int64."""
+    steps = []
+    for m, radix in t.steps():
+        turns = np.moveaxis(t.turns(m, radix), (2, 1), (0, 1)).astype(np.int64)[..., None]
+        steps.append(np.ascontiguousarray(turns[:, [1, 0, 2]] if radix == 4 else turns))
+    return steps, t.split().T.astype(np.int64)[..., None]
 
 
 def transformed(t: Transform, x: Array) -> Array:
-    """int32 [lines, length], points in bit-reversed order -> int32 [lines, length + 2]: the bins, real and imaginary
-    parts in turn."""
-    z = np.ascontiguousarray(x.reshape(-1, t.half, 2).transpose(2, 1, 0)).astype(np.int64)
-    re, im = _split(t, *_points(t, z[0], z[1]))
-    return np.ascontiguousarray(np.stack([re, im], axis=1).reshape(t.length + 2, -1).T).astype(np.int32)
+    """int32 [lines, length], points in the order of `Transform.order` -> int32 [lines, length + 2]: the bins, real and
+    imaginary parts in turn."""
+    z = spectrum_of(t, np.ascontiguousarray(x.reshape(-1, t.half, 2).transpose(2, 1, 0)).astype(np.int64))
+    return np.ascontiguousarray(z.transpose(2, 1, 0)).reshape(len(x), -1).astype(np.int32)
 
 
-def _points(t: Transform, re: Array, im: Array) -> tuple[Array, Array]:
-    """[half, lines] each -> the same, transformed."""
-    lines = re.shape[1]
-    if t.radix == 2:
-        re, im = (np.concatenate([v[:, :1] + v[:, 1:], v[:, :1] - v[:, 1:]], 1) for v in _blocks(re, im, 2, 1))
+def spectrum_of(t: Transform, z: Array) -> Array:
+    """int64 [2, half, lines], real and imaginary parts of points in that order -> int64 [2, half + 1, lines]."""
+    lines = z.shape[-1]
+    z = _combined(z.reshape(2, -1, t.radix, 1, lines), t.radix)
+    for (m, radix), turns in zip(t.steps(), _tables(t)[0], strict=True):
+        z = z.reshape(2, -1, radix, m, lines)
+        parts: Array = np.empty_like(z)
+        parts[:, :, 0] = upper(z[:, :, 0], np.array(share(radix)))
+        parts[:, :, 1:] = _turned(z[:, :, 1:], turns[:, None])
+        z = _combined(parts, radix)
+    return _split(t, z.reshape(2, t.half, lines))
+
+
+def _combined(z: Array, radix: int) -> Array:
+    """Parts [2, blocks, radix, m, lines] -> their points."""
+    if radix == 4:
+        return _four(z)
+    y: Array = np.empty_like(z)
+    if radix == 2:
+        np.add(z[:, :, 0], z[:, :, 1], out=y[:, :, 0])
+        np.subtract(z[:, :, 0], z[:, :, 1], out=y[:, :, 1])
     else:
-        re, im = _four([(a[:, q], b[:, q]) for a, b in [_blocks(re, im, 4, 1)] for q in (0, 2, 1, 3)])
-    for m, turns in zip(t.steps(), _tables(t)[1], strict=True):
-        r, i = _blocks(re, im, 4, m)
-        parts = [(_quarter(r[:, 0]), _quarter(i[:, 0]))]
-        for part, place in ((1, 2), (2, 1), (3, 3)):
-            parts.append(_turned(r[:, place], i[:, place], turns[:, part - 1, :, None]))
-        re, im = _four(parts)
-    return re.reshape(t.half, lines), im.reshape(t.half, lines)
+        _odd(z, y, radix)
+    return y
 
 
-def _blocks(re: Array, im: Array, radix: int, m: int) -> tuple[Array, Array]:
-    """[blocks, radix, m, lines] each."""
-    shape = (-1, radix, m, re.shape[-1])
-    return re.reshape(shape), im.reshape(shape)
+def _four(z: Array) -> Array:
+    y: Array = np.empty_like(z)
+    a, c, b, d = (z[:, :, place] for place in range(4))
+    e, f, g, h = a + c, a - c, b + d, b - d
+    np.add(e, g, out=y[:, :, 0])
+    np.subtract(e, g, out=y[:, :, 2])
+    _aside(f, h, y[:, :, 1], y[:, :, 3])
+    return y
 
 
-def _four(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Parts [blocks, m, lines] -> [blocks, 4, m, lines]."""
-    (ar, ai), (br, bi), (cr, ci), (dr, di) = parts
-    er, ei, fr, fi = ar + cr, ai + ci, ar - cr, ai - ci
-    gr, gi, hr, hi = br + dr, bi + di, br - dr, bi - di
-    re = np.stack([er + gr, fr + hi, er - gr, fr - hi], axis=1)
-    return re, np.stack([ei + gi, fi - hr, ei - gi, fi + hr], axis=1)
+def _aside(f: Array, h: Array, first: Array, second: Array) -> None:
+    """f - i h and f + i h."""
+    np.add(f[0], h[1], out=first[0])
+    np.subtract(f[1], h[0], out=first[1])
+    np.subtract(f[0], h[1], out=second[0])
+    np.add(f[1], h[0], out=second[1])
 
 
-def _split(t: Transform, zr: Array, zi: Array) -> tuple[Array, Array]:
-    """[half, lines] each -> [half + 1, lines] each."""
+def _odd(z: Array, y: Array, p: int) -> None:
+    cosines, sines = roots_of_unity(p).T.astype(np.int64)
+    pairs = [(z[:, :, j] + z[:, :, p - j], z[:, :, j] - z[:, :, p - j]) for j in range(1, (p + 1) // 2)]
+    y[:, :, 0] = z[:, :, 0] + sum(both for both, _ in pairs)
+    up = [(both << 2, apart << 2) for both, apart in pairs]
+    for k in range(1, (p + 1) // 2):
+        even, odd = z[:, :, 0].copy(), np.zeros_like(z[:, :, 0])
+        for j, (both, apart) in enumerate(up, 1):
+            even += upper(both, cosines[j * k % p])
+            odd += upper(apart, sines[j * k % p])
+        _aside(even, odd, y[:, :, k], y[:, :, p - k])
+
+
+def _split(t: Transform, z: Array) -> Array:
+    """[2, half, lines] -> [2, half + 1, lines]."""
     h = t.half
-    k = np.arange(1, h // 2 + 1)
-    sr, si = _quarter(zr[k] + zr[h - k]), _quarter(zi[k] - zi[h - k])
-    tr, ti = _turned(zr[k] - zr[h - k], zi[k] + zi[h - k], _tables(t)[2][:, :, None])
-    re, im = (np.zeros((h + 1, zr.shape[1]), np.int64) for _ in range(2))
-    re[0], re[h] = (zr[0] + zi[0] + 1) >> 1, (zr[0] - zi[0] + 1) >> 1
-    re[k], im[k] = sr + tr, si + ti
-    re[h - k], im[h - k] = sr - tr, ti - si  # the middle bin is written twice
-    return re, im
+    k = h // 2
+    low, high = z[:, 1 : k + 1], z[:, : h - k - 1 : -1]
+    both, apart = low + high, low - high
+    both[1], apart[1] = apart[1].copy(), both[1].copy()
+    both += 2
+    both >>= 2
+    turned = _turned(apart, _tables(t)[1])
+    y: Array = np.empty((2, h + 1, z.shape[-1]), np.int64)
+    y[0, 0], y[0, h] = (z[0, 0] + z[1, 0] + 1) >> 1, (z[0, 0] - z[1, 0] + 1) >> 1
+    y[1, 0] = y[1, h] = 0
+    np.add(both, turned, out=y[:, 1 : k + 1])
+    there = y[:, h - 1 : h - k - 1 : -1]  # the middle bin of an even half is written twice
+    np.subtract(both[0], turned[0], out=there[0])
+    np.subtract(turned[1], both[1], out=there[1])
+    return y
