@@ -21,6 +21,12 @@ CASES = [
     (Motion(6, 33, (), 1, 5), 30, 200),
     (Motion(1, 2, ("std", "mean")), 2, 0),
     (Motion(1, 128, ("max", "rms", "min"), 2), 128, 0),
+    (Motion(3, 32, ("mean", "crossings"), 3, 1), 60, 42),
+    (Motion(2, 100, ("std",), 2), 200, 0),
+    (Motion(1, 90, (), 8), 90, 0),
+    (Motion(1, 1024, ("mean",), 2), 1024, 0),
+    (Motion(1, 1014, (), 2), 1014, 0),
+    (Motion(1, 338, (), 2), 338, 0),
 ]
 
 
@@ -36,12 +42,14 @@ def moves(shape: tuple[int, ...], seed: int = 4) -> list[Array]:
     return [noise, ends, np.zeros(shape, np.int16), np.full(shape, -32768, np.int16), noise >> 12]
 
 
-@pytest.mark.parametrize("case", CASES[:3], ids=str)
+@pytest.mark.parametrize("case", [*CASES[:3], *CASES[6:9]], ids=str)
 def test_kernels(case: tuple[Motion, int, int]) -> None:
     one = graph(*case)
     inputs = {name: moves(one.values[name].shape, seed) for seed, name in enumerate(one.inputs)}
     samples = [{name: arrays[k] for name, arrays in inputs.items()} for k in range(5)]
-    assert check_kernels(one, samples) == ["tc_motion_s16"]
+    t = case[0].transform
+    wanted = "tc_motion_s16" if t is None else "tc_motion_spectrum_s16" if t.is_power_of_two else "tc_motion_mixed_s16"
+    assert check_kernels(one, samples) == [wanted]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -64,7 +72,7 @@ def test_numbers_are_those_of_reals(case: tuple[Motion, int, int]) -> None:
             else:
                 assert np.abs(found[..., k] / attrs.window - exact[name]).max() <= 1 / attrs.window
         spectrum = np.abs(np.fft.rfft(reals, axis=1))[:, 1 : (attrs.window - 1) // 2 + 1].transpose(0, 2, 1)
-        unit = attrs.window / 2.0 ** (attrs.shift - 15)  # of a size
+        unit = attrs.window / attrs.size_unit  # of a size
         largest = np.abs(reals - reals.mean(1, keepdims=True)).sum(1) / 32768  # what the table's rounding makes of it
         for k in range(attrs.peaks):
             bins = np.round(found[..., len(attrs.features) + 2 * k] / 2**COUNT_BITS).astype(int)

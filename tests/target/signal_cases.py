@@ -216,6 +216,8 @@ def _spectra() -> Iterator[Graph]:
 def signal_cases() -> Iterator[Graph]:
     """Every signal operator."""
     yield node_of("motion", Motion(2, 9, FEATURES, 2, 1), [count("x", (6,)), count("held", (14,))])
+    yield node_of("motion", Motion(2, 64, FEATURES, 2, 1), [count("x", (40,)), count("held", (90,))])
+    yield node_of("motion", Motion(1, 50, ("mean",), 3), [count("x", (50,))])
     yield node_of("motion", Motion(1, 12, ("std",)), [count("x", (12,))])
     yield from _spectra()
     yield from _of_lines()

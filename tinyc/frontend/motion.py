@@ -92,7 +92,7 @@ class MotionFront:
         """(factor [channels], offset [channels]): from the operator's integers to features."""
         unit = np.broadcast_to(np.array(self.unit, np.float64), self.axes)
         own, count = unit / self.samples, np.full(self.axes, 2.0**-COUNT_BITS)
-        size = own * 2 / self.samples * 2.0 ** (self.operator(0).shift - 15)
+        size = own * 2 / self.samples * self.operator(0).size_unit
         columns = [count if name == "crossings" else own for name in self.features_of]
         columns += [count * self.hz / self.samples, size] * self.peaks
         mean, deviation = (np.array(part, np.float64) for part in (self.scaling.mean, self.scaling.deviation))

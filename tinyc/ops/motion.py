@@ -9,11 +9,13 @@ the `window` samples from sample `begin` of both together, in the order of the a
     crossings 2^16 times how often z changes sides, where 0 counts as above
 
 All but the last are in 1 / window of a sample's step, with an error below 1. For each of `peaks`, largest first, the
-number of the bin of the spectrum of z, times 2^16, and its size: with c and s the cosines and sines in 1 / 2^15,
+number of the bin of the spectrum of z, times 2^16, and its size, floor(sqrt(re^2 + im^2)), at most 2^31 - 1, of bins 1
+to (window - 1) / 2; of bins of one size (squared) the lower is first. Where `transform.py` transforms windows so long,
+re and im are what it makes of z * 2^up, as large as it may be; elsewhere, with cosines c and sines s in 1 / 2^15,
 
-    re = sum(z c) / 2^shift,  im = sum(z s) / 2^shift,  size = floor(sqrt(re^2 + im^2)), at most 2^31 - 1
+    re = sum(z c) / 2^shift,  im = sum(z s) / 2^shift
 
-of bins 1 to (window - 1) / 2; of bins of one size the lower is first. shift keeps re and im in 31 bits.
+where shift keeps re and im in 31 bits. Either way a size is `1 / size_unit` of the sum.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import Ints, need, need_between, no_reals
+from tinyc.ops.spectrum import Fields, mixed_fields
+from tinyc.ops.transform import Transform, is_transformed, spectrum_of
 
 FEATURES = ("mean", "rms", "std", "min", "max", "crossings")
 COUNT_BITS = 16  # of counts and numbers of bins behind the point
@@ -55,6 +59,23 @@ class Motion:
     def shift(self) -> int:
         """What sums of the spectrum are shifted by: 15 for the table, and what they have beyond 31 bits."""
         return 15 + max(2 * (self.window - 1).bit_length() + 16 - 30, 0)
+
+    @property
+    def transform(self) -> Transform | None:
+        """Of the spectrum, where there is one of that length."""
+        return Transform(self.window) if self.peaks and is_transformed(self.window) else None
+
+    @property
+    def up(self) -> int:
+        """What z, below window * 2^16, is shifted by for the transform."""
+        return (self.transform.most // (self.window << 16)).bit_length() - 1 if self.transform else 0
+
+    @property
+    def size_unit(self) -> float:
+        """What a count of a size is of sum(z c), with cosines of 1."""
+        if self.transform:
+            return self.window / (self.transform.radix << self.up)
+        return 2.0 ** (self.shift - 15)
 
 
 def infer(a: Motion, x: Value, held: Value | None = None) -> Sequence[Type]:
@@ -119,48 +140,113 @@ def cosine(window: int) -> Array:
 
 
 def _peaks(p: Motion, z: Array) -> list[Array]:
-    bins = np.arange(1, (p.window - 1) // 2 + 1)
-    turn = np.outer(np.arange(p.window), bins) % p.window
-    re, im = (z @ table(p.window).astype(np.int64)[turn] >> p.shift for table in (cosine, wave))
-    size = np.minimum(root(re * re + im * im), 2**31 - 1)
-    order = np.argsort(-size, axis=-1, kind="stable")[..., : p.peaks]
+    re, im = _transformed(p.transform, z << p.up) if p.transform else _sums(p, z)
+    power = re * re + im * im
+    order = np.argsort(-power, axis=-1, kind="stable")[..., : p.peaks]
     found = []
     for k in range(p.peaks):
-        found += [(order[..., k] + 1) << COUNT_BITS, np.take_along_axis(size, order[..., k : k + 1], -1)[..., 0]]
+        size = np.minimum(root(np.take_along_axis(power, order[..., k : k + 1], -1)[..., 0]), 2**31 - 1)
+        found += [(order[..., k] + 1) << COUNT_BITS, size]
     return found
 
 
+def _sums(p: Motion, z: Array) -> tuple[Array, Array]:
+    bins = np.arange(1, (p.window - 1) // 2 + 1)
+    turn = np.outer(np.arange(p.window), bins) % p.window
+    cosines, sines = (table(p.window).astype(np.int64)[turn] for table in (cosine, wave))
+    return z @ cosines >> p.shift, z @ sines >> p.shift
+
+
+def _transformed(t: Transform, z: Array) -> tuple[Array, Array]:
+    points: Array = np.zeros((2, t.half, z[..., 0].size), np.int64)
+    points[:, t.order()] = z.reshape(-1, t.half, 2).transpose(2, 1, 0)
+    re, im = spectrum_of(t, points)[:, 1 : t.half].swapaxes(1, 2).reshape(2, *z.shape[:-1], -1)
+    return re, im
+
+
 def lower(site: Site, p: Motion) -> Call:
-    held = site.x(1).elements if site.has(1) else 0
-    turns = {"cosine": cosine, "sine": wave}
-    tables = {name: Const(make(p.window), "[window]", name) if p.peaks else 0 for name, make in turns.items()}
-    fields: dict[str, int | float | str | Const] = {
-        "features": Const(np.array([FEATURES.index(name) for name in p.features], np.int8), "[n]", "features"),
-        **tables,
+    """tc_motion_s16: a sum for each bin."""
+    tables = {"cosine": cosine, "sine": wave}
+    found: Fields = {name: Const(make(p.window), "[window]", name) if p.peaks else 0 for name, make in tables.items()}
+    return _call(site, Struct("tc_motion_s16_t", {**_fields(site, p), **found, "shift": p.shift}))
+
+
+def lower_spectrum(site: Site, p: Motion) -> Call:
+    """tc_motion_spectrum_s16: by the transform, of a power of two."""
+    return _call(site, Struct("tc_motion_spectrum_s16_t", _transform_fields(site, p)))
+
+
+def lower_mixed(site: Site, p: Motion) -> Call:
+    """tc_motion_mixed_s16: by the transform, of other lengths."""
+    assert p.transform is not None
+    fields = {**_transform_fields(site, p), **mixed_fields(p.transform)}
+    return _call(site, Struct("tc_motion_mixed_s16_t", {n: v for n, v in fields.items() if n != "mixed.order"}))
+
+
+def _call(site: Site, params: Struct) -> Call:
+    return Call((Params(), In(0), In(1) if site.has(1) else 0, Scratch(), Out()), params)
+
+
+def _fields(site: Site, p: Motion) -> Fields:
+    numbers = np.array([FEATURES.index(name) for name in p.features], np.int8)
+    return {
+        "features": Const(numbers, "[n]", "features") if p.features else 0,
         "n": len(p.features),
         "axes": p.axes,
         "window": p.window,
         "begin": p.begin * p.axes,
-        "held": held,
+        "held": site.x(1).elements if site.has(1) else 0,
         "peaks": p.peaks,
-        "shift": p.shift,
     }
-    return Call((Params(), In(0), In(1) if held else 0, Scratch(), Out()), Struct("tc_motion_s16_t", fields))
+
+
+def _transform_fields(site: Site, p: Motion) -> Fields:
+    t = p.transform
+    assert t is not None
+    return {
+        **{f"of.{name}": value for name, value in _fields(site, p).items()},
+        "of.order": Const((2 * t.order()).astype(np.uint16), "[window / 2]", "order"),
+        "of.up": p.up,
+        "transform.twiddles": Const(t.twiddles(), "[turns][2]", "twiddles"),
+        "transform.split": Const(t.split(), "[half / 2][2]", "split"),
+        "transform.half": t.half,
+        "transform.radix": t.radix,
+    }
+
+
+def is_power_of_two(site: Site) -> bool:
+    """peaks of a window whose length is a power of two, from 32 on"""
+    t = site.attrs.transform
+    return t is not None and t.is_power_of_two
+
+
+def is_mixed(site: Site) -> bool:
+    """peaks of a window of another even length, with prime factors up to 13"""
+    return site.attrs.transform is not None and not is_power_of_two(site)
+
+
+def is_summed(site: Site) -> bool:
+    """no peaks, or windows of another length"""
+    return site.attrs.transform is None
 
 
 def cost(site: Site, p: Motion) -> Cost:
     bins = (p.window - 1) // 2 if p.peaks else 0
-    work = 30 * p.window + 12 * p.window * bins + 300 * bins + 400 * p.results
-    return Cost(p.axes * work, (4 * p.window if p.peaks else 0) + 900, scratch(site, p))
+    t = p.transform
+    work = 30 * p.window + 400 * p.results + (t.instructions() + 12 * bins if t else (12 * p.window + 40) * bins)
+    flash = 14 * p.window + 2500 if t else (4 * p.window if p.peaks else 0) + 900
+    return Cost(p.axes * work, flash, scratch(site, p))
 
 
 def scratch(site: Site, p: Motion) -> int:
-    """A word for each sample of the window."""
-    return 4 * p.window
+    """A word for each sample of the window, and two more for a spectrum."""
+    return 4 * p.window + (8 if p.transform else 0)
 
 
 def macs(site: Site) -> int:
     p = site.attrs
+    if p.transform:
+        return int(p.axes * p.transform.macs())
     return math.prod((p.axes, p.window, 2, (p.window - 1) // 2)) if p.peaks else 0
 
 
@@ -173,7 +259,11 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_motion_s16", offered(lower, scratch=scratch, cost=cost)),),
+    kernels=(
+        Kernel("tc_motion_s16", offered(lower, scratch=scratch, cost=cost), when=(is_summed,)),
+        Kernel("tc_motion_spectrum_s16", offered(lower_spectrum, scratch=scratch, cost=cost), when=(is_power_of_two,)),
+        Kernel("tc_motion_mixed_s16", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )
