@@ -30,24 +30,23 @@ static int32_t tc_signal_scale_pairs(const int16_t *x, int32_t n, int32_t micro)
     return both != 0 || micro ? 15 - tc_signal_bits(both) : 0;
 }
 
-/* Both samples times 2^s, modulo 2^16. factor: 2^s. */
-static inline uint32_t tc_signal_pair_times(const int16_t *x, int32_t s, int32_t factor)
+/* Both samples times 2^s, modulo 2^16. mask: all bits but the lowest s of the upper half, where those of the lower end up. */
+static inline uint32_t tc_signal_pair_times(const int16_t *x, int32_t s, uint32_t mask)
 {
-    const int32_t pair = (int32_t)tc_load_word(x);
-    return (uint32_t)tc_pkhbt((int32_t)((uint32_t)pair << s), tc_smultb(pair, factor));
+    return (tc_load_word(x) << s) & mask;
 }
 
 static void tc_signal_auto_scale_s16_dsp(const int16_t *x, int32_t n, int32_t micro, int16_t *y, int32_t *scale)
 {
     const int32_t s = tc_signal_scale_pairs(x, n, micro);
-    const int32_t factor = 1 << s;
+    const uint32_t mask = 0xffffffffu - (0x10000u << s) + 0x10000u;
     const int16_t *const end = x + (n & ~7);
 
     for (; x < end; x += 8, y += 8) {
-        tc_store_word(y, tc_signal_pair_times(x, s, factor));
-        tc_store_word(y + 2, tc_signal_pair_times(x + 2, s, factor));
-        tc_store_word(y + 4, tc_signal_pair_times(x + 4, s, factor));
-        tc_store_word(y + 6, tc_signal_pair_times(x + 6, s, factor));
+        tc_store_word(y, tc_signal_pair_times(x, s, mask));
+        tc_store_word(y + 2, tc_signal_pair_times(x + 2, s, mask));
+        tc_store_word(y + 4, tc_signal_pair_times(x + 4, s, mask));
+        tc_store_word(y + 6, tc_signal_pair_times(x + 6, s, mask));
     }
     for (int32_t i = 0; i < (n & 7); i++) {
         y[i] = (int16_t)(uint16_t)((uint32_t)x[i] << s);

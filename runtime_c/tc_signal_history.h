@@ -7,6 +7,28 @@
 #define TC_SIGNAL_HISTORY_H
 
 #include "tc_copy.h"
+#include "tc_dsp.h"
+
+/* tc_copy for many bytes: eight words at a time where the core has registers for them. */
+static inline void tc_signal_keep(uint8_t *to, const uint8_t *from, int32_t bytes)
+{
+#if TC_DSP_ASM
+    const uint8_t *const end = from + (bytes & ~31);
+    if (from != end && (((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
+        __asm__ volatile(
+            "1:\n"
+            "ldm    %1!, {r3, r4, r5, r6, r8, r9, r10, r12}\n"
+            "stm    %0!, {r3, r4, r5, r6, r8, r9, r10, r12}\n"
+            "cmp    %1, %2\n"
+            "bne    1b\n"
+            : "+r"(to), "+r"(from)
+            : "r"(end)
+            : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
+        bytes &= 31;
+    }
+#endif
+    tc_copy(to, from, bytes);
+}
 
 static void tc_signal_history(const void *x, const void *before, int32_t lines, int32_t fresh, int32_t held, void *after)
 {
@@ -15,8 +37,8 @@ static void tc_signal_history(const void *x, const void *before, int32_t lines, 
     uint8_t *to = (uint8_t *)after;
 
     for (int32_t line = 0; line < lines; line++, from += fresh, old += held, to += held) {
-        tc_copy(to, old + held - kept, kept);
-        tc_copy(to + kept, from + fresh - taken, taken);
+        tc_signal_keep(to, old + held - kept, kept);
+        tc_signal_keep(to + kept, from + fresh - taken, taken);
     }
 }
 

@@ -13,10 +13,13 @@ import pytest
 from tests.frontend.pushing import WAKE_WORD, expected, pushed, random_chunks, state_model, window_model
 from tests.frontend.sounds import RATE, Samples, recordings, voice
 from tinyc.base.errors import TinycError
+from tinyc.board import load_board
 from tinyc.frontend import Micro, features_of, join, load_frontend
 from tinyc.ir.graph import Array, Quant
 from tinyc.load import load_model
 from tinyc.passes import normalize
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.options import Options, Progress
 
 SOUNDS = recordings()
 STORED = Path(__file__).resolve().parents[3] / "shared" / "frontend" / "micro"
@@ -91,6 +94,19 @@ def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) 
     wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
     assert len(set(wanted)) > 5
     assert found == wanted
+
+
+def test_outputs_make_way_for_the_samples_of_the_next_run(tmp_path: Path) -> None:
+    """Samples that come between two runs lie where a run has its tensors; the outputs, which are read, lie apart."""
+    model = window_model(tmp_path / "unit.tflite", 1)
+    program = compile_model(model, load_board("cortex-m4"), Options("cortex-m4", frontend="micro"), Progress()).program
+    assert program.push is not None
+    assert program.arena_bytes <= 3072
+    samples, (output,) = program.push.samples, program.outputs
+    assert samples.offset is not None
+    assert output.offset is not None
+    assert samples.end <= output.offset or output.end <= samples.offset
+    assert samples.offset < max(step.outputs[0].offset or 0 for step in program.steps)
 
 
 def test_long_pushes_run_what_is_due(tmp_path: Path) -> None:
