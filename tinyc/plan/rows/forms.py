@@ -285,7 +285,8 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
         return
     x, y = site.x(_moving(site)[0]), site.y()
     flow = call.flow
-    buffered = flow is not None and flow.buffered and flow.in_row_bytes == flow.out_row_bytes
+    # In place of the row that it reads, unless it comes back to pixels whose outputs it has written.
+    buffered = flow is not None and flow.buffered and flow.in_row_bytes == flow.out_row_bytes and flow.pad_top == 0
     yield RowForm(
         call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
