@@ -57,8 +57,10 @@ def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Nume
 
 def check_rows_interpreted(name: str, layer: Layer, board: Board, compiler: Toolchain, folder: Path) -> int:
     """Assert that the row forms in assembly give the reference's bytes, where every row of a tensor is an object of its
-    own; how many there are."""
+    own; how many there are. For a core with Helium only those with vectors: the others are as elsewhere, and the
+    disassembler misreads what compilers make of C for such a core."""
     found = [case for case in cases(layer[0], isa=board.isa, all_forms=True, scalar=False) if _is_assembly(case)]
+    found = [case for case in found if "mve" in case.kernel.isa or "mve" not in board.isa]
     if not found:
         return 0
     work = Layers.of_cases({name: layer}, [name] * len(found), found, Numerics.TFLM)
