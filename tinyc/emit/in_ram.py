@@ -17,7 +17,7 @@ from tinyc.board.parts import FlashTiming
 from tinyc.choose.slow_flash import Waits, fetched, split_waits
 from tinyc.emit.lower import call_consts
 from tinyc.emit.program import InRam, Program, Step
-from tinyc.kernel.kernel import Special
+from tinyc.kernel.kernel import SpecializedKernel
 
 # Where a board does not say what its flash takes: every word of it is as dear as any other.
 PLAIN_FLASH = FlashTiming(wait_states=1, word_bytes=4, line_bytes=4, instruction_lines=0, data_lines=0)
@@ -69,7 +69,7 @@ def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
     return {name: _Piece(name, size, found[name]) for name, size in sizes.items() if size}
 
 
-def _code_bytes(special: Special) -> int:
+def _code_bytes(special: SpecializedKernel) -> int:
     """Of its assembly, at most."""
     return _INSTRUCTION_BYTES * special.text.partition("#else")[0].count("\\n")
 

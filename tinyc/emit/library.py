@@ -18,7 +18,7 @@ from tinyc.emit.columns import narrow
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
 from tinyc.ir.graph import INT_RANGE, Value
-from tinyc.kernel.kernel import Special
+from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.plan.answer import SLOW
 
 _DIGEST = "@digest@"  # where in the template the digest of the text goes
@@ -183,7 +183,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
     }
 
 
-def _special(program: Program, special: Special) -> str:
+def _special(program: Program, special: SpecializedKernel) -> str:
     """The text of a function written for a layer, its assembly in the section for RAM where that is asked for."""
     if program.in_ram is None or special.name not in program.in_ram.functions:
         return special.text

@@ -10,7 +10,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, holds
 from tinyc.ir.graph import Node, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, SpecializedKernel
 from tinyc.plan.answer import SLOW
 
 
@@ -197,7 +197,7 @@ class Step:
     scratch_offset: int
     macs: int
     const_bytes: int  # of the constants that this step is the first to use
-    special: Special | None = None  # the function written for this layer
+    special: SpecializedKernel | None = None  # the function written for this layer
     bottom_up: bool = False
     row_step: RowStep | None = None
 
@@ -242,7 +242,7 @@ class Step:
         return (*kernel, *form.includes, *own, *other, "tc_rows.h", "tc_row_table.h")
 
     @property
-    def specials(self) -> tuple[Special, ...]:
+    def specials(self) -> tuple[SpecializedKernel, ...]:
         """The functions written for the layer, those first that others call."""
         spare = self.row_step.spare.special if self.row_step and self.row_step.spare else None
         return tuple(found for own in (self.special, spare() if spare else None) if own for found in (*own.parts, own))
@@ -319,9 +319,9 @@ class Program:
         return next(symbol.name for symbol in self.symbols if holds(symbol.const, const))
 
     @property
-    def specials(self) -> tuple[Special, ...]:
+    def specials(self) -> tuple[SpecializedKernel, ...]:
         """The functions written for layers of this model, each once, before those that call them."""
-        found: dict[str, Special] = {}
+        found: dict[str, SpecializedKernel] = {}
         for step in self.steps:
             for special in step.specials:
                 if found.setdefault(special.name, special) != special:

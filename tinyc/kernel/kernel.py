@@ -188,7 +188,7 @@ def no_scratch(site: Site, params: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class SpecializedKernel:
     """A C function written for one layer. Layers with the same name and text share it.
 
     name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
@@ -199,7 +199,10 @@ class Special:
     name: str
     text: str
     includes: tuple[str, ...] = ()
-    parts: tuple[Special, ...] = ()
+    parts: tuple[SpecializedKernel, ...] = ()
+
+
+Special = SpecializedKernel  # in files that say so still
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,7 @@ class RowForm:
     call: Call
     scratch_bytes: int
     cost: Cost
-    special: Once[Special] | None = None
+    special: Once[SpecializedKernel] | None = None
     inplace: tuple[int, ...] = ()
     accumulator_bytes: int = 0
     direct: bool = False
@@ -337,7 +340,7 @@ class Offer:
     scratch_bytes: int
     cost: Cost | None
     call: Once[Call]
-    special: Once[Special] | None = None
+    special: Once[SpecializedKernel] | None = None
     row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
     copies: bool = False
 
@@ -350,7 +353,7 @@ def offered(
     *,
     scratch: Callable[[Site, Any], int] = no_scratch,
     cost: Callable[[Site, Any], Cost] | None = None,
-    specialize: Callable[[Site, Any], Special] | None = None,
+    specialize: Callable[[Site, Any], SpecializedKernel] | None = None,
     row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None,
 ) -> Offering:
     """`Kernel.offer` of functions that share no work: each gives one part of the Offer."""
@@ -373,7 +376,7 @@ def planned(
     *,
     call: Callable[[W, Site, Any], Call],
     cost: Callable[[W, Site, Any], Cost],
-    special: Callable[[W, Site, Any], Special],
+    special: Callable[[W, Site, Any], SpecializedKernel],
 ) -> Offering:
     """`Kernel.offer` of a function written for the layer: all parts of the Offer come from one plan of it.
 
