@@ -72,7 +72,7 @@ class Machine:
         self._flags: Flags = {}
         self.executed: Counter[int] = Counter()
         self._at = 0
-        self._vectors = VectorUnit(self._read, self._write, memory.load, memory.store)
+        self._vectors = VectorUnit(self._read, self._write, memory.load, memory.store, self._saved)
 
     def call(self, entry: int, arguments: Sequence[int], stack: Area) -> int:
         """r0 after a call of the function at `entry` with these words, by the calling convention of AAPCS."""

@@ -55,8 +55,10 @@ class VectorUnit:
         write: Callable[[str, int], None],
         load: Callable[[int, int], int],
         store: Callable[[int, int, int], None],
+        found: Callable[[str], int],
     ) -> None:
-        self._read, self._write, self._load, self._store = read, write, load, store
+        """found: what is in a register, whether the code has set it or not."""
+        self._read, self._write, self._load, self._store, self._found = read, write, load, store, found
         self._predicate = _ALL
 
     def execute(self, op: Decoded) -> None:
@@ -129,6 +131,8 @@ class VectorUnit:
         result, source, *by = operands
         down = by[0].value if by and isinstance(by[0], Immediate) else 0
         made = [_saturate(lane + (1 << down >> 1) >> down, bits // 2) for lane in self._lanes(source, bits)]
+        for word in result.words:  # the other half stays, and may be nothing yet
+            self._write(word, self._found(word))
         lanes = self._lanes(result, bits // 2)
         lanes[stem.endswith("t") :: 2] = made
         self._set(result, bits // 2, lanes)
