@@ -14,7 +14,19 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, WrittenCode, planned
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Out,
+    Scratch,
+    SpecializedKernel,
+    WrittenCode,
+    planned,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
@@ -196,7 +208,7 @@ def takes(site: Site) -> bool:
     return site.x(1).shape[2] >= _LEAST_CHANNELS
 
 
-def special(work: PlanePlan, site: Site, p: ConvParams) -> Special:
+def special(work: PlanePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of the layer."""
     layer = work.layer
     text = function_text("@", layer, work.function.text)
@@ -204,7 +216,7 @@ def special(work: PlanePlan, site: Site, p: ConvParams) -> Special:
     kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
     shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
     name = f"{NAME}{kind}_{shape}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_depthwise_planes.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_planes.h",))
 
 
 def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, WrittenCode, planned
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import GROUP, Finish, Requantization
@@ -333,13 +333,13 @@ static void @({", ".join(_PARAMETERS)})
 _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stride", "dilation", "pad_left", "x_zero"),)
 
 
-def special(work: DirectPlan, site: Site, p: ConvParams) -> Special:
+def special(work: DirectPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of the layer."""
     layer = work.layer
     text = _text(layer, work.function.text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_depthwise_direct.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_direct.h",))
 
 
 def call(work: DirectPlan, site: Site, p: ConvParams) -> Call:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from tinyc.kernel.kernel import Special
+from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.fast.bilinear import BilinearForm
@@ -47,7 +47,7 @@ def either(fast: str, twin: str) -> str:
 
 def parts_of(
     tiles: Tiles, vertical: Naked, horizontal: Naked, order: list[tuple[int, int]], at_a_time: int = 0
-) -> tuple[Special, Special]:
+) -> tuple[SpecializedKernel, SpecializedKernel]:
     """The two functions of the inputs, which depend on little else than the number of channels. at_a_time: steps of a
     call, 0: all."""
     what = _what(tiles.form)
@@ -59,10 +59,10 @@ def parts_of(
     return named(f"{family}_vertical_i{tiles.in_c}", down), named(f"{family}_horizontal_i{4 * tiles.quads}", over)
 
 
-def named(stem: str, text: str, parts: tuple[Special, ...] = ()) -> Special:
+def named(stem: str, text: str, parts: tuple[SpecializedKernel, ...] = ()) -> SpecializedKernel:
     """The function @ of the text, by a name that tells different texts apart."""
     name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return Special(name, text.replace("@", name), ("tc_tiles.h",), parts)
+    return SpecializedKernel(name, text.replace("@", name), ("tc_tiles.h",), parts)
 
 
 def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:

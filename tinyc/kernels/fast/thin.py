@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8_or_w4
 from tinyc.kernels.fast.bilinear import F4, ROW, THIN
@@ -152,7 +152,7 @@ def _stream(work: ThinPlan, factors: Int64s, pair: tuple[int, int], alone: int) 
 # ---- the kernel ----
 
 
-def special(work: ThinPlan, site: Site, p: ConvParams) -> Special:
+def special(work: ThinPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
     text = _layer_text(site, p, work)
     return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))

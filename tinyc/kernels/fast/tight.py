@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from tinyc.kernel.kernel import Call, Cost, Kernel, Once, Special, planned
+from tinyc.kernel.kernel import Call, Cost, Kernel, Once, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.fast import winograd
@@ -54,7 +54,7 @@ def _inputs(tiles: Tiles, order: tuple[tuple[int, int], ...]) -> tuple[tuple[Nak
     return (vertical, horizontal), (around, column), horizontal_count
 
 
-def special(work: winograd.TilePlan, site: Site, p: ConvParams) -> Special:
+def special(work: winograd.TilePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
     return replace(winograd.special(work, NAMES[work.tiles.form.name]), includes=("tc_tight.h",))
 

@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
     Once,
     Out,
     Scratch,
-    Special,
+    SpecializedKernel,
     WrittenCode,
     planned,
 )
@@ -63,7 +63,7 @@ class TilePlan:
     factors: Int64s
     order: list[tuple[int, int]]
     text: Once[str]  # but for the names of the parts
-    parts: Once[tuple[Special, Special]]
+    parts: Once[tuple[SpecializedKernel, SpecializedKernel]]
     code_bytes: int
     vertical: tuple[Work, Work]  # of a call, and of each column
     horizontal: Work
@@ -229,7 +229,7 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
 # ---- the kernel ----
 
 
-def special(work: TilePlan, family: str) -> Special:
+def special(work: TilePlan, family: str) -> SpecializedKernel:
     """The functions of the layer."""
     parts = work.parts()
     text = work.text().replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)

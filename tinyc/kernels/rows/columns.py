@@ -22,7 +22,7 @@ from tinyc.kernel.kernel import (
     RowForm,
     RowIndex,
     Rows,
-    Special,
+    SpecializedKernel,
     WrittenCode,
     planned,
 )
@@ -158,9 +158,9 @@ def _sums(layer: _Layer, site: Site) -> RowForm:
     )
 
 
-def _special(text: str, shape: str) -> Special:
+def _special(text: str, shape: str) -> SpecializedKernel:
     name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return Special(name, text.replace("@", name), _INCLUDES)
+    return SpecializedKernel(name, text.replace("@", name), _INCLUDES)
 
 
 def _twin_layer(column: Column) -> str:
@@ -248,7 +248,7 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void
     return text, adding, ending
 
 
-def _special_of(form: RowForm) -> Special:
+def _special_of(form: RowForm) -> SpecializedKernel:
     assert form.special is not None
     return form.special()
 

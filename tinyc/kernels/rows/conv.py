@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, SpecializedKernel, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.rows import direct as rows_direct
@@ -59,7 +59,7 @@ def _pairs_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]
     )
 
 
-def _on_stack(work: layer.WeightedPlan, family: str) -> Special:
+def _on_stack(work: layer.WeightedPlan, family: str) -> SpecializedKernel:
     """The function of the layer with its scratch on the stack."""
     special = layer.special(work, family)
     name = f"{special.name}_row"
@@ -103,11 +103,11 @@ def _solo_functions(work: layer.WeightedPlan, solo: SoloLayer) -> tuple[list[Nak
     return [pairs, fast], executed + count.of(last)
 
 
-def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: list[str]) -> Special:
+def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: list[str]) -> SpecializedKernel:
     text = _solo_text(work, solo, "\n".join(fast))
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_stream.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_stream.h",))
 
 
 def _solo_text(work: layer.WeightedPlan, solo: SoloLayer, fast: str) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Scratch, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Scratch, SpecializedKernel, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
@@ -115,7 +115,7 @@ def _function(layer: RowLayer) -> tuple[Naked, Work]:
     return row_function("@", layer)
 
 
-def _special(layer: RowLayer, fast: str) -> Special:
+def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     """The function and its twin."""
     low, high = layer.requant.clamp or (-128, 127)
     fields = {
@@ -148,7 +148,7 @@ static void @({", ".join(layer.parameters)})
 #endif"""
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_depthwise_rows.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_rows.h",))
 
 
 KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

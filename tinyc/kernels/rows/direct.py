@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Special, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, SpecializedKernel, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
@@ -91,9 +91,9 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     return tuple(found)
 
 
-def _special(text: str, shape: str) -> Special:
+def _special(text: str, shape: str) -> SpecializedKernel:
     name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return Special(name, text.replace("@", name), ("tc_row_direct.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_row_direct.h",))
 
 
 def _slots(direct: Direct) -> tuple[int, ...]:

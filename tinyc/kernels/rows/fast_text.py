@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from tinyc.kernel.kernel import Once, Special, WrittenCode
+from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
@@ -44,7 +44,7 @@ class FastRow:
 
 
 @lru_cache(maxsize=64)
-def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[Special], WrittenCode, Work]:
+def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], WrittenCode, Work]:
     """The function of a call and its parts, the code of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
@@ -64,7 +64,9 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[Special], WrittenCode
     return Once(lambda: _whole(tiles, row, kinds, [part.special() for part in parts])), code, executed
 
 
-def _whole(tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], parts: Sequence[Special]) -> Special:
+def _whole(
+    tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], parts: Sequence[SpecializedKernel]
+) -> SpecializedKernel:
     """The function of a call. parts: of the factors, the products, and, where outputs are held, the move."""
     *factors, products = parts[: len(parts) - row.held]
     text = f"""/* conv2d 3x3 by {tiles.products} products for {_outputs(tiles)}, \
@@ -76,7 +78,7 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *{"const *" 
     int32_t *factors = (int32_t *)scratch;
 {_loop(tiles, row, kinds, [part.name for part in factors], products.name, parts[-1].name)}}}"""
     name = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}_{_digest(text)}"
-    return Special(name, text.replace("@", name), ("tc_row_tiles.h",), tuple(parts))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_row_tiles.h",), tuple(parts))
 
 
 def _digest(text: str) -> str:
@@ -88,18 +90,18 @@ class _Part:
     """A function that others call, and its text."""
 
     code: Naked
-    special: Once[Special]
+    special: Once[SpecializedKernel]
 
 
 def _part(stem: str, comment: str, code: Naked, twin: Callable[[], str]) -> _Part:
     return _Part(code, Once(lambda: _named(stem, comment, code.text, twin())))
 
 
-def _named(stem: str, comment: str, fast: str, twin: str) -> Special:
+def _named(stem: str, comment: str, fast: str, twin: str) -> SpecializedKernel:
     """A part, called @ in the texts, by a name that tells different texts apart."""
     text = f"{comment}\n#if TC_DSP_ASM\n{fast}#else\n{twin}#endif"
     name = f"{stem}_{_digest(text)}"
-    return Special(name, text.replace("@", name), ("tc_row_tiles.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_row_tiles.h",))
 
 
 # ---- parts ----

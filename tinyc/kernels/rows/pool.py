@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, Special
+from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
 from tinyc.kernels.pool import sums_fit
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -37,7 +37,7 @@ def global_pool_rows(
         ),
         scratch_bytes=0,
         cost=Cost(whole.instructions, 4 * text.count("\\n") + 120, 0, whole.cycles),
-        special=Once(lambda: Special(name, text.replace("@", name), includes)),
+        special=Once(lambda: SpecializedKernel(name, text.replace("@", name), includes)),
         accumulator_bytes=accumulator,
         direct=True,
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.kernel.kernel import Call, Const, In, Once, Out, RowForm, Scratch, Special
+from tinyc.kernel.kernel import Call, Const, In, Once, Out, RowForm, Scratch, SpecializedKernel
 from tinyc.machine.thumb import Work
 
 _CALL = Work(12, 20)  # beside the calls of the form; as counted, less the step's own calls that are saved: -3 to 19
@@ -41,7 +41,7 @@ def twice(form: RowForm, x_zero: int) -> RowForm | None:
     return replace(form, call=Call(form.call.args, rows=moved), cost=cost, special=special, only_made=True)
 
 
-def _special(call: Call, one: Special, stride: int) -> Special:
+def _special(call: Call, one: SpecializedKernel, stride: int) -> SpecializedKernel:
     """y[0] may be a row of the second window only where the first begins above the image: then it is made last."""
     assert call.rows is not None
     types = {Const: "const int32_t *", In: "const int8_t *const *", Out: "int8_t *const *", Scratch: "void *"}
@@ -71,4 +71,4 @@ static void @({parameters})
     {made(1)}
 }}"""
     name = f"{one.name}_twice_{hashlib.sha256(text.encode()).hexdigest()[:4]}"
-    return Special(name, text.replace("@", name), one.includes, (*one.parts, one))
+    return SpecializedKernel(name, text.replace("@", name), one.includes, (*one.parts, one))
