@@ -14,7 +14,21 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Kernel, Once, Out, RowForm, Rows, Scratch, Special, planned
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Once,
+    Out,
+    RowForm,
+    Rows,
+    Scratch,
+    SpecializedKernel,
+    planned,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.block import RowBlock, block_function, block_twin
@@ -294,12 +308,12 @@ def _together_function(dot: Dot, columns: Columns, cuts: Cuts, together: Togethe
 # ---- the kernel ----
 
 
-def special(work: MvePlan, written: Written, family: str) -> Special:
+def special(work: MvePlan, written: Written, family: str) -> SpecializedKernel:
     """The functions of the layer."""
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     taps = work.columns.run if work.columns else work.dot.row_taps
     name = f"{family}_k{work.k_h}x{taps}_o{work.dot.out_c}_{digest}"
-    return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_stream.h", "tc_rows.h"))
+    return SpecializedKernel(name, written.text.replace("@", name), ("tc_mve.h", "tc_stream.h", "tc_rows.h"))
 
 
 def call(work: MvePlan, p: ConvParams) -> Call:

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, Special, planned
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.mve.dot import STEP
@@ -178,13 +178,13 @@ def takes(site: Site) -> bool:
     return max(site.x(0).shape) <= _MOST
 
 
-def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Special:
+def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
     written = write(work.walk)
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     _, in_h, in_w, channels = site.x(0).shape
     name = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{in_h}x{in_w}x{channels}_{digest}"
-    return Special(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
+    return SpecializedKernel(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
 
 
 def call(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Call:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.kernel.kernel import Cost, Special
+from tinyc.kernel.kernel import Cost, SpecializedKernel
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -26,7 +26,7 @@ def offset(shift: int) -> int:
     return (1 << (shift - 1)) + (1 << 15 if shift > 16 else 0)
 
 
-def specialize(shift: int) -> Special:
+def specialize(shift: int) -> SpecializedKernel:
     """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
     asm = _function(shift)
     name = f"{NAME}_{shift}"
@@ -41,7 +41,7 @@ static void {name}({", ".join(_PARAMETERS)})
     }}
 }}
 #endif"""
-    return Special(name, text, ("tc_add_linear_s8_dsp.h", "tc_mve.h"))
+    return SpecializedKernel(name, text, ("tc_add_linear_s8_dsp.h", "tc_mve.h"))
 
 
 def cost(shift: int, elements: int) -> Cost:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.dsp import Fields
-from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows, Scratch, Special
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows, Scratch, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
@@ -177,7 +177,7 @@ def _cost(site: Site, p: ConvParams, found: ScalarTiles, scratch: int) -> Cost:
     return Cost(int(pairs * (products + sides)), flash, scratch)
 
 
-def _special(site: Site, p: ConvParams, found: ScalarTiles, fields: Fields) -> Special:
+def _special(site: Site, p: ConvParams, found: ScalarTiles, fields: Fields) -> SpecializedKernel:
     """The function of the layer: its sizes, and its requantization."""
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]
@@ -195,7 +195,7 @@ def _listed(literals: tuple[int, ...]) -> str:
     return ", ".join(map(str, literals))
 
 
-def _function(name: str, head: str, rows: int, struct: str, call: str) -> Special:
+def _function(name: str, head: str, rows: int, struct: str, call: str) -> SpecializedKernel:
     """C text that makes `rows` rows by the call with the struct p; the name ends with a digest of it."""
     header = head.rsplit(" ", 1)[1]
     first = "" if rows > 1 else "    int8_t *const y[1] = {row};\n"
@@ -208,7 +208,7 @@ static void @(const int16_t *w, const int32_t *bias, const int32_t *mult, const 
     {call};
 }}"""
     name = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return Special(name, text.replace("@", name), (header,))
+    return SpecializedKernel(name, text.replace("@", name), (header,))
 
 
 # ---- stride 2 ----

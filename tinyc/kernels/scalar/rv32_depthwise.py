@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, Special, offered, only_if
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, SpecializedKernel, offered, only_if
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
@@ -94,14 +94,14 @@ def _layer(site: Site, p: ConvParams) -> _Layer:
     )
 
 
-def specialize(site: Site, p: ConvParams) -> Special:
+def specialize(site: Site, p: ConvParams) -> SpecializedKernel:
     """The function that makes an output row."""
     layer = _layer(site, p)
     text = _text(layer)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     bits = "_w4" if layer.int4 else ""
     name = f"tc_depthwise_conv2d_3x3_s8{bits}_rv32_{layer.in_w}x{layer.channels}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_depthwise.h"))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_depthwise.h"))
 
 
 def _text(layer: _Layer) -> str:

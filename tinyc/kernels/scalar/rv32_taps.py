@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Special, offered, only_if
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, offered, only_if
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
@@ -35,14 +35,14 @@ def _is_proved(site: Site, p: ConvParams) -> bool:
     return depthwise_matrix_of(p).once(scaled_finish) is not None
 
 
-def specialize(site: Site, p: ConvParams) -> Special:
+def specialize(site: Site, p: ConvParams) -> SpecializedKernel:
     """The function that makes an output row."""
     text = _text(site, p)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     k_h, k_w, out_c = p.w.shape
     bits = "_w4" if site.x(1).dtype == "s4" else ""
     name = f"tc_depthwise_conv2d_s8{bits}_rv32_{k_h}x{k_w}x{out_c}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_rv32.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h",))
 
 
 def _text(site: Site, p: ConvParams) -> str:

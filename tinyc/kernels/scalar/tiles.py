@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
@@ -80,7 +80,7 @@ def lower(site: Site, p: ConvParams, form: BilinearForm) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_scalar_tiles_t", fields), flow=flow)
 
 
-def specialize(site: Site, p: ConvParams, form: BilinearForm) -> Special:
+def specialize(site: Site, p: ConvParams, form: BilinearForm) -> SpecializedKernel:
     """The function of the layer: its sizes."""
     _, in_h, in_w, in_c = site.x(0).shape
     _, out_h, out_w, out_c = site.y().shape
@@ -96,7 +96,7 @@ static void {name}(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void 
 {{
     tc_scalar_tiles_run(p, x, y, scratch, {literals});
 }}"""
-    return Special(name, text, ("tc_scalar_tiles.h",))
+    return SpecializedKernel(name, text, ("tc_scalar_tiles.h",))
 
 
 def _across(site: Site, form: BilinearForm) -> int:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Special, WrittenCode, planned
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
@@ -97,12 +97,12 @@ static void @({", ".join(PARAMETERS)})
 #endif"""
 
 
-def special(work: ResidentPlan, form: ResidentForm) -> Special:
+def special(work: ResidentPlan, form: ResidentForm) -> SpecializedKernel:
     """The function of the layer."""
     text = _text(work.layer, work.function.text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_dense_held.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_dense_held.h",))
 
 
 def call(work: ResidentPlan) -> Call:

@@ -24,7 +24,7 @@ from tinyc.kernel.kernel import (
     Out,
     Rows,
     Scratch,
-    Special,
+    SpecializedKernel,
     WrittenCode,
     buffered_flow,
 )
@@ -103,12 +103,12 @@ class WeightedPlan:
         return self.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
 
 
-def special(work: WeightedPlan, family: str) -> Special:
+def special(work: WeightedPlan, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
     text = _text("@", work)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
-    return Special(name, text.replace("@", name), ("tc_stream.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_stream.h",))
 
 
 def _text(name: str, work: WeightedPlan) -> str:
