@@ -202,9 +202,6 @@ class SpecializedKernel:
     parts: tuple[SpecializedKernel, ...] = ()
 
 
-Special = SpecializedKernel  # in files that say so still
-
-
 @dataclass(frozen=True, slots=True)
 class Fetches:
     """What a layer takes out of flash in an inference.

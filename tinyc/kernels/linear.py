@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.kernel.kernel import Cost, Fetches, Special
+from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 NAME = "tc_add_linear_s8_asm"
@@ -26,7 +26,7 @@ def fits(a: int, b: int) -> bool:
     return max(abs(a), abs(b)) < 2**23
 
 
-def specialize(shift: int) -> Special:
+def specialize(shift: int) -> SpecializedKernel:
     """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
     asm = _function(shift)
     name = f"{NAME}_{shift}"
@@ -42,7 +42,7 @@ static void {name}({", ".join(_PARAMETERS)})
     }}
 }}
 #endif"""
-    return Special(name, text, ("tc_add_linear_s8_dsp.h",))
+    return SpecializedKernel(name, text, ("tc_add_linear_s8_dsp.h",))
 
 
 def cost(shift: int, elements: int) -> Cost:

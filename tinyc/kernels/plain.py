@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 
 from tinyc.ir.graph import DType
-from tinyc.kernel.kernel import Cost, Special
+from tinyc.kernel.kernel import Cost, SpecializedKernel
 
 CTYPES: dict[DType, str] = {
     "f32": "float",
@@ -24,7 +24,7 @@ _PER_ELEMENT, _FLASH = 9, 60
 
 def pairwise(
     family: str, says: str, types: Sequence[DType], loops: Sequence[tuple[int, int, int]], expression: str
-) -> Special:
+) -> SpecializedKernel:
     """The function `family_<digest>(a, b, y)`. types: of a, b and y. loops: over y, outermost first, with the steps in
     a and b. expression: of the elements p and q in C."""
     first, second, made = (CTYPES[kind] for kind in types)
@@ -39,10 +39,10 @@ def pairwise(
         [f"/* {says} */", f"static void @(const {first} *a, const {second} *b, {made} *y)", "{", *body, "}"]
     )
     name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return Special(name, text.replace("@", name), ("tc_math.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
 
 
-def each(family: str, says: str, types: Sequence[DType], count: int, expression: str) -> Special:
+def each(family: str, says: str, types: Sequence[DType], count: int, expression: str) -> SpecializedKernel:
     """The function `family_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
     given, made = (CTYPES[kind] for kind in types)
     text = f"""/* {says} */
@@ -54,7 +54,7 @@ static void @(const {given} *x, {made} *y)
     }}
 }}"""
     name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return Special(name, text.replace("@", name), ("tc_math.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
 
 
 def pairwise_cost(elements: int) -> Cost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, Special
+from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
@@ -18,7 +18,7 @@ def sums_fit(pixels: int) -> bool:
     return 1 <= pixels <= _MOST_PIXELS
 
 
-def global_pool(family: str, pixels: int, channels: int, finish: str, includes: tuple[str, ...]) -> Special:
+def global_pool(family: str, pixels: int, channels: int, finish: str, includes: tuple[str, ...]) -> SpecializedKernel:
     """The C function `family_<shape>(x, y)`: x [pixels][channels] -> y [channels], `finish` of each channel's sum.
 
     finish: C statements that turn int32_t `sum` into the output value, in `sum`.
@@ -26,7 +26,7 @@ def global_pool(family: str, pixels: int, channels: int, finish: str, includes: 
     text, _ = _text(pixels, channels, finish)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_{pixels}x{channels}_{digest}"
-    return Special(name, text.replace("@", name), includes)
+    return SpecializedKernel(name, text.replace("@", name), includes)
 
 
 def global_pool_call() -> Call:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, Special, offered
+from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, SpecializedKernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 from tinyc.kernels import pool
@@ -86,7 +86,7 @@ def _finish(p: PoolParams) -> str:
     sum = tc_clamp(sum, {p.y_min}, {p.y_max});"""
 
 
-def specialize(site: Site, p: PoolParams) -> Special:
+def specialize(site: Site, p: PoolParams) -> SpecializedKernel:
     """The function that averages the whole image."""
     n = p.attrs.kernel.h * p.attrs.kernel.w
     return pool.global_pool(_GLOBAL, n, site.x().shape[3], _finish(p), ("tc_dsp.h",))

@@ -13,7 +13,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Kernel, Out, Special, Struct, offered
+from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields, loops
@@ -124,7 +124,7 @@ def any_loops(site: Site) -> bool:
     return len(loops(site.x(0).shape, site.x(1).shape)) <= plain.LOOPS
 
 
-def specialize(site: Site, p: Plain) -> Special:
+def specialize(site: Site, p: Plain) -> SpecializedKernel:
     """The function of a layer of plain numbers."""
     nested = [(loop.size, loop.step0, loop.step1) for loop in loops(site.x(0).shape, site.x(1).shape)]
     types = (site.x(0).dtype, site.x(1).dtype, site.y().dtype)

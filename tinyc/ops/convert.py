@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Special, offered
+from tinyc.kernel.kernel import Call, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
 from tinyc.ops.op import Kept, Op, Trait
@@ -48,7 +48,7 @@ def prepare(site: Site) -> Convert:
     return Convert(site.attrs.dtype)
 
 
-def specialize(site: Site, p: Convert) -> Special:
+def specialize(site: Site, p: Convert) -> SpecializedKernel:
     types = (site.x(0).dtype, p.dtype)
     expression = {"s32": _TO_INT32, "bool": "p != 0.0f", "f32": "p"}[p.dtype]
     return plain.each("tc_convert", f"{types[0]} to {types[1]}", types, site.x(0).elements, expression)

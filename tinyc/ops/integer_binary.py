@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, Kernel, Out, Special, offered
+from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
 from tinyc.ops.binary import broadcast_shape, loops
@@ -99,7 +99,7 @@ def few_loops(site: Site) -> bool:
     return len(loops(site.x(0).shape, site.x(1).shape)) <= plain.LOOPS
 
 
-def specialize(site: Site, p: IntegerBinary) -> Special:
+def specialize(site: Site, p: IntegerBinary) -> SpecializedKernel:
     kind, signed = KINDS[p.kind], site.x(0).dtype not in _UNSIGNED
     nested = [(loop.size, loop.step0, loop.step1) for loop in loops(site.x(0).shape, site.x(1).shape)]
     types = (site.x(0).dtype, site.x(1).dtype, p.dtype)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, Special
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, SpecializedKernel
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import need, no_reals
@@ -89,7 +89,7 @@ def int_ref(p: IntegerMap, x: Array) -> tuple[Array, ...]:
     return (mapped(p, x),)
 
 
-def special(site: Site, p: IntegerMap) -> Special:
+def special(site: Site, p: IntegerMap) -> SpecializedKernel:
     """tc_integer_map_*: a loop with all constants in it."""
     kind, steps = site.x().dtype, p.steps
     text = ", ".join(f"{name} {constant}" for name, constant in steps) or "a conversion"
@@ -107,7 +107,7 @@ def special(site: Site, p: IntegerMap) -> Special:
         "    }",
         "}",
     ]
-    return Special(name, "\n".join(lines), ("tc_math.h",))
+    return SpecializedKernel(name, "\n".join(lines), ("tc_math.h",))
 
 
 def _literal(constant: int) -> str:

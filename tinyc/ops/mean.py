@@ -14,7 +14,20 @@ from tinyc.base.float32 import Floats
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, Params, RowForm, Special, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Condition,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    RowForm,
+    SpecializedKernel,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
@@ -232,7 +245,7 @@ def _finish(p: MeanParams) -> str:
     return text.replace("- -", "+ ").replace("+ -", "- ")
 
 
-def specialize(site: Site, p: MeanParams) -> Special:
+def specialize(site: Site, p: MeanParams) -> SpecializedKernel:
     """The function that averages the pixels of an image."""
     return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, _finish(p), ("tc_dsp.h",))
 

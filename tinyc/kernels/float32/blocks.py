@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tinyc.kernel.kernel import Special
+from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.machine.thumb import Asm, Work, fpu_registers, naked_function
 from tinyc.machine.work import CALL
 
@@ -246,7 +246,7 @@ def _clip(asm: Asm, block: FloatBlock | Channels, register: str) -> None:
         asm.op("movgt", register, "r12")
 
 
-def block_function(block: FloatBlock | Channels) -> Special:
+def block_function(block: FloatBlock | Channels) -> SpecializedKernel:
     """The function of a block, which layers share."""
     asm = _function(block) if isinstance(block, FloatBlock) else _channel_function(block)
     fast = naked_function(block.name, ("const tc_block_f32_t *p",), asm)
@@ -259,4 +259,4 @@ static TC_UNUSED void {block.name}(const tc_block_f32_t *p)
     {twin}(p, {block.outputs}, {block.pixels}, {block.turn}, {int(bool(block.act))}, {int(block.act == "relu6")});
 }}
 #endif"""
-    return Special(block.name, text, (HEADER,))
+    return SpecializedKernel(block.name, text, (HEADER,))

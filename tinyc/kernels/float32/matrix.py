@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyc.base.float32 import Floats
 from tinyc.kernel.float32 import in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Special, offered
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import RELU, RELU6, Act, Site
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.float32.blocks import HEADER, Channels, FloatBlock, block_function
@@ -192,7 +192,7 @@ def _of_width(layer: FloatLayer, width: int, dense: bool) -> str:
 """
 
 
-def _special(layer: FloatLayer, dense: bool) -> Special:
+def _special(layer: FloatLayer, dense: bool) -> SpecializedKernel:
     text = f"""/* {"fully_connected" if dense else "conv2d"}, float32, {layer.in_c} -> {layer.out_c} channels: {HEADER}.
  * w: blocks of output channels, [k_h][k_w][in_c][channels] each; bias [out_c].
  */
@@ -201,7 +201,7 @@ def _special(layer: FloatLayer, dense: bool) -> Special:
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{kind}_f32_asm_i{layer.in_c}_o{layer.out_c}_{digest}"
     parts = tuple(block_function(block) for block in _blocks(layer))
-    return Special(name, text.replace("@", name), (HEADER,), parts)
+    return SpecializedKernel(name, text.replace("@", name), (HEADER,), parts)
 
 
 def _cost(site: Site, layer: FloatLayer, rows: int, windows: int) -> Cost:

@@ -15,7 +15,20 @@ from typing import Literal
 
 import numpy as np
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Special, Struct, offered, only_if
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    SpecializedKernel,
+    Struct,
+    offered,
+    only_if,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernels.trees import keys
 from tinyc.kernels.trees.forest import Forest, Node
@@ -109,14 +122,14 @@ def _cost(site: Site, p: Forest, codes: Codes) -> Cost:
     return Cost(int(work), code + data + _FLASH, _scratch(site, p, codes))
 
 
-def _specialize(site: Site, p: Forest, codes: Codes) -> Special:
+def _specialize(site: Site, p: Forest, codes: Codes) -> SpecializedKernel:
     """The C function of the forest, and one for each tree."""
     nodes, is_float = _nodes(p, codes), site.x(0).dtype == "f32"
     compared: Codes = "s32" if codes == "bits" and not is_float else codes
     trees = [_tree(p, nodes, root, compared, number) for number, root in enumerate(p.roots)]
     text = "\n\n".join([f"typedef {_CTYPES[codes]} @_code_t;", *trees, _whole(p, codes, is_float)])
     name = f"tc_tree_branches_{codes}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return Special(name, text.replace("@", name), ("tc_trees.h",))
+    return SpecializedKernel(name, text.replace("@", name), ("tc_trees.h",))
 
 
 def _tree(p: Forest, nodes: Sequence[Node], root: int, codes: Codes, number: int) -> str:
