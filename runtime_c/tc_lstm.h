@@ -10,7 +10,7 @@
 #ifndef TC_LSTM_H
 #define TC_LSTM_H
 
-#include "tc_math.h"
+#include "tc_logistic.h"
 
 typedef struct {
     const int32_t *scaling; /* [4] multiplier and shift of w x, multiplier and shift of r hidden */
@@ -27,26 +27,14 @@ static inline int32_t tc_lstm_sat16(int32_t v)
     return tc_clamp(v, -32768, 32767);
 }
 
-/* The table at `size`, of whose bits the lowest `bits` lie between two entries. */
-static inline int32_t tc_lstm_look_up(const uint16_t *table, int32_t size, int32_t bits, int32_t beyond)
-{
-    const int32_t index = size >> bits;
-    if (index >= 255) return beyond;
-    return ((int32_t)table[index] << bits) + (size & ((1 << bits) - 1)) * (table[index + 1] - table[index]);
-}
-
 static inline int32_t tc_lstm_logistic(const uint16_t *table, int32_t q)
 {
-    const int32_t x = 3 * q;
-    const int32_t y = tc_lstm_look_up(table, x < 0 ? -x : x, 9, 0x7FFF << 10);
-    return (x >= 0 ? y + (1 << 9) : (1 << 25) - y + (1 << 9) - 1) >> 10;
+    return tc_logistic_at(table, 3 * q);
 }
 
 static inline int32_t tc_lstm_tanh(const uint16_t *table, int32_t q, int32_t left)
 {
-    const int32_t x = left >= 0 ? 3 * q * (1 << left) : (3 * q + (1 << (-left - 1))) >> -left;
-    const int32_t y = tc_lstm_look_up(table, x < 0 ? -x : x, 8, 0xFFFF << 8);
-    return (x >= 0 ? y - (1 << 23) + (1 << 7) : -y + (1 << 23) + (1 << 7) - 1) >> 8;
+    return tc_tanh_at(table, left >= 0 ? 3 * q * (1 << left) : (3 * q + (1 << (-left - 1))) >> -left);
 }
 
 /* What goes into a gate, from the sums over the input and over the hidden state. */

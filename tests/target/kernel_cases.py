@@ -125,6 +125,9 @@ def _others() -> Iterator[Graph]:
     yield one_node("leaky_relu", LeakyRelu(0.1), [x], 0.1, -20)
     yield one_node("sigmoid", Sigmoid(), [x], 1 / 256, -128)
     yield one_node("tanh", Tanh(), [x], 1 / 128, 0)
+    for op, attrs in (("sigmoid", Sigmoid()), ("tanh", Tanh())):
+        yield one_node(op, attrs, [tensor("x", (3, 11), 0.0007, 0, "s16")], 1 / 32768, 0)
+    yield one_node("hard_swish", HardSwish(), [tensor("x", (3, 11), 0.0003, 0, "s16")], 0.0003, 0)
     yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.1, 7)], 1 / 255, -128)
     yield one_node("softmax", Softmax(), [tensor("x", (94, 11), 0.1, 7)], 1 / 255, -128)
     table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)

@@ -26,6 +26,8 @@ def product_cases() -> Iterator[Graph]:
     a, keys = tensor("a", (2, 3, 7), 0.03, 3), tensor("b", (2, 5, 7), 0.05, -7)
     yield one_node("batch_matmul", BatchMatmul(adj_y=True), [a, keys], 0.2, 4)
     yield one_node("batch_matmul", BatchMatmul(), [a, tensor("b", (7, 9), 0.05, -7)], 0.2, 4)
+    pair = [tensor("a", (2, 3, 7), 0.0003, 0, "s16"), tensor("b", (7, 9), 0.0002, 0, "s16")]
+    yield one_node("batch_matmul", BatchMatmul(), pair, 0.0007)
     yield one_node("softmax", Softmax(), [tensor("x", (94, 11), 0.1, 7)], 1 / 256, -128)
     yield join_attention(attention_graph(Heads(7, 2, 5)), Numerics.TFLM)
     x = tensor("x", (1, 5, 9), 0.04, -100)
@@ -35,4 +37,7 @@ def product_cases() -> Iterator[Graph]:
     yield one_node("prelu", Prelu(), [x, tensor("s", (9,), 0.01, -3)], 0.03, -90)
     yield one_node("function", Function("elu"), [x], 0.03, -90)
     yield one_node("power", Power(-0.5), [x], 0.05, -128)
+    wide = tensor("x", (1, 5, 9), 0.0002, 0, "s16")
+    yield one_node("function", Function("gelu"), [wide], 0.0002)
+    yield one_node("power", Power(-0.5), [wide], 0.001)
     yield one_node("reduce_extremum", ReduceExtremum((1,)), [x], 0.04, -100)

@@ -156,9 +156,9 @@ def prepare(site: Site) -> AttentionParams:
     assert isinstance(made, FixedSoftmax | FloatSoftmax)
     return AttentionParams(
         a,
-        batch_matmul.prepare(_part(site, BatchMatmul(adj_y=True), "batch_matmul", (q, k), scores)),
+        batch_matmul.prepare_s8(_part(site, BatchMatmul(adj_y=True), "batch_matmul", (q, k), scores)),
         made,
-        batch_matmul.prepare(_part(site, BatchMatmul(), "batch_matmul", (shares, v), y)),
+        batch_matmul.prepare_s8(_part(site, BatchMatmul(), "batch_matmul", (shares, v), y)),
         site.const(_TABLE) if site.has(_TABLE) else None,
     )
 

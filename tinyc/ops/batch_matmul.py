@@ -16,11 +16,12 @@ from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused,
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import matmul
 from tinyc.kernels.float32 import weighted as weighted_f32
-from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, loops
+from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, is_s16, loops
 from tinyc.ops.op import Observed, Op, Trait
 
 _BATCH_LOOPS = 2
 _LARGEST = 255 * 255  # of one product of centred int8
+_MOST_WIDE = 2**17  # products of int16 whose sum is below 2^47
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,29 @@ class MatmulParams:
     rounding: Rounding
 
 
-def prepare(site: Site) -> MatmulParams:
-    """TinycError where an accumulator could leave int32, or the values are not int8."""
+@dataclass(frozen=True, slots=True)
+class WideMatmulParams:
+    """Of int16 with zero points 0: out = clamp(floor(sum over k of x * y * mult / 2^(15 - shift) + 1/2)).
+
+    That is how TensorFlow Lite scales sums of 64 bits; mult has 16.
+    """
+
+    attrs: BatchMatmul
+    mult: int
+    shift: int
+
+    def run(self, x: Array, y: Array) -> Array:
+        acc, total = _product(self.attrs, x.astype(np.int64), y.astype(np.int64)), 15 - self.shift
+        return np.clip((acc * self.mult + (1 << (total - 1))) >> total, -32768, 32767).astype(np.int16)
+
+
+def prepare(site: Site) -> MatmulParams | WideMatmulParams:
+    """TinycError where an accumulator could leave int32, or the values are neither int8 nor int16 of zero points 0."""
+    return _prepare_wide(site) if is_s16(site) else prepare_s8(site)
+
+
+def prepare_s8(site: Site) -> MatmulParams:
+    """Of int8. TinycError as `prepare` raises it."""
     if not is_s8(site):
         kinds = f"{site.x(0).dtype} and {site.x(1).dtype} to {site.y().dtype}"
         raise TinycError(f"batch_matmul of {kinds}: the integer operator takes int8", site.node.where)
@@ -87,7 +109,19 @@ def prepare(site: Site) -> MatmulParams:
     return MatmulParams(site.attrs, x_zero, y_zero, mult, shift, out_zero, rounding)
 
 
-def int_ref(p: MatmulParams, x: Array, y: Array) -> tuple[Array, ...]:
+def _prepare_wide(site: Site) -> WideMatmulParams:
+    (x_scale, _), (y_scale, _), (out_scale, _) = (site.scale_zero(v) for v in (site.x(0), site.x(1), site.y()))
+    mult, shift = quantize_multiplier(x_scale * y_scale / out_scale)
+    depth = _turned(site.x(0).shape, site.attrs.adj_x)[-1]
+    if depth >= _MOST_WIDE or not -31 <= shift <= 7:
+        raise TinycError(f"batch_matmul of int16 over {depth} numbers, scaled by 2^{shift}", site.node.where)
+    sixteen = min((mult + (1 << 15)) >> 16, 32767)
+    return WideMatmulParams(site.attrs, sixteen, shift)
+
+
+def int_ref(p: MatmulParams | WideMatmulParams, x: Array, y: Array) -> tuple[Array, ...]:
+    if isinstance(p, WideMatmulParams):
+        return (p.run(x, y),)
     # Sums of int8 products are exact in float64, whose matmul is fast.
     acc = _product(p.attrs, x.astype(np.float64) - p.x_zero, y.astype(np.float64) - p.y_zero)
     out = requantize(acc.astype(np.int64), p.mult, p.shift, p.rounding) + p.out_zero
@@ -171,6 +205,18 @@ def _cost_dsp(site: Site, p: MatmulParams, requant: matmul.ProductRequantization
     return Cost(executed, 1600, scratch, executed * 3 // 2)
 
 
+def lower_wide(site: Site, p: WideMatmulParams) -> Call:
+    """tc_batch_matmul_s16: all matrices."""
+    fields = _geometry(site, p.attrs) | {"mult": p.mult, "shift": p.shift}
+    return Call(arguments(site), Struct("tc_batch_matmul_s16_t", fields))
+
+
+def cost_wide(site: Site, p: WideMatmulParams) -> Cost:
+    """An estimate: sums of 64 bits, one product at a time."""
+    made = site.y().elements
+    return Cost(macs(site) * 7 + 40 * made, 350, 0, macs(site) * 9 + 55 * made)
+
+
 def lower_float(site: Site, p: BatchMatmul) -> Call:
     """tc_batch_matmul_f32: all matrices."""
     return Call(arguments(site), Struct("tc_batch_matmul_f32_t", _geometry(site, p)))
@@ -205,9 +251,10 @@ OP = Op(
             asks=matmul.ASKS,
         ),
         Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),
+        Kernel("tc_batch_matmul_s16", offered(lower_wide, cost=cost_wide), when=(is_s16, few_batches)),
         Kernel("tc_batch_matmul_f32", offered(lower_float, cost=cost_float), when=(in_float32, few_batches)),
     ),
     macs=macs,
-    traits=frozenset({Trait.ANY_SCALES, Trait.ALL_AT_ONCE}),
+    traits=frozenset({Trait.ANY_SCALES, Trait.ALL_AT_ONCE, Trait.INT16}),
     float32=Float32(weighted_f32.matmul_ref),
 )

@@ -20,7 +20,8 @@ from tinyc.kernel.kernel import Condition
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait
-from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, look_up, need_bytes, real_table
+from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, need_bytes, real_table
+from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
 
 SELU_ALPHA, SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
 _LARGEST = 700.0  # exp of more is no double
@@ -158,9 +159,12 @@ def _is(name: str) -> Condition:
 FLOAT_KERNELS = tuple(elementwise_f32.unary(name, _EACH, _is(name)) for name in EXACT)
 
 
-def prepare(site: Site) -> Table:
-    need_bytes(site)
+def prepare(site: Site) -> Table | Interpolated:
     attrs: Function = site.attrs
+    if is_s16(site):
+        f = FUNCTIONS[attrs.name]
+        return interpolated(site, lambda x: np.array([_value(f, float(v), attrs.alpha) for v in x]))
+    need_bytes(site)
     if site.numerics is Numerics.ONNX or attrs.name == "log":  # -inf is the least integer
         return real_table(site, lambda x: float_ref(attrs, x)[0])
     return float_table(site, lambda x: FUNCTIONS[attrs.name](x, attrs.alpha))
@@ -172,11 +176,11 @@ OP = Op(
     infer=infer,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, *FLOAT_KERNELS),
+    kernels=(TABLE_KERNEL, TABLE16_KERNEL, *FLOAT_KERNELS),
     rowwise=elementwise,
-    traits=frozenset({Trait.ELEMENTWISE}),
+    traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     float32=Float32(exact_float),
 )

@@ -36,15 +36,23 @@ def _interpolated(size: _Ints, bits: int, beyond: int) -> _Ints:
     return np.where(index >= 255, beyond, (_TABLE[inside] << bits) + (size & ((1 << bits) - 1)) * slope)
 
 
-def logistic(q: _Ints) -> _Ints:
-    """Q0.15 of Q3.12."""
-    x = 3 * q
+def logistic_at(x: _Ints) -> _Ints:
+    """Q0.15 of x in steps of 1 / (3 * 4096)."""
     result = _interpolated(np.abs(x), 9, 0x7FFF << 10)
     return np.where(x >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
 
 
-def tanh(q: _Ints, left: int = 0) -> _Ints:
-    """Q0.15 of q * 2^left in Q3.12."""
-    x = (3 * q) << left if left >= 0 else (3 * q + (1 << (-left - 1))) >> -left
+def tanh_at(x: _Ints) -> _Ints:
+    """Q0.15 of x in steps of 1 / (3 * 4096)."""
     result = _interpolated(np.abs(x), 8, 0xFFFF << 8)
     return np.where(x >= 0, result - (1 << 23) + (1 << 7), -result + (1 << 23) + (1 << 7) - 1) >> 8
+
+
+def logistic(q: _Ints) -> _Ints:
+    """Q0.15 of Q3.12."""
+    return logistic_at(3 * q)
+
+
+def tanh(q: _Ints, left: int = 0) -> _Ints:
+    """Q0.15 of q * 2^left in Q3.12."""
+    return tanh_at((3 * q) << left if left >= 0 else (3 * q + (1 << (-left - 1))) >> -left)

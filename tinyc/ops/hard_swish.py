@@ -16,7 +16,8 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait, same_channels
-from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
+from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, same_type
+from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
 
 _Ints = npt.NDArray[np.int64]
 
@@ -35,7 +36,9 @@ def exact_float(a: HardSwish, x: Array) -> tuple[Array, ...]:
     return (x * float32.clip(x + np.float32(3), 0, 6) / np.float32(6),)
 
 
-def prepare(site: Site) -> Table:
+def prepare(site: Site) -> Table | Interpolated:
+    if is_s16(site):
+        return interpolated(site, lambda x: float_ref(site.attrs, x.astype(np.float32))[0])
     need_bytes(site)
     if site.numerics is Numerics.ONNX:
         return real_table(site, lambda x: float_ref(site.attrs, x)[0])
@@ -87,12 +90,12 @@ OP = Op(
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, elementwise_f32.unary("hard_swish", 14)),
+    kernels=(TABLE_KERNEL, TABLE16_KERNEL, elementwise_f32.unary("hard_swish", 14)),
     rowwise=elementwise,
-    traits=frozenset({Trait.ELEMENTWISE}),
+    traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     channels=same_channels,
     float32=Float32(exact_float),
 )

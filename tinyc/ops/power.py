@@ -24,12 +24,12 @@ from tinyc.ops.tables import (
     TABLE_KERNEL,
     Table,
     dequantize_linear,
-    look_up,
     make_table,
     need_bytes,
     quantize_linear,
     same_type,
 )
+from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
 
 _Ints = npt.NDArray[np.int64]
 _ROOT_BITS = 20  # of the fraction of an inverse root before it is scaled
@@ -64,7 +64,9 @@ def cost_float(site: Site, p: Power) -> Cost:
     return Cost(60 * site.y().elements, 400, 0)
 
 
-def prepare(site: Site) -> Table:
+def prepare(site: Site) -> Table | Interpolated:
+    if is_s16(site):
+        return interpolated(site, lambda x: np.power(x, site.attrs.exponent))
     need_bytes(site)
     if site.attrs.exponent == -0.5 and site.numerics in (Numerics.TFLM, Numerics.LITERT):
         return _inverse_root(site)
@@ -102,14 +104,15 @@ OP = Op(
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=(
         TABLE_KERNEL,
+        TABLE16_KERNEL,
         Kernel("tc_power_f32", offered(lower_float, cost=cost_float), when=(in_float32,), inplace=(0,)),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.ELEMENTWISE}),
+    traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     float32=Float32(lambda a, x: (float32.power(x, a.exponent),)),
 )

@@ -21,7 +21,6 @@ from tinyc.ops.tables import (
     Table,
     float_table,
     is_ours,
-    look_up,
     make_table,
     need_bytes,
     need_scale,
@@ -29,6 +28,7 @@ from tinyc.ops.tables import (
     same_type,
     saturating_q4,
 )
+from tinyc.ops.tables16 import Logistic, is_s16, logistic, logistic_kernel, look_up_wide
 
 _AT_OUTPUT = (1 / 127, 0)  # a whole 1
 
@@ -42,7 +42,9 @@ def float_ref(a: Tanh, x: Array) -> tuple[Array, ...]:
     return (np.tanh(x).astype(np.float32),)
 
 
-def prepare(site: Site) -> Table:
+def prepare(site: Site) -> Table | Logistic:
+    if is_s16(site):
+        return logistic(site, is_tanh=True)
     need_bytes(site)
     if site.numerics is Numerics.ONNX or is_ours(site.numerics, site.y(), _AT_OUTPUT):
         return real_table(site, lambda x: float_ref(site.attrs, x)[0])
@@ -64,12 +66,12 @@ OP = Op(
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up,
+    int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0, at_output=_AT_OUTPUT),),
-    kernels=(TABLE_KERNEL, elementwise_f32.unary("tanh", 50)),
+    kernels=(TABLE_KERNEL, logistic_kernel("tanh"), elementwise_f32.unary("tanh", 50)),
     rowwise=elementwise,
-    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE}),
+    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16}),
     channels=same_channels,
     float32=Float32(lambda a, x: (float32.tanh(x),)),
 )
