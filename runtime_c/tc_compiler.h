@@ -88,4 +88,11 @@ static inline void tc_store_word(void *to, uint32_t word)
 #define TC_RV32_ASM 0
 #endif
 
+/* Bit manipulation of RISC-V: least and greatest, addresses, signs (Zba, Zbb). */
+#if defined(__riscv_zbb) && defined(__riscv_zba)
+#define TC_RV32_BITS 1
+#else
+#define TC_RV32_BITS 0
+#endif
+
 #endif

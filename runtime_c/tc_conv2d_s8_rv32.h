@@ -14,7 +14,7 @@
 #define TC_CONV2D_S8_RV32_H
 
 #include "tc_band.h"
-#include "tc_rv32.h"
+#include "tc_rv32_block.h"
 
 typedef struct {
     const int8_t *w;
@@ -27,7 +27,15 @@ typedef struct {
 static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const int32_t *packed, int32_t n, int8_t *y)
 {
     const int8_t *w = p->w;
-    for (int32_t o = 0; o < p->out.out_c; o += 8, w += 8 * p->taps) {
+    int32_t o = 0;
+#if TC_RV32_ASM
+    if (p->taps <= p->segment && p->out.plain && p->out.out_c > 7) {
+        o = p->out.out_c & ~7;
+        tc_rv32_blocks(packed, w, p->taps >> 2, &p->out, o >> 3, y, n > 1 ? p->out.out_c : 0, n > 2 ? p->out.out_c : 0);
+        w += o * p->taps;
+    }
+#endif
+    for (; o < p->out.out_c; o += 8, w += 8 * p->taps) {
         int32_t sums[16], acc[24];
         int32_t done = 0;
         if (p->taps > p->segment) {

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     const int32_t *channels; /* [out_c][start, mult, add, shift] */
     int32_t out_c, scale, sign, y_min, y_max;
+    int32_t plain; /* whether scale is 11, and sign and every add are 0 (tc_rv32_block.h) */
 } tc_rv32_out_t;
 
 /* The horizontal geometry of a convolution; pad: at least in_c bytes of x_zero. */

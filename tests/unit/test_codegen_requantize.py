@@ -12,7 +12,7 @@ from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_packed, finish_wide
-from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of
+from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of, without_add
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
 
@@ -70,20 +70,44 @@ def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, 
     finish = fit(p, taps)
     assert finish is not None
     acc = all_accumulators(steps_of(p, taps))
-    low, high = finish.way.clamp or (-128, 127)
+    low, high = finish.requant.clamp or (-128, 127)
     got = np.clip(np.clip(finish.scaling.outputs(acc), -128, 127), low, high)
     np.testing.assert_array_equal(got, definition(p, acc))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_nudges_alone_serve_every_accumulator(seed):
+    p, taps = random_layer(seed, -128, Rounding.DOUBLE, 1.5)
+    every = np.full(8, 11)
+    finish = finish_wide(p, taps, 11, lambda steps: every)
+    steps = steps_of(p, taps)
+    found = without_add(finish.scaling, steps, 8)
+    assert finish.scaling.add.any()
+    assert not found.add.any()
+    acc = all_accumulators(steps)
+    np.testing.assert_array_equal(np.clip(found.outputs(acc), -128, 127), definition(p, acc))
+    kept = without_add(finish.scaling, steps, 5)
+    assert not kept.add[:5].any()
+    np.testing.assert_array_equal(kept.add[5:], finish.scaling.add[5:])
+
+
+def test_a_constant_channel_needs_its_add():
+    p = params([1e-9, 0.01], [4_000, 7])
+    steps = steps_of(p, np.array([[100, -100], [3, 50]], np.int64)).without_dead()
+    found = solve(p, steps, Shifts(np.array([11, 11]), np.array([15, 15]), False), np.ones(2, np.int64))
+    assert found is not None
+    assert without_add(found, steps, 2) is None
+
+
 def test_relu_needs_no_sign_and_general_double_rounding_does():
     relu, general = (random_layer(2, y_zero, Rounding.DOUBLE, 1.05) for y_zero in (-128, 0))
-    assert not finish_wide(*relu).way.sign
-    assert finish_wide(*general).way.sign
+    assert not finish_wide(*relu).requant.sign
+    assert finish_wide(*general).requant.sign
 
 
 def test_layers_with_other_scales_share_their_shift():
     """Equal shifts are equal code."""
-    ways = {finish_wide(*random_layer(seed, -128, Rounding.SINGLE, 1.5)).way for seed in range(6)}
+    ways = {finish_wide(*random_layer(seed, -128, Rounding.SINGLE, 1.5)).requant for seed in range(6)}
     assert len(ways) == 1
 
 

@@ -322,6 +322,21 @@ def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConsta
     return replace(s, mult=mult)
 
 
+def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingConstants | None:
+    """The same with no `add` of the first channels: their nudges make all of the offsets. None where one of them has no
+    such nudge, or an output that is always the same, or where X leaves int32."""
+    wanted = np.arange(len(s.mult)) < channels
+    if not steps.is_live[wanted].all():
+        return None
+    for sloped in (s, best_slope(s, steps, np.flatnonzero(wanted))):
+        least, _ = interval(sloped, steps)
+        nudge = np.where(wanted, -(-least // np.maximum(sloped.mult, 1)), s.nudge)
+        found = replace(sloped, add=np.where(wanted, 0, s.add), nudge=nudge)
+        if found.equals(steps).all():
+            return found
+    return None
+
+
 def _nudged(
     s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]
 ) -> ScalingConstants:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,6 +29,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernels.requantize import steps_of, without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
 from tinyc.kernels.stream import Matrix, matrix_of
 
@@ -34,7 +37,8 @@ ISA = frozenset({"rv32m"})
 _LANES = 8  # channels beside each other
 _PIXELS = 3
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
-_SCALES = (10, 6, 3)  # log2 of the factor on sums before they are scaled; a larger one is more exact
+# log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of tc_rv32_block.h.
+_SCALES = (11, 10, 6, 3)
 _CODE_BYTES, _DENSE_BYTES = 1900, 600  # of a kernel, shared by the layers
 ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
 
@@ -49,7 +53,30 @@ def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
             found = finish, scale
         if found is not None and not found[0].requant.sign:
             break
-    return found
+    return None if found is None else (_without_add(matrix, found[0]), found[1])
+
+
+def _without_add(matrix: Matrix, finish: Finish) -> Finish:
+    """The same with an instruction less, where that is proved."""
+    if finish.requant.sign:
+        return finish
+    steps = steps_of(matrix.p, matrix.taps).without_dead()
+    scaling = without_add(finish.scaling, steps, len(matrix.p.w))
+    if scaling is None:
+        return finish
+    return replace(finish, scaling=replace(scaling, add=scaling.add * 0))  # nobody has the channels that were added
+
+
+def is_plain(finish: Finish, scale: int) -> bool:
+    """Whether tc_rv32_block.h takes the way to int8: the first scale, neither sign nor add."""
+    return scale == _SCALES[0] and not finish.requant.sign and not finish.scaling.add.any()
+
+
+def channel_text(finish: Finish) -> str:
+    """C text of the tc_rv32_channel_t whose words are at `channels`, with literals for what channels have in common."""
+    add = "channels[2]" if finish.scaling.add.any() else "0"
+    shift = "channels[3]" if finish.requant.shifts is None else str(finish.requant.shifts[0])
+    return f"{{channels[0], channels[1], {add}, {shift}}}"
 
 
 def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
@@ -70,6 +97,7 @@ def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
     finish, scale = found
     low, high = finish.requant.clamp or (-128, 127)
     fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.requant.sign), "y_min": low, "y_max": high}
+    fields["plain"] = int(is_plain(finish, scale))
     channels = channel_constants(finish, bias)
     return {"out.channels": channels, **{f"out.{name}": value for name, value in fields.items()}}
 
@@ -182,7 +210,7 @@ CONV2D = (
         isa=ISA,
         when=(is_s8, takes),
         asks=PROVED,
-        includes=("tc_rv32.h",),
+        includes=("tc_rv32.h", "tc_rv32_block.h"),
     ),
     Kernel(
         "tc_conv2d_s8_w4_rv32",

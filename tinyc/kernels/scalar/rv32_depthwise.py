@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowFor
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, scaled_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, channel_text, scaled_finish
 from tinyc.kernels.stream import depthwise_matrix_of
 
 _UNROLLED = 8  # pixels of a row without a loop
@@ -36,6 +36,7 @@ class _Layer:
     low: int
     high: int
     int4: bool
+    constants: str  # C text of a channel's
 
     def columns(self, pixel: int) -> range:
         """The columns that are read for a pixel beside those of the pixel before."""
@@ -91,6 +92,7 @@ def _layer(site: Site, p: ConvParams) -> _Layer:
         low=low,
         high=high,
         int4=site.x(1).dtype == "s4",
+        constants=channel_text(finish),
     )
 
 
@@ -118,7 +120,7 @@ static void @(const int8_t *w, const int32_t *channels, const int8_t *const *x, 
 {{
     const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2];
     for (int8_t *const end = y + {layer.channels}; y < end; y++, x0++, x1++, x2++, channels += 4) {{
-        const tc_rv32_channel_t channel = {{channels[0], channels[1], channels[2], channels[3]}};
+        const tc_rv32_channel_t channel = {layer.constants};
         tc_rv32_column_t now;
         int32_t taps[9], first{", second" if _keeps_second(layer, -1) else ""};
         w = tc_rv32_weights{"4" if layer.int4 else ""}(w, taps);

@@ -13,7 +13,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedK
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, scaled_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, channel_text, scaled_finish
 from tinyc.kernels.stream import depthwise_matrix_of
 
 _MOST_TAPS = 32  # code has all of them
@@ -59,20 +59,20 @@ def _text(site: Site, p: ConvParams) -> str:
     step = -(-k_h * k_w // 2) if int4 else k_h * k_w
     literals = f"{scale}, &channel, {int(finish.requant.sign)}, {low}, {high}"
     return f"""/* depthwise_conv2d {k_h}x{k_w} on RV32IM: a row of {in_w}x{channels} -> {out_w}x{channels}.
- * w: per channel {weights} [{k_h}][{k_w}]. channels: [start, mult, add, shift] (tc_rv32.h).
+ * w: per channel {weights} [{k_h}][{k_w}]. constants: [start, mult, add, shift] (tc_rv32.h).
  * x: {k_h} row pointers. pad: {channels} bytes of x_zero. y: may not overlap x.
  */
-static void @(const int8_t *w, const int32_t *channels, const int8_t *pad, const int8_t *const *x, int8_t *y)
+static void @(const int8_t *w, const int32_t *constants, const int8_t *pad, const int8_t *const *x, int8_t *y)
 {{
     for (int32_t ox = 0; ox < {out_w}; ox++) {{
         const int8_t *from[{k_h * k_w}], *taps = w;
-        const int32_t *constants = channels;
+        const int32_t *channels = constants;
         for (int32_t i = 0; i < {k_h * k_w}; i++) {{
             const int32_t ix = ox * {window.stride.w} - {window.pad.left} + i % {k_w} * {window.dilation.w};
             from[i] = ix >= 0 && ix < {in_w} ? x[i / {k_w}] + ix * {channels} : pad;
         }}
-        for (int32_t c = 0; c < {channels}; c++, taps += {step}, constants += 4) {{
-            const tc_rv32_channel_t channel = {{constants[0], constants[1], constants[2], constants[3]}};
+        for (int32_t c = 0; c < {channels}; c++, taps += {step}, channels += 4) {{
+            const tc_rv32_channel_t channel = {channel_text(finish)};
             int32_t sum = 0;
 {sums}
             *y++ = (int8_t)tc_rv32_output(sum, {literals});
