@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From nothing to a proved library in each kind of project, in CPU seconds: `python bench/first_steps.py` writes the
+"""From nothing to a model that works in each kind of project, in CPU seconds: `python bench/first_steps.py` writes the
 table of docs/integrate.md.
 
-A new user's way: an empty environment, `pip install` of the wheel, `tinyc build --package KIND` of the example model
-for a Cortex-M4, and the package's own example built by the project's tool and run. The last step is that of the tests.
-CPU seconds of all processes (user and system), since a clock would measure what else the computer does.
+A new user's way: an empty environment, `pip install` of the wheel, and then the commands of the project's page, word by
+word, in a folder that holds nothing but examples/: `tinyc build`, which proves the library, and the application of
+examples/projects/ built and run. Where a tool cannot be had, the last step is that of the tests. CPU seconds of all
+processes (user and system), since a clock would measure what else the computer does.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
@@ -23,25 +25,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.package import test_with_tools as tools  # noqa: E402  the examples as tests build them
+from tests.package.test_projects import HEARD, HOW, PROJECTS, Place, shown, spoken  # noqa: E402  as tests do it
 from tests.package.tools import ran  # noqa: E402
 
 PAGE = ROOT / "docs" / "integrate.md"
 MARK = "<!-- written by bench/first_steps.py -->"
-KINDS: dict[str, Callable[..., None]] = {
-    "cmake": tools.test_cmake_without_an_operating_system,
-    "arduino": tools.test_arduino,
-    "platformio": tools.test_platformio,
-    "rust": tools.test_rust,
-    "cpp": lambda packed, tmp: tools.test_cpp(packed, tmp, "c++14"),
-    "zephyr": tools.test_zephyr,
-    "esp-idf": tools.test_esp_idf,
-}
 HEAD = (
-    "| kind | `pip install` | build, proof, package | its example built and run | all |",
+    "| project | `pip install` | `tinyc build`: library, proof, package | its application built and run | all |",
     "|---|---:|---:|---:|---:|",
 )
-MODEL = ROOT / "examples" / "kws" / "kws.onnx"
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -63,25 +55,28 @@ def installed(folder: Path) -> tuple[Path, float]:
     return folder / "env" / "bin" / "tinyc", took
 
 
-def row(kind: str, program: Path, install: float) -> str:
+def row(name: str, program: Path, install: float) -> str:
     """A line of the table."""
-    with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
-        folder = Path(name)
-        for file in (MODEL, MODEL.with_suffix(".calib.npz")):  # what is found is kept beside the model
-            shutil.copy(file, folder)
-        command = (program, "build", MODEL.name, "--board", "cortex-m4", "--out", "kws", "--package", kind)
-        built = seconds(lambda: ran(*command, cwd=folder, env={"PYTHONPATH": ""}))
+    build, *commands = [line for line in shown(PROJECTS / name / "README.md") if not spoken(line)]
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        place = Place(Path(folder), name, tuple(commands))
+        shutil.copytree(ROOT / "examples", place.root / "examples", ignore=shutil.ignore_patterns(".tinyc-cache"))
+        path = f"{program.parent}:{os.environ['PATH']}"
+        built = seconds(lambda: ran("bash", "-c", build, cwd=place.root, env={"PYTHONPATH": "", "PATH": path}))
+        said: list[str] = []
         try:
-            used = seconds(lambda: KINDS[kind](lambda _: folder / f"kws-{kind}", folder))
+            used = seconds(lambda: said.append(HOW[name].build(place)))
         except pytest.skip.Exception as missing:
-            return f"| `{kind}` | {install:.0f} | {built:.0f} | not measured: {missing.msg} | |"
-    return f"| `{kind}` | {install:.0f} | {built:.0f} | {used:.1f} | {install + built + used:.0f} |"
+            return f"| `{name}` | {install:.0f} | {built:.0f} | not measured: {missing.msg} | |"
+    if spoken(said[0]) != HEARD:
+        raise SystemExit(f"{name}: {said[0]}")
+    return f"| `{name}` | {install:.0f} | {built:.0f} | {used:.1f} | {install + built + used:.0f} |"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         program, install = installed(Path(folder))
-        rows = [row(kind, program, install) for kind in KINDS]
+        rows = [row(name, program, install) for name in HOW]
     table = "\n".join([MARK, "", *HEAD, *rows])
     print(table)
     text = PAGE.read_text(encoding="utf-8")

@@ -68,9 +68,9 @@ done
     "$bin/../tools/bin/python" -m pip install --quiet esp-idf-kconfig ||
     echo "not installed: esp-idf-kconfig; the tests that need it skip" >&2
 # What the formats of other tools are checked with.
-[ -x "$bin/../tools/bin/junitparser" ] ||
-    "$bin/../tools/bin/python" -m pip install --quiet junitparser sarif-pydantic ||
-    echo "not installed: junitparser, sarif-pydantic; the tests that need them skip" >&2
+[ -x "$bin/../tools/bin/check-jsonschema" ] ||
+    "$bin/../tools/bin/python" -m pip install --quiet junitparser sarif-pydantic check-jsonschema ||
+    echo "not installed: junitparser, sarif-pydantic, check-jsonschema; the tests that need them skip" >&2
 "$bin/../tools/bin/python" -m pip show --quiet ai-edge-model-explorer 2>/dev/null ||
     "$bin/../tools/bin/python" -m pip install --quiet --no-deps ai-edge-model-explorer ||
     echo "not installed: ai-edge-model-explorer; the test that needs it skips" >&2

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.test_cli import model, tinyc, write_model  # noqa: F401  (fixtures)
 from tests.hostile_names import HOSTILE
-from tests.package.tools import tools_folder
+from tests.package.tools import needed, ran, tools_folder
 from tests.unit.reports import small_report
 from tinyc.base.errors import Loc, TinycError
 from tinyc.explain.cycles import FunctionCost, InferenceCost, LayerCost, Profile, speedscope
@@ -32,6 +32,7 @@ from tinyc.explain.inspection import ImportProblem, Inspection
 from tinyc.run import OVERHEAD
 from tinyc.verify.report import Verify
 
+ROOT = Path(__file__).resolve().parents[2]
 MOST = "".join(name for name in HOSTILE if len(name) < 100)
 
 
@@ -204,6 +205,27 @@ def test_model_explorer_s_own_classes_write_the_same_node_data() -> None:
     )
     theirs = json.loads(by_tools(code, json.dumps(found)))
     assert {key: theirs[key] for key in found} == found
+
+
+WRITTEN_FOR_GITHUB = {
+    ".github/workflows/ci.yml": "github-workflows",
+    "examples/ci/verify-model.yml": "github-workflows",
+    ".github/ISSUE_TEMPLATE/defect.yml": "github-issue-forms",
+    ".github/ISSUE_TEMPLATE/model.yml": "github-issue-forms",
+    ".github/ISSUE_TEMPLATE/config.yml": "github-issue-config",
+}
+
+
+@pytest.mark.parametrize("file", WRITTEN_FOR_GITHUB)
+def test_workflows_and_issue_forms_are_github_s_by_their_schemas(file: str) -> None:
+    """Those that check-jsonschema ships, published by SchemaStore."""
+    schema = f"vendor.{WRITTEN_FOR_GITHUB[file]}"
+    assert "ok" in ran(needed("check-jsonschema"), "--builtin-schema", schema, ROOT / file, cwd=ROOT)
+
+
+def test_every_file_written_for_github_is_held_to_its_schema() -> None:
+    written = [*(ROOT / ".github").rglob("*.yml"), *(ROOT / "examples" / "ci").glob("*.yml")]
+    assert {str(file.relative_to(ROOT)) for file in written} == WRITTEN_FOR_GITHUB.keys()
 
 
 def test_the_commands_print_one_document(tinyc, model: Path, tmp_path: Path) -> None:  # noqa: F811

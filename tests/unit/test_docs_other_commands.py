@@ -119,7 +119,7 @@ def test_a_test_types_them(program: str) -> None:
 @pytest.mark.parametrize("program", OUT_OF_REACH)
 def test_pages_say_what_was_done_instead(program: str) -> None:
     for page, _ in OF[program]:
-        assert OUT_OF_REACH[program] in page.read_text(encoding="utf-8"), page
+        assert OUT_OF_REACH[program] in " ".join(page.read_text(encoding="utf-8").split()), page
 
 
 def test_no_program_is_forgotten() -> None:

@@ -154,3 +154,24 @@ def test_the_lines_for_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names = {"model": torch.nn.Sequential(*layers), "samples": torch.randn(20, 1, 8, 8)}
     exec(compile(snippet, "start.md", "exec"), names)
     assert tinyc.build("kws.onnx", "host", calibration="calib.npz").report.passed
+
+
+@pytest.mark.frameworks
+def test_the_lines_for_tensorflow_s_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tf = pytest.importorskip("tensorflow")
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    snippet = text.partition("```text\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((12, 10, 1)),
+            layers.Conv2D(8, 3, padding="same", activation="relu"),
+            layers.DepthwiseConv2D(3, padding="same", activation="relu"),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(4, activation="softmax"),
+        ]
+    )
+    samples = np.random.default_rng(0).standard_normal((40, 12, 10, 1)).astype(np.float32)
+    exec(compile(snippet, "start.md", "exec"), {"tf": tf, "model": model, "samples": samples})
+    assert tinyc.build("kws_int8.tflite", "host").report.passed
