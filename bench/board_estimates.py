@@ -24,6 +24,7 @@ from tables import FIGURES, PAGE, ROOT, as_table, files_of, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
+from tinyc.board.parts import Energy
 from tinyc.explain.cycles.profile import Profile
 from tinyc.machine.cores import CORES, SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
 from tinyc.pipeline import Options, Progress, profile_model
@@ -51,14 +52,15 @@ def main() -> int:
     if not folder.is_dir():
         print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
         return 2
+    _, published = read_peers()
     found = {
         board: {
             asked: {model: estimate(folder, model, board, options) for model in args.model or MODELS + LIVE}
             for asked, options in ASKED.items()
+            if asked == PLAIN or board == published.board
         }
         for board in args.board or BOARDS
     }
-    _, published = read_peers()
     text = section(found, published)
     if args.model:
         print(text)
@@ -102,7 +104,10 @@ def section(found: Mapping[str, Estimates], published: Published) -> str:
         rows = [[f"tinyc, {words}", *(_range(cycles[model]) for model in models)] for words, cycles in asked.items()]
         if board == published.board:
             rows += [[name, *(_figure(row, model) for model in models)] for name, row in published.cycles.items()]
+        rows += _energy_rows(load_board(board).energy, asked)
         parts += [f"### {load_board(board).description}", as_table(("product", *models), rows)]
+        if (energy := load_board(board).energy) is not None:
+            parts.append(f"Energy: the cycles above, with what they may be too few, times {energy.said}.")
         if board == published.board:
             parts.append(f"{published.how}.")
     return "\n\n".join([*parts, *_elsewhere(published.elsewhere)]) + "\n"
@@ -111,6 +116,20 @@ def section(found: Mapping[str, Estimates], published: Published) -> str:
 def _range(cycles: int) -> str:
     low, high = SLOW_FLASH_SHARES
     return f"{cycles / 1e6:.3g} ({cycles / high / 1e6:.3g} to {cycles / low / 1e6:.3g})"
+
+
+def _energy_rows(energy: Energy | None, asked: Estimates) -> list[list[str]]:
+    """Microjoules of an inference, from the least that cycles and energy may be to the most."""
+    if energy is None:
+        return []
+    low, high = SLOW_FLASH_SHARES
+
+    def said(cycles: int) -> str:
+        least = energy.microjoules(cycles / high) * (1 - energy.error)
+        most = energy.microjoules(cycles / low) * (1 + energy.error)
+        return f"{least:,.0f} to {most:,.0f}"
+
+    return [[f"tinyc, {words}, uJ", *map(said, cycles.values())] for words, cycles in asked.items()]
 
 
 def _figure(row: Mapping[str, float], model: str) -> str:

@@ -43,7 +43,7 @@ def main() -> int:
     parts = ["Every model's first row is the default, `--optimize speed --memory balanced`."]
     good = True
     for model in args.model or MODELS:
-        found = [(name, _measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]
+        found = [(name, measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]
         rows = [_row(name, report) for name, report in found if report is not None]
         good &= all(report.passed for _, report in found if report is not None)
         parts += [f"### {model}, {TITLES[model]} ({args.board}, options)", as_table(HEAD, rows)]
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(model: str, options: Options) -> Report | None:
+def measure(model: str, options: Options) -> Report | None:
     """The report of one build; None where a model cannot be built so (ad has no rows to give one by one)."""
     folder = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
     expected = folder / f"{INPUTS[model].replace('_inputs_', '_')}_ref_outputs.npz"

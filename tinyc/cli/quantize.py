@@ -28,6 +28,7 @@ _NOT_HERE = (
     "numerics",
     "optimize",
     "ram_budget",
+    "ram_code",
     "memory",
     "input_rows",
     "toolchain",
