@@ -3,7 +3,7 @@
 
     python bench/flash_curves.py [--board cortex-m4] [--model kws ...]
 
-From the least flash (`--optimize size`) to the fastest kernels (`--memory speed`), with budgets between in equal ratios.
+From the least flash (`--optimize size`) to the fastest kernels (`--memory speed`), budgets between in equal ratios.
 Every point is a build, proved byte for byte against TensorFlow Lite Micro's outputs; its options are the row's first
 column. With --model the text is printed, not written.
 """
