@@ -33,11 +33,9 @@ def main() -> int:
     parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
     args = parser.parse_args()
     parts = [
-        "Each row is `tinyc build MODEL --board "
-        + args.board
-        + "` with these options. A budget is of estimates, so the "
-        "library may end a little beside it. Without `--memory speed` rows are streamed where that makes the arena smaller, "
-        "for up to 5 % more instructions: so a faster library may have the larger arena."
+        f"Each row is `tinyc build MODEL --board {args.board}` with these options. A budget is of estimates, so the "
+        "library may end a little beside it. Without `--memory speed` rows are streamed where that makes the arena "
+        "smaller, for up to 5 % more instructions: so a faster library may have the larger arena."
     ]
     good = True
     for model in args.model or MODELS:

@@ -36,9 +36,18 @@ void tc_machine_open(void)
     TC_WRITE_CSR("pmpaddr3", (TC_FLASH_ORIGIN + TC_FLASH_BYTES) >> 2);
     TC_WRITE_CSR("pmpaddr4", TC_RAM_ORIGIN >> 2);
     TC_WRITE_CSR("pmpaddr5", (TC_RAM_ORIGIN + TC_RAM_BYTES) >> 2);
+#ifdef TC_SLOW_ORIGIN /* behind the RAM */
+    TC_WRITE_CSR("pmpaddr6", TC_SLOW_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr7", (TC_SLOW_ORIGIN + TC_SLOW_BYTES) >> 2);
+    TC_WRITE_CSR("pmpaddr8", 0xFFFFFFFFu);
+    TC_WRITE_CSR("pmpcfg2", (uint32_t)LOCKED_RANGE);
+    TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
+                                (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 24);
+#else
     TC_WRITE_CSR("pmpaddr6", 0xFFFFFFFFu);
     TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
                                 (uint32_t)LOCKED_RANGE << 16);
+#endif
     TC_WRITE_CSR("pmpcfg0", page | (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 24);
 #endif
 }

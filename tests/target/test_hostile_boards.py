@@ -85,7 +85,7 @@ def test_linker_script_and_setup() -> None:
     board = load_board("nucleo-f746zg")
 
     def text_of(name: str) -> str:
-        script = render("firmware/firmware.ld.j2", {"board": name, "memory": board.memory})
+        script = render("firmware/firmware.ld.j2", {"board": name, "memory": board.memory, "ram_code": True})
         return script + render("firmware/board_setup.c.j2", {"board": name, "steps": board.setup}).replace("#", "")
 
     command = [*compiler, "-E", "-P", "-trigraphs", "-Wall", "-Werror", "-x", "c", "-"]

@@ -59,6 +59,26 @@ def test_both_rams_give_the_bytes_of_the_reference(compiled: Compiled, emulator:
     )
 
 
+@pytest.mark.parametrize(
+    ("board", "emulator"),
+    [("riscv32imc-psram", "qemu"), ("stm32h747i-disco", "unicorn"), ("mimxrt1060-evk", "unicorn")],
+)
+def test_boards_with_two_rams(model: Path, board: str, emulator: str) -> None:
+    """An arena in both, and on those with a RAM for code some of that."""
+    target_for(board, emulator)
+    found = load_board(board)
+    asked = options(board=board, emulator=emulator, ram_budget=256, ram_code=4096 if found.code_ram else None)
+    report = prove(compile_model(model, found, asked, Progress()), found, asked, Progress())
+    assert report.passed
+    assert report.slow is not None
+    assert report.slow.bytes > 0
+    assert report.slow.waits > 0
+    assert report.slow.counted == (emulator == "unicorn")
+    if found.code_ram is not None:
+        assert report.ram_code is not None
+        assert report.ram_code.code_bytes > 0
+
+
 def test_waits_are_those_of_every_access(compiled: Compiled) -> None:
     """Twice the waits of the memory, twice those of the run; a RAM of twice the width has fewer."""
     target_for(BOARD, "unicorn")

@@ -278,7 +278,11 @@ def test_a_ram_for_code_that_cannot_be(tmp_path: Path, old: str, new: str, messa
     assert message in caught.value.message
 
 
-def test_a_second_ram_needs_a_core_that_protects_it(tmp_path: Path) -> None:
-    text = with_slow(board=(paths.boards_dir() / "riscv32imc.toml").read_text())
-    with pytest.raises(TinycError, match="'memories' is for the startup 'cortex-m' so far"):
-        load_board(write(tmp_path, text))
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(CODE, "'code', which is for the startup 'cortex-m' so far"), (SLOW, "must lie behind the main RAM")],
+)
+def test_memories_of_riscv(tmp_path: Path, text: str, message: str) -> None:
+    board = with_slow(text, board=(paths.boards_dir() / "riscv32imc.toml").read_text())
+    with pytest.raises(TinycError, match=message):
+        load_board(write(tmp_path, board))

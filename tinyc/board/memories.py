@@ -87,6 +87,8 @@ def read_memory(table: TomlTable, startup: str) -> Memory | None:
     for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes"):
         if getattr(result, key) % PAGE:
             raise memory.error(key, f"must be a multiple of {PAGE}")
+    if startup == "riscv" and slow is not None and slow.origin < result.ram_origin + result.ram_bytes:
+        raise table.error("memories", "must lie behind the main RAM where the startup is 'riscv'")
     inside = range(result.ram_origin + result.stack_bytes, result.ram_origin + result.ram_bytes)
     if code is not None and code.alias and (code.alias % PAGE or code.alias not in inside):
         raise table.error("memories", "has an alias that is no multiple of 1024 in the main RAM, behind the stack")
@@ -105,10 +107,10 @@ def _others(table: TomlTable, startup: str) -> tuple[SlowRam | None, CodeRam | N
     slow: SlowRam | None = None
     code: CodeRam | None = None
     items = table.tables("memories")
-    if items and startup != "cortex-m":
-        raise table.error("memories", "is for the startup 'cortex-m' so far: the others protect one RAM")
     for item in items:
         holds = item.choice("holds", _HOLDS) if item.has("holds") else "arena"
+        if holds == "code" and startup != "cortex-m":
+            raise item.error("holds", "is 'code', which is for the startup 'cortex-m' so far")
         if (slow if holds == "arena" else code) is not None:
             raise item.error("holds", f"is '{holds}' twice; at most one memory holds it beside the main RAM")
         if holds == "arena":
