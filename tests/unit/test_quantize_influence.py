@@ -16,8 +16,8 @@ from tests.unit.test_quantize_rounding import LEARNED, deep_network
 from tinyc.ir.graph import Array, Graph
 from tinyc.passes import normalize
 from tinyc.quantize import Recipe, quantize
+from tinyc.quantize.batched import differentiable
 from tinyc.quantize.correct import with_biases
-from tinyc.quantize.gradients import differentiable
 from tinyc.quantize.influence import Influence, influence, summed
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts

@@ -17,6 +17,7 @@ from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
+from tinyc.ops.batched import Batched, Gradients, active, images, scattered
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 
@@ -108,6 +109,21 @@ def cost_global(site: Site, p: PoolParams) -> Cost:
     return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
 
 
+def forward(a: AvgPool2D, x: Array) -> Array:
+    return float_ref(a, images(x))[0][:, None]
+
+
+def backward(a: AvgPool2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    (x,) = inputs
+    rows, columns = Window.of(a, *a.kernel).taps_inside(images(x).shape)
+    counts = np.outer(rows, columns)[..., None].astype(np.float32)
+    if a.count_pad:
+        counts = np.full_like(counts, a.kernel.h * a.kernel.w)
+    d = images(active(a, y, dy)) / counts
+    taps = np.broadcast_to(d[:, :, :, None, None], (*d.shape[:3], *a.kernel, d.shape[3]))
+    return (scattered(a, a.kernel, x, taps),)
+
+
 OP = Op(
     name="avg_pool2d",
     attrs=AvgPool2D,
@@ -137,4 +153,5 @@ OP = Op(
     channels=same_channels,
     scales=lambda a: a.act.scales,
     float32=Float32(pools.avg_pool_ref),
+    batched=Batched(forward, backward),
 )

@@ -19,6 +19,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Kernel, offered
 from tinyc.kernel.site import RELU6, Act, Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
+from tinyc.ops.batched import Batched, active
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
@@ -76,4 +77,5 @@ OP = Op(
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     channels=same_channels,
     float32=Float32(lambda a, x: (float32.clip(x, a.act.lo, a.act.hi),)),
+    batched=Batched(backward=lambda a, inputs, y, dy: (active(a, y, dy),)),
 )

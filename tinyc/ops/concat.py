@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -69,6 +70,23 @@ def within_rows(site: Site) -> bool:
     return rank == 4 and site.attrs.axis % rank >= 2 and elementwise(site)
 
 
+def forward(a: Concat, *xs: Array) -> Array:
+    samples = max(xs, key=np.ndim)
+    return np.concatenate(
+        [x if x.ndim == samples.ndim else np.broadcast_to(x, (len(samples), *x.shape)) for x in xs], _last(a, samples)
+    )
+
+
+def backward(a: Concat, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    axis = _last(a, y)
+    return np.split(dy, np.cumsum([x.shape[axis] for x in inputs])[:-1], axis=axis)
+
+
+def _last(a: Concat, y: Array) -> int:
+    """The axis, counted from the last one, as of one sample and of many."""
+    return a.axis - (y.ndim - 1) if a.axis >= 0 else a.axis
+
+
 OP = Op(
     name="concat",
     attrs=Concat,
@@ -81,4 +99,5 @@ OP = Op(
     kernels=(Kernel("tc_concat", offered(lower_concat, cost=cost)),),
     rowwise=within_rows,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
+    batched=Batched(forward, backward),
 )

@@ -37,6 +37,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
 
 
@@ -179,6 +180,53 @@ def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     return np.repeat(channels.astype(np.float64).reshape(groups, 1, 1, group_in), out_c // groups, axis=0)
 
 
+def taps_of_windows(a: Conv2D, x: Array, w: Array) -> Array:
+    """The taps of every window of an ungrouped convolution: [samples * H' * W', KH * KW * I]."""
+    if takes_pixels(a, w):
+        return images(x).reshape(-1, w.shape[3])
+    view = Window.of(a, *w.shape[1:3]).view(images(x), 0.0)
+    return view.reshape(-1, int(np.prod(view.shape[3:])))
+
+
+def takes_pixels(a: Conv2D, w: Array) -> bool:
+    """Whether every window is one pixel, and every pixel a window."""
+    return w.shape[1:3] == (1, 1) and tuple(a.stride) == (1, 1) and not any(a.pad)
+
+
+def windows(a: Conv2D, w: Array, x: Array) -> Array:
+    """`WeightRules.windows`."""
+    group_in = w.shape[3]
+    return np.stack([taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w) for g in range(a.groups)])
+
+
+def forward(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> Array:
+    out = Window.of(a, *w.shape[1:3]).output(images(x).shape)
+    per_group, group_in = len(w) // a.groups, w.shape[3]
+    parts = [
+        taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w)
+        @ w[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T
+        for g in range(a.groups)
+    ]
+    y = parts[0] if a.groups == 1 else np.concatenate(parts, axis=1)
+    return finished(a, y, b).reshape(len(x), 1, out.h, out.w, len(w))
+
+
+def backward(a: Conv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    x, w = inputs[0], inputs[1]
+    flat = active(a, y, dy).reshape(-1, len(w))
+    per_group, group_in = len(w) // a.groups, w.shape[3]
+    dx = np.zeros_like(x)
+    for g in range(a.groups):
+        out, into = slice(g * per_group, (g + 1) * per_group), slice(g * group_in, (g + 1) * group_in)
+        part, by_tap = x[..., into], flat[:, out] @ w[out].reshape(per_group, -1)
+        if takes_pixels(a, w):
+            dx[..., into] = by_tap.reshape(part.shape)
+        else:
+            spread = by_tap.reshape(len(x), *y.shape[2:4], *w.shape[1:])
+            dx[..., into] = scattered(a, Pair(*w.shape[1:3]), part, spread)
+    return (dx, *[None] * (len(inputs) - 1))
+
+
 _DSP = frozenset({"dsp"})
 
 OP = Op(
@@ -231,7 +279,8 @@ OP = Op(
     ),
     macs=macs,
     rowwise=is_rowwise,
-    weights=WeightRules(per_input, groups=lambda a, in_c: int(a.groups)),
+    weights=WeightRules(per_input, groups=lambda a, in_c: int(a.groups), windows=windows),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     float32=Float32(weighted_f32.conv_ref),
+    batched=Batched(forward, backward),
 )

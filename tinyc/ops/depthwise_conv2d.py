@@ -38,6 +38,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
 from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, WeightRules
 
 
@@ -220,6 +221,38 @@ def channels(a: DepthwiseConv2D, x: Value, y: Value) -> Channels:
     return np.arange(y.channels) // (y.channels // x.channels)
 
 
+def repeated(x: Array, out_c: int) -> Array:
+    """Input channels as depthwise output channels read them."""
+    return x if x.shape[-1] == out_c else np.repeat(x, out_c // x.shape[-1], axis=-1)
+
+
+def windows(a: DepthwiseConv2D, w: Array, x: Array) -> Array:
+    """`WeightRules.windows`."""
+    view = repeated(Window.of(a, *w.shape[:2]).view(images(x), 0.0), x.shape[-1])
+    return view.transpose(5, 0, 1, 2, 3, 4).reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
+
+
+def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> Array:
+    k_h, k_w, out_c = w.shape
+    view = repeated(Window.of(a, k_h, k_w).view(images(x), 0.0), out_c)
+    y = np.zeros((*view.shape[:3], out_c), np.float32)
+    for i in range(k_h):
+        for j in range(k_w):
+            y += view[:, :, :, i, j] * w[i, j]
+    return finished(a, y, b)[:, None]
+
+
+def backward(a: DepthwiseConv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    x, w = inputs[0], inputs[1]
+    k_h, k_w, _ = w.shape
+    d = images(active(a, y, dy))
+    taps = np.empty((*d.shape[:3], k_h, k_w, x.shape[-1]), np.float32)
+    for i in range(k_h):
+        for j in range(k_w):
+            taps[:, :, :, i, j] = (d * w[i, j]).reshape(*d.shape[:3], x.shape[-1], -1).sum(axis=-1)
+    return (scattered(a, Pair(k_h, k_w), x, taps), *[None] * (len(inputs) - 1))
+
+
 OP = Op(
     name="depthwise_conv2d",
     attrs=DepthwiseConv2D,
@@ -263,8 +296,9 @@ OP = Op(
         weighted_f32.DEPTHWISE,
     ),
     macs=macs,
-    weights=WeightRules(per_input, groups=lambda a, in_c: in_c, as_rows=as_rows, from_rows=from_rows),
+    weights=WeightRules(per_input, groups=lambda a, in_c: in_c, windows=windows, as_rows=as_rows, from_rows=from_rows),
     channels=channels,
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     float32=Float32(weighted_f32.depthwise_ref),
+    batched=Batched(forward, backward),
 )

@@ -28,6 +28,7 @@ from tinyc.kernels.scalar import rv32_conv as rv32
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import held_dense
 from tinyc.kernels.weighted import s16 as s16_dsp
+from tinyc.ops.batched import Batched, Gradients, active, finished
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
 
 
@@ -114,6 +115,22 @@ def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     return np.tile(channels.astype(np.float64), w.shape[1] // len(channels))
 
 
+def windows(a: FullyConnected, w: Array, x: Array) -> Array:
+    """`WeightRules.windows`."""
+    return x.reshape(1, -1, w.shape[1])
+
+
+def forward(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> Array:
+    y = finished(a, x.reshape(-1, w.shape[1]) @ w.T, b)
+    return y.reshape(*x.shape[:-1], len(w)) if a.keep_dims else y.reshape(len(x), -1, len(w))
+
+
+def backward(a: FullyConnected, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    x, w = inputs[0], inputs[1]
+    flat = active(a, y, dy).reshape(-1, len(w))
+    return ((flat @ w).reshape(x.shape), *[None] * (len(inputs) - 1))
+
+
 OP = Op(
     name="fully_connected",
     attrs=FullyConnected,
@@ -146,7 +163,8 @@ OP = Op(
         weighted_f32.DENSE,
     ),
     macs=macs,
-    weights=WeightRules(per_input, groups=lambda a, in_c: 1),
+    weights=WeightRules(per_input, groups=lambda a, in_c: 1, windows=windows),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16, Trait.ALL_AT_ONCE}),
     float32=Float32(weighted_f32.dense_ref),
+    batched=Batched(forward, backward),
 )

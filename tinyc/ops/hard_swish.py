@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, same_type
 from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
@@ -84,6 +86,12 @@ def _relu_part(hires: _Ints, mult: int, shift: int) -> _Ints:
     return relu
 
 
+def backward(a: HardSwish, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    (x,) = inputs
+    slope = np.where(x <= -3, 0, np.where(x >= 3, 1, (2 * x + 3) / 6))
+    return ((dy * slope).astype(np.float32),)
+
+
 OP = Op(
     name="hard_swish",
     attrs=HardSwish,
@@ -98,4 +106,5 @@ OP = Op(
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     channels=same_channels,
     float32=Float32(exact_float),
+    batched=Batched(backward=backward),
 )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
@@ -139,6 +140,10 @@ def _xnn_takes(above: np.float32, below: np.float32) -> bool:
     )
 
 
+def backward(a: LeakyRelu, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    return (np.where(inputs[0] > 0, dy, np.float32(a.alpha) * dy),)
+
+
 OP = Op(
     name="leaky_relu",
     attrs=LeakyRelu,
@@ -157,4 +162,5 @@ OP = Op(
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     channels=same_channels,
     float32=Float32(float_ref),
+    batched=Batched(backward=backward),
 )

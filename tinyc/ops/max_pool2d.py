@@ -14,6 +14,7 @@ from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 from tinyc.kernels.float32 import pools
+from tinyc.ops.batched import Batched, Gradients, active, images, scattered
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 
@@ -45,6 +46,18 @@ def lower_rows(site: Site, p: PoolParams) -> Call:
     return lower_pool(site, p, "tc_max_pool2d_s8_t", {})
 
 
+def forward(a: MaxPool2D, x: Array) -> Array:
+    return float_ref(a, images(x))[0][:, None]
+
+
+def backward(a: MaxPool2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    (x,) = inputs
+    view = Window.of(a, *a.kernel).view(images(x), -np.inf)
+    largest = view == view.max(axis=(3, 4), keepdims=True)
+    share = images(active(a, y, dy)) / np.maximum(largest.sum(axis=(3, 4)), 1)
+    return (scattered(a, a.kernel, x, (largest * share[:, :, :, None, None]).astype(np.float32)),)
+
+
 OP = Op(
     name="max_pool2d",
     attrs=MaxPool2D,
@@ -63,4 +76,5 @@ OP = Op(
     channels=same_channels,
     scales=lambda a: a.act.scales,
     float32=Float32(pools.max_pool_ref),
+    batched=Batched(forward, backward),
 )

@@ -33,6 +33,7 @@ from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Channels, Observed, Op, Trait, same_channels
 
 
@@ -285,6 +286,20 @@ INTEGER_KERNELS = (
     Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
 )
 
+
+def forward(a: Mean, x: Array) -> Array:
+    axes = tuple(axis % (x.ndim - 1) + 1 for axis in a.axes)
+    return np.asarray(x.mean(axis=axes, keepdims=a.keep_dims, dtype=np.float32))
+
+
+def backward(a: Mean, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    (x,) = inputs
+    axes = tuple(axis % (x.ndim - 1) + 1 for axis in a.axes)
+    kept = dy if a.keep_dims else np.expand_dims(dy, axes)
+    count = np.prod([x.shape[axis] for axis in axes])
+    return (np.broadcast_to(kept / np.float32(count), x.shape),)
+
+
 OP = Op(
     name="mean",
     attrs=Mean,
@@ -300,4 +315,5 @@ OP = Op(
     scales=lambda a: True,
     traits=frozenset({Trait.REDUCES, Trait.MONOTONE, Trait.ANY_SCALES, Trait.INT16}),
     float32=Float32(exact_float),
+    batched=Batched(forward, backward),
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels import matmul
+from tinyc.ops.batched import Batched, Gradients, active, reduced
 from tinyc.ops.binary import (
     LOOPS,
     NUMBER_KERNEL,
@@ -199,6 +201,11 @@ def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, sw
     return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | requant.plain_fields()))
 
 
+def backward(a: Mul, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    d = active(a, y, dy)
+    return (reduced(d * inputs[1], inputs[0]), reduced(d * inputs[0], inputs[1]))
+
+
 OP = Op(
     name="mul",
     attrs=Mul,
@@ -221,4 +228,5 @@ OP = Op(
     traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     channels=same_channels,
     float32=Float32(lambda a, x0, x1: (float32.clip(x0 * x1, a.act.lo, a.act.hi),)),
+    batched=Batched(backward=backward),
 )

@@ -15,6 +15,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Kernel
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.batched import Batched
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,12 @@ class WeightRules:
     per_input(w, channels): one number per input channel, as it broadcasts against the weights.
     groups(attrs, in_c): how many groups of input channels there are, each read by output channels of its own.
     as_rows(w, groups) -> [G, O/G, K], a row of taps for every output channel; from_rows(rows, shape): the way back.
+    windows(attrs, w, x) -> [G, windows, K]: every window of every sample (`batched.py`), taps as in the rows.
     """
 
     per_input: Callable[[Array, Array], npt.NDArray[np.float64]]
     groups: Callable[[Any, int], int]
+    windows: Callable[[Any, Array, Array], Array]
     as_rows: Callable[[Array, int], Array] = lambda w, groups: w.reshape(groups, len(w) // groups, -1)
     from_rows: Callable[[Array, tuple[int, ...]], Array] = lambda rows, shape: rows.reshape(shape)
 
@@ -123,6 +126,7 @@ class Op:
     it is made from others too. scales(attrs): f(s*x) = s*f(x) for every s > 0, so channels may be scaled before it.
     Absent optional inputs are passed as None. float32: what its kernels compute between float32 tensors, to the bit;
     None: the operator moves values, for which float_ref says it, or has no such kernels.
+    batched: the same over many samples at once, and its derivative: for the quantizer.
     """
 
     name: str
@@ -143,6 +147,7 @@ class Op:
     channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
     scales: Callable[[Any], bool] = lambda attrs: False
     float32: Float32 | None = None
+    batched: Batched = Batched()
 
     def prepared(self, site: Site) -> Any:
         """What reference and kernels share at this node: of integers, or between float32 tensors."""

@@ -14,6 +14,7 @@ from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait, same_channels
 
@@ -138,6 +139,16 @@ def channels(a: Pad, x: Value, y: Value) -> Channels | None:
     return None if a.before[-1] or a.after[-1] else same_channels(a, x, y)
 
 
+def forward(a: Pad, x: Array) -> Array:
+    widths = ((0, 0), *zip(a.before, a.after, strict=True))
+    return np.pad(x, widths, constant_values=np.float32(a.value))
+
+
+def backward(a: Pad, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    inside = tuple(slice(b, b + n) for b, n in zip(a.before, inputs[0].shape[1:], strict=True))
+    return (dy[(slice(None), *inside)],)
+
+
 OP = Op(
     name="pad",
     attrs=Pad,
@@ -151,4 +162,5 @@ OP = Op(
     channels=channels,
     scales=lambda a: a.value == 0,
     traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
+    batched=Batched(forward, backward),
 )

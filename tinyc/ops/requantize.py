@@ -14,6 +14,7 @@ from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requant
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.ops.batched import Batched
 from tinyc.ops.op import Kept, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
@@ -152,4 +153,5 @@ OP = Op(
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
     channels=same_channels,
+    batched=Batched(backward=lambda a, inputs, y, dy: (dy,)),
 )

@@ -12,6 +12,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.batched import Batched
 from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait
 
 
@@ -55,4 +56,5 @@ OP = Op(
     channels=channels,
     scales=lambda a: True,
     traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
+    batched=Batched(lambda a, x: x.reshape(len(x), *a.shape), lambda a, inputs, y, dy: (dy.reshape(inputs[0].shape),)),
 )

@@ -15,6 +15,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
+from tinyc.ops.batched import Batched
 from tinyc.ops.op import Fixed, Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
     TABLE_KERNEL,
@@ -80,4 +81,5 @@ OP = Op(
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16}),
     channels=same_channels,
     float32=Float32(lambda a, x: (float32.sigmoid(x),)),
+    batched=Batched(backward=lambda a, inputs, y, dy: (dy * y * (1 - y),)),
 )

@@ -26,6 +26,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Out, Params, Refused, Struct, offered
 from tinyc.kernel.site import Site, Type, along_channels
 from tinyc.kernels.float32 import pools
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
 from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
@@ -225,6 +226,11 @@ def lower_float(site: Site, p: FloatSoftmax) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_softmax_f32_s8_t", fields))
 
 
+def backward(a: Softmax, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    inner = (dy * y).sum(axis=-1, keepdims=True)
+    return (np.float32(a.beta) * y * (dy - inner),)
+
+
 OP = Op(
     name="softmax",
     attrs=Softmax,
@@ -257,4 +263,5 @@ OP = Op(
     rowwise=along_channels,
     traits=frozenset({Trait.LAST_AXIS, Trait.ANY_SCALES, Trait.INT16}),
     float32=Float32(pools.softmax_ref),
+    batched=Batched(backward=backward),
 )

@@ -11,6 +11,7 @@ from tinyc.base import float32
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
+from tinyc.ops.batched import sum_of
 from tinyc.ops.binary import Binary, float_kernel, infer
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.sums import KERNELS, Sum, int_ref, prepare_sum
@@ -43,4 +44,5 @@ OP = Op(
     traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     channels=same_channels,
     float32=Float32(lambda a, x0, x1: (float32.clip(x0 - x1, a.act.lo, a.act.hi),)),
+    batched=sum_of(-1),
 )

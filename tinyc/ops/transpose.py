@@ -27,6 +27,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -150,6 +151,14 @@ def _row_form(site: Site, parts: int) -> RowForm | None:
     )
 
 
+def forward(a: Transpose, x: Array) -> Array:
+    return np.ascontiguousarray(np.transpose(x, (0, *(p + 1 for p in a.perm))))
+
+
+def backward(a: Transpose, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
+    return (np.transpose(dy, (0, *(1 + np.argsort(a.perm)))),)
+
+
 OP = Op(
     name="transpose",
     attrs=Transpose,
@@ -161,4 +170,5 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_transpose", offered(lower_transpose, cost=cost, row_forms=row_forms), when=(few_loops,)),),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
+    batched=Batched(forward, backward),
 )

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node
+from tinyc.ops.batched import active
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.softmax import Softmax
 from tinyc.passes.weights import has_weights
+from tinyc.quantize.batched import backward, differentiable
 from tinyc.quantize.calibration import spread
-from tinyc.quantize.gradients import active, backward, differentiable
 from tinyc.quantize.rounding import Doubles, Moments, groups_of, weights_as_rows, windows
 from tinyc.quantize.simulate import Batch
 

@@ -20,11 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Node
-from tinyc.kernel.windows import Window
-from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops import op_of
 from tinyc.passes.weights import weights_of
-from tinyc.quantize.batched import images, patches, repeated
 
 Doubles = npt.NDArray[np.float64]
 
@@ -87,14 +84,9 @@ def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
 
 def windows(node: Node, w: Array, x: Array) -> Array:
     """Every window of every sample, taps last and grouped as the weights' rows: [G, windows, K]."""
-    if isinstance(node.attrs, FullyConnected):
-        return x.reshape(1, -1, w.shape[1])
-    if isinstance(node.attrs, DepthwiseConv2D):
-        view = repeated(Window.of(node.attrs, *w.shape[:2]).view(images(x), 0.0), x.shape[-1])
-        return view.transpose(5, 0, 1, 2, 3, 4).reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
-    group_in = w.shape[3]
-    parts = [patches(node.attrs, x[..., g * group_in : (g + 1) * group_in], w) for g in range(node.attrs.groups)]
-    return np.stack(parts)
+    rules = op_of(node).weights
+    assert rules is not None, node.op
+    return rules.windows(node.attrs, w, x)
 
 
 @dataclass(frozen=True, slots=True)
