@@ -302,6 +302,13 @@ def test_ports_are_listed_with_their_usb_ids(tinyc: Tinyc, monkeypatch: pytest.M
     code, out, _ = tinyc("monitor")
     assert code == 0
     assert out.splitlines() == ["/dev/ttyACM0  0483:374b  STM32 STLink", "/dev/ttyS0"]
+    ports = [
+        {"port": "/dev/ttyACM0", "usb": "0483:374b", "description": "STM32 STLink"},
+        {"port": "/dev/ttyS0", "usb": None, "description": None},
+    ]
+    assert json.loads(tinyc("monitor", "--json")[1]) == {"ports": ports}
+    code, out, _ = tinyc("monitor", "--json", "--port", "/dev/ttyS0")
+    assert (code, json.loads(out)["error"]["message"]) == (2, "--json is for the list of ports")
 
 
 # --- refusals before a port is touched ---

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -146,10 +147,24 @@ def port_names() -> tuple[str, ...]:
     return tuple(port.device for port in _ports())
 
 
-def described_ports() -> tuple[str, ...]:
-    """The same, each with its USB ids (0483:374b) and what it says that it is."""
+@dataclass(frozen=True, slots=True)
+class SerialPortFound:
+    """A port of this computer; of one at USB the vendor and product id (`0483:374b`) and what it says that it is."""
+
+    port: str
+    usb: str | None
+    description: str | None
+
+    def __str__(self) -> str:
+        return "  ".join(filter(None, (self.port, self.usb, self.description)))
+
+
+def described_ports() -> tuple[SerialPortFound, ...]:
+    """The same, with what is known of each."""
     return tuple(
-        f"{port.device}  {port.vid:04x}:{port.pid:04x}  {port.description}" if port.vid is not None else port.device
+        SerialPortFound(port.device, f"{port.vid:04x}:{port.pid:04x}", port.description)
+        if port.vid is not None
+        else SerialPortFound(port.device, None, None)
         for port in _ports()
     )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from tinyc.base.serial_line import SerialPortFound
 from tinyc.bench import BenchReport
 from tinyc.bench.compare import BenchChange
 from tinyc.board.memories import CodeRam, SlowRam
@@ -81,6 +82,7 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
         "flash": (Shape(FlashResult),),
         "inspect": (Shape(Inspection),),
         "link": (Shape(LinkedModels, {"folder": str}),),
+        "monitor": (Shape(None, {"ports": tuple[SerialPortFound, ...]}),),
         "pack": (Shape(None, pack, {"file": str}),),
         "package": (Shape(None, {"packages": Words}),),
         "plan": (Shape(MemoryMap, {"peak": tuple[int, ...], "boundaries": tuple[Boundary, ...]}),),

@@ -6,13 +6,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort, described_ports
-from tinyc.cli.options import ColorOption, Verbose
+from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded
 from tinyc.run import protocol
 
@@ -32,15 +34,19 @@ def command(
     baud: Baud = 115_200,
     frames: Frames = False,
     seconds: Seconds = 0,
+    json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Print what a board sends; lines that are typed go to it."""
-    with guarded(color, False, verbose) as out:
+    with guarded(color, json, verbose) as out:
         if port is None:
             ports = described_ports()
-            out.result(Text("\n".join(ports) if ports else "there is no serial port"))
+            out.json({"ports": [asdict(each) for each in ports]})
+            out.result(Text("\n".join(map(str, ports)) if ports else "there is no serial port"))
             return
+        if json:
+            raise TinycError("--json is for the list of ports", hint="leave out --port, or --json")
         with SerialPort(port, baud) as line:
             out.note(f"{port} at {baud} baud; Ctrl-C ends")
             threading.Thread(target=_send_typed, args=(line,), daemon=True).start()
