@@ -89,3 +89,24 @@ def test_every_option_of_build_is_described() -> None:
     for each in COMMANDS["build"].params:
         options = [option for option in each.opts if option.startswith("-")]
         assert not options or any(f"`{option}" in pages for option in options), options
+
+
+def test_the_comparison_states_the_figures_of_the_tables() -> None:
+    """Cycles on a NUCLEO-L4R5ZI, and the size of TinyEngine's code."""
+    compare = " ".join((ROOT / "docs" / "compare.md").read_text(encoding="utf-8").split())
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    board = benchmarks.partition("### ST NUCLEO-L4R5ZI")[2].partition("### ST STM32F4")[0]
+    rows = {
+        row[0]: row[1:] for row in re.findall(r"^\| ([^|]*) \| ([^|]*) \|(?: [^|]* \|){2} ([^|]*) \|.*$", board, re.M)
+    }
+    kws, low, high = re.findall(r"[\d.]+", rows["tinyc, estimated"][0])
+    st, plumerai = rows["ST X-CUBE-AI 9 (v1.2)"][0], rows["Plumerai (v1.1)"]
+    assert f"{st} and {plumerai[0]} million cycles for kws" in compare
+    assert f"is {kws} million" in compare
+    assert f"which makes it {low} to {high} (" in compare
+    assert (
+        f"For ad, Plumerai's {plumerai[1]} million is less than our {rows['tinyc, estimated'][1].split()[0]}."
+        in compare
+    )
+    (code,) = re.findall(r"^\| TinyEngine \| (7,\d+) \(", benchmarks, re.M)
+    assert f"TinyEngine's code for one model, {int(code.replace(',', '')) / 1000:.1f} KB for kws" in compare
