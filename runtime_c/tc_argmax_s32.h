@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The index of the largest (or smallest) element along the middle axis of x [outer][n][inner]; the first of equals.
+/* The index of the largest (or smallest) element along the middle axis of x [outer][n][inner]; the first of
+ * equals.
  *
  * y [outer][inner] int32. y may not overlap x. No scratch.
  */

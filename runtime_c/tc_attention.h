@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Attention over int8, row by row: what its kernels share.
  *
- *   score[h][t][s]   = product of query t and key s of head h: sums of (q - q_zero) * (k - k_zero) over depth, scaled to int8;
+ *   score[h][t][s]   = product of query t and key s of head h: sums of (q - q_zero) * (k - k_zero) over
+ *       depth, scaled to int8;
  *                      then table[score] where there is one
  *   share[h][t][..]  = softmax of the scores of a row, int8
  *   y[h][t][i]       = sums of (share - share_zero) * (v - v_zero) over the keys, scaled to int8
  *
- * Element i of row t of head h lies at first + h * head + t * row + i * next of its tensor, for y with next = 1. y may
- * overlap no input.
+ * Element i of row t of head h lies at first + h * head + t * row + i * next of its tensor, for y with next =
+ * 1. y may overlap no input.
  */
 #ifndef TC_ATTENTION_H
 #define TC_ATTENTION_H

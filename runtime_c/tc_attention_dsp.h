@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Attention with the DSP extension: two rows at a time, keys and values of a head widened to int16 once.
  *
- * scratch, int32: words of two rows of queries or of shares (four for each four of the greater of depth and keys), keys by
- * columns, values by columns (tc_matmul_dsp.h: eight words for each four steps and four columns), two rows of scores.
+ * scratch, int32: words of two rows of queries or of shares (four for each four of the greater of depth and
+ * keys), keys by columns, values by columns (tc_matmul_dsp.h: eight words for each four steps and four
+ * columns), two rows of scores.
  */
 #ifndef TC_ATTENTION_DSP_H
 #define TC_ATTENTION_DSP_H
@@ -28,14 +29,15 @@ static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, voi
 }
 
 /* Keys and values of head h. */
-static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attention_job_t *job, const int8_t *k,
-                                        const int8_t *v, int32_t h)
+static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attention_job_t *job,
+                                        const int8_t *k, const int8_t *v, int32_t h)
 {
     tc_matmul_columns(k + p->k_first + h * p->k_head, p->depth, p->keys, p->k_next, p->k_row, p->k_zero, job->ks);
     tc_matmul_columns(v + p->v_first + h * p->v_head, p->keys, p->width, p->v_row, p->v_next, p->v_zero, job->vs);
 }
 
-/* A kernel `name` with parameters `name`_t whose softmax is the function soft. An odd last row is made twice. */
+/* A kernel `name` with parameters `name`_t whose softmax is the function soft. An odd last row is made
+ * twice. */
 #define TC_ATTENTION_DSP(name, soft)                                                                               \
     static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y, void *scratch) \
     {                                                                                                              \

@@ -10,9 +10,9 @@ typedef struct {
 } tc_attention_product_t;
 
 /* out[j] of a row x[depth] and columns y[depth][cols]: four columns at a time share the loads of x. */
-static TC_UNUSED void tc_attention_product(const tc_attention_product_t *p, const int8_t *x, int32_t x_next, int32_t x_zero,
-                                           const int8_t *y, int32_t down, int32_t right, int32_t y_zero, int32_t depth,
-                                           int32_t cols, int8_t *out)
+static TC_UNUSED void tc_attention_product(const tc_attention_product_t *p, const int8_t *x, int32_t x_next,
+                                           int32_t x_zero, const int8_t *y, int32_t down, int32_t right,
+                                           int32_t y_zero, int32_t depth, int32_t cols, int8_t *out)
 {
     int32_t sum_x = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of 2-D average pooling, float32: y = clip(sum / n), sum = 0 + the taps inside the image in the order of ky, kx; n counts
- * them, or with count_pad is k_h * k_w. Arguments: tc_pool2d_f32.h.
+/* One row of 2-D average pooling, float32: y = clip(sum / n), sum = 0 + the taps inside the image in the
+ * order of ky, kx; n counts them, or with count_pad is k_h * k_w. Arguments: tc_pool2d_f32.h.
  */
 #ifndef TC_AVG_POOL2D_F32_H
 #define TC_AVG_POOL2D_F32_H

@@ -3,8 +3,8 @@
  *
  *   y[c] = clamp(round(sum over all pixels of x[..][c] / n), y_min, y_max), halves away from zero
  *
- * x: row `row` of the image, s8 [in_w][in_c]. sums: int32 [in_c], kept from row 0 to row in_h - 1, the call that
- * writes y [in_c]; the others leave y alone. n = in_h * in_w. y may not overlap sums or x.
+ * x: row `row` of the image, s8 [in_w][in_c]. sums: int32 [in_c], kept from row 0 to row in_h - 1, the call
+ * that writes y [in_c]; the others leave y alone. n = in_h * in_w. y may not overlap sums or x.
  */
 #ifndef TC_AVG_POOL2D_ROWS_S8_H
 #define TC_AVG_POOL2D_ROWS_S8_H
@@ -16,7 +16,8 @@ typedef struct {
     int32_t y_min, y_max;
 } tc_avg_pool2d_rows_s8_t;
 
-static void tc_avg_pool2d_rows_s8(const tc_avg_pool2d_rows_s8_t *p, const int8_t *x, void *sums, int32_t row, int8_t *y)
+static void tc_avg_pool2d_rows_s8(const tc_avg_pool2d_rows_s8_t *p, const int8_t *x, void *sums, int32_t row,
+                                  int8_t *y)
 {
     const int32_t n = p->in_h * p->in_w;
     int32_t *acc = (int32_t *)sums;

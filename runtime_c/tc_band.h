@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A band of rows as one sequence of pixels, three of which are made at a time: kernels that share work among three pixels lose none
- * of it where a row is no multiple of three.
+/* A band of rows as one sequence of pixels, three of which are made at a time: kernels that share work among
+ * three pixels lose none of it where a row is no multiple of three.
  */
 #ifndef TC_BAND_H
 #define TC_BAND_H
@@ -26,9 +26,11 @@ static inline tc_band_t tc_band_begin(int8_t *const *y, int32_t rows)
     return at;
 }
 
-/* Pointers to the next pixels, `width` in a row; how many there are, 1 to 3. The first stands for those that are missing. */
-static inline int32_t tc_band_next(tc_band_t *at, const int8_t *const *x, int8_t *const *y, int32_t rows, int32_t width,
-                                   int32_t in_c, int32_t out_c, const int8_t **from, int8_t **to)
+/* Pointers to the next pixels, `width` in a row; how many there are, 1 to 3. The first stands for those that
+ * are missing. */
+static inline int32_t tc_band_next(tc_band_t *at, const int8_t *const *x, int8_t *const *y, int32_t rows,
+                                   int32_t width, int32_t in_c, int32_t out_c, const int8_t **from,
+                                   int8_t **to)
 {
     int32_t n = 0;
     for (; n < 3 && at->row < rows; n++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Products of matrices, float32: y[m][n] = sum over k, in order, of fma(x[m][k], w[k][n], acc), acc = 0 at first.
+/* Products of matrices, float32: y[m][n] = sum over k, in order, of fma(x[m][k], w[k][n], acc), acc = 0 at
+ * first.
  *
- * Loops n0, n1 run over the matrices of y front to back; a step of loop k moves a<k> elements in x and b<k> in w. x_row, x_next:
- * elements from a row of x to the next, and from an element of a row to the next; y_next, y_col: the same for a column of w.
- * y may not overlap an input. No scratch.
+ * Loops n0, n1 run over the matrices of y front to back; a step of loop k moves a<k> elements in x and b<k>
+ * in w. x_row, x_next: elements from a row of x to the next, and from an element of a row to the next;
+ * y_next, y_col: the same for a column of w. y may not overlap an input. No scratch.
  */
 #ifndef TC_BATCH_MATMUL_F32_H
 #define TC_BATCH_MATMUL_F32_H

@@ -3,8 +3,8 @@
  *
  *   out[i][j] = clamp(scaled(sum over k of x[i][k] * y[k][j], mult, shift), -32768, 32767)
  *
- * Matrices and loops lie as in tc_batch_matmul_s8. Sums have 64 bits and stay below 2^47, scaled: tc_scale_wide with
- * rounds 4, as TensorFlow Lite has it. out may overlap no input. No scratch.
+ * Matrices and loops lie as in tc_batch_matmul_s8. Sums have 64 bits and stay below 2^47, scaled:
+ * tc_scale_wide with rounds 4, as TensorFlow Lite has it. out may overlap no input. No scratch.
  */
 #ifndef TC_BATCH_MATMUL_S16_H
 #define TC_BATCH_MATMUL_S16_H
@@ -19,7 +19,8 @@ typedef struct {
     int32_t mult, shift;
 } tc_batch_matmul_s16_t;
 
-static void tc_batch_matmul_s16_row(const tc_batch_matmul_s16_t *p, const int16_t *x, const int16_t *y, int16_t *out)
+static void tc_batch_matmul_s16_row(const tc_batch_matmul_s16_t *p, const int16_t *x, const int16_t *y,
+                                    int16_t *out)
 {
     for (int32_t j = 0; j < p->cols; j++, y += p->y_col) {
         const int16_t *a = x, *b = y;
@@ -31,7 +32,8 @@ static void tc_batch_matmul_s16_row(const tc_batch_matmul_s16_t *p, const int16_
     }
 }
 
-static void tc_batch_matmul_s16(const tc_batch_matmul_s16_t *p, const int16_t *x, const int16_t *y, int16_t *out)
+static void tc_batch_matmul_s16(const tc_batch_matmul_s16_t *p, const int16_t *x, const int16_t *y,
+                                int16_t *out)
 {
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         for (int32_t i1 = 0; i1 < p->n1; i1++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Products of int8 matrices, of which none needs to be constant.
  *
- *   out[i][j] = clamp(requantize(sum over k of (x[i][k] - x_zero) * (y[k][j] - y_zero), mult, shift) + out_zero,
+ *   out[i][j] = clamp(requantize(sum over k of (x[i][k] - x_zero) * (y[k][j] - y_zero), mult,
+ *       shift) + out_zero,
  *                     -128, 127)
  *
- * x[i][k] lies at x + i * x_row + k * x_next, y[k][j] at y + k * y_next + j * y_col, so each may be stored either
- * way round. Loops n0 and n1 run over the matrices of out, front to back; a step of loop k moves a<k> elements in
- * x and b<k> in y, 0 where that input repeats. out [n0][n1][rows][cols] may overlap no input. The compiler bounds
- * depth so that no sum leaves int32. No scratch.
+ * x[i][k] lies at x + i * x_row + k * x_next, y[k][j] at y + k * y_next + j * y_col, so each may be stored
+ * either way round. Loops n0 and n1 run over the matrices of out, front to back; a step of loop k moves a<k>
+ * elements in x and b<k> in y, 0 where that input repeats. out [n0][n1][rows][cols] may overlap no input. The
+ * compiler bounds depth so that no sum leaves int32. No scratch.
  */
 #ifndef TC_BATCH_MATMUL_S8_H
 #define TC_BATCH_MATMUL_S8_H
@@ -29,7 +30,8 @@ static inline int8_t tc_batch_matmul_finish(const tc_batch_matmul_s8_t *p, int32
     return (int8_t)tc_clamp(tc_requantize(acc, p->mult, p->shift, p->rounds) + p->out_zero, -128, 127);
 }
 
-/* One row of out: four columns at a time share the loads of x, and y_zero is taken off each sum at its end. */
+/* One row of out: four columns at a time share the loads of x, and y_zero is taken off each sum at its
+ * end. */
 static void tc_batch_matmul_row(const tc_batch_matmul_s8_t *p, const int8_t *x, const int8_t *y, int8_t *out)
 {
     const int32_t next = p->x_next, down = p->y_next, right = p->y_col, x_zero = p->x_zero;

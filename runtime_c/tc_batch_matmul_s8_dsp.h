@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Products of int8 matrices with the DSP extension: the bytes of tc_batch_matmul_s8.
  *
- * x, y, out and the loops as there. A matrix of y is widened once and multiplied with two rows of x at a time. scratch:
- * int32, four words for each four steps of the sum, then eight words for each four of them and each four columns.
+ * x, y, out and the loops as there. A matrix of y is widened once and multiplied with two rows of x at a
+ * time. scratch: int32, four words for each four steps of the sum, then eight words for each four of them and
+ * each four columns.
  */
 #ifndef TC_BATCH_MATMUL_S8_DSP_H
 #define TC_BATCH_MATMUL_S8_DSP_H
@@ -18,8 +19,8 @@ typedef struct {
     tc_matmul_way_t way;
 } tc_batch_matmul_s8_dsp_t;
 
-static void tc_batch_matmul_s8_dsp_one(const tc_batch_matmul_s8_dsp_t *p, tc_matmul_job_t *job, const int8_t *x, int32_t *xs,
-                                       int8_t *out)
+static void tc_batch_matmul_s8_dsp_one(const tc_batch_matmul_s8_dsp_t *p, tc_matmul_job_t *job,
+                                       const int8_t *x, int32_t *xs, int8_t *out)
 {
     for (int32_t row = 0; row < p->rows; row += 2) {
         const int32_t other = row + 1 < p->rows ? row + 1 : row;
@@ -29,8 +30,8 @@ static void tc_batch_matmul_s8_dsp_one(const tc_batch_matmul_s8_dsp_t *p, tc_mat
     }
 }
 
-static void tc_batch_matmul_s8_dsp(const tc_batch_matmul_s8_dsp_t *p, const int8_t *x, const int8_t *y, int8_t *out,
-                                   void *scratch)
+static void tc_batch_matmul_s8_dsp(const tc_batch_matmul_s8_dsp_t *p, const int8_t *x, const int8_t *y,
+                                   int8_t *out, void *scratch)
 {
     const int8_t *widened = 0;
     int32_t *xs = (int32_t *)scratch, *ys = xs + ((p->depth + 3) & ~3);

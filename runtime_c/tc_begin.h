@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* What follows is a library, whatever flags the compiler was given; tc_end.h ends it. Without an include guard: one
- * translation unit may hold several libraries.
+/* What follows is a library, whatever flags the compiler was given; tc_end.h ends it. Without an include
+ * guard: one translation unit may hold several libraries.
  *
  * No loop becomes a call of memset, memcpy or memmove: the library links with nothing.
  *
- * No call of a function is dropped or moved for what the compiler believes of its effects. gcc 12 takes a loop whose address
- * it has rewritten to `0 + offset` for an access to a null pointer, the code behind it for unreachable, and the function for
- * one without effect: it drops a whole layer at -O2 and -Os. Each half of the options for it helps alone: the access to
- * a null pointer means nothing; nobody looks for functions without effect.
+ * No call of a function is dropped or moved for what the compiler believes of its effects. gcc 12 takes a
+ * loop whose address it has rewritten to `0 + offset` for an access to a null pointer, the code behind it for
+ * unreachable, and the function for one without effect: it drops a whole layer at -O2 and -Os. Each half of
+ * the options for it helps alone: the access to a null pointer means nothing; nobody looks for functions
+ * without effect.
  */
 #if defined(TC_PORTABLE)
 #elif defined(__clang__)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Elementwise operators of two float32 tensors, a result of `a` and `b` each, clipped to [lo, hi] (the bits of floats).
+/* Elementwise operators of two float32 tensors, a result of `a` and `b` each, clipped to [lo, hi] (the bits
+ * of floats).
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in x1, 0 where that
- * input repeats. y may be an input that does not repeat. No scratch.
+ * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in
+ * x1, 0 where that input repeats. y may be an input that does not repeat. No scratch.
  */
 #ifndef TC_BINARY_F32_H
 #define TC_BINARY_F32_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Constants that lie apart from the code, in a file that tinyc/emit/blob.py describes. The arena holds their address. */
+/* Constants that lie apart from the code, in a file that tinyc/emit/blob.py describes. The arena holds their
+ * address. */
 #ifndef TC_BLOB_H
 #define TC_BLOB_H
 

@@ -3,8 +3,8 @@
  *
  *   y = condition != 0 ? x0 : x1, the condition one byte per element
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves c<k> bytes in the condition, a<k> bytes
- * in x0 and b<k> bytes in x1, 0 where that input repeats. y may not overlap an input. No scratch.
+ * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves c<k> bytes in the condition,
+ * a<k> bytes in x0 and b<k> bytes in x1, 0 where that input repeats. y may not overlap an input. No scratch.
  */
 #ifndef TC_CHOOSE_H
 #define TC_CHOOSE_H

@@ -3,8 +3,8 @@
  *
  *   y = x0 ? x1, by kind: 0 equal, 1 not equal, 2 less, 3 less or equal, 4 greater, 5 greater or equal
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in x1, 0 where that
- * input repeats. y may not overlap an input. No scratch.
+ * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in
+ * x1, 0 where that input repeats. y may not overlap an input. No scratch.
  */
 #ifndef TC_COMPARE_F32_H
 #define TC_COMPARE_F32_H

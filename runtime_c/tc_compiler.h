@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* What the library takes of its compiler beyond C99: attributes, and assembly.
  *
- * GNU C (gcc, clang, and what is made of them: armclang, zig, TI's and ST's clang) is found by __GNUC__. Every other compiler
- * gets C99 and nothing else; so does GNU C where TC_PORTABLE is defined. All give the same bytes, assembly gives them sooner.
+ * GNU C (gcc, clang, and what is made of them: armclang, zig, TI's and ST's clang) is found by __GNUC__.
+ * Every other compiler gets C99 and nothing else; so does GNU C where TC_PORTABLE is defined. All give the
+ * same bytes, assembly gives them sooner.
  */
 #ifndef TC_COMPILER_H
 #define TC_COMPILER_H
@@ -29,8 +30,8 @@ typedef struct {
 #define TC_INLINE static inline
 #endif
 
-/* Functions in assembly, on words as their authors count on, and those that an application calls. Callers guess nothing
- * of what is in them. */
+/* Functions in assembly, on words as their authors count on, and those that an application calls. Callers
+ * guess nothing of what is in them. */
 #if TC_GNU && defined(__clang__)
 #define TC_NAKED __attribute__((naked, noinline, unused, aligned(4)))
 #define TC_ENTRY __attribute__((noinline))
@@ -41,8 +42,9 @@ typedef struct {
 #define TC_ENTRY
 #endif
 
-/* Directives that tell a debugger of the caller of a function in assembly. Assemblers take them where the compiler writes
- * such of its own, as with -g: gcc says so, clang does not exactly (compile with -g -DTC_UNWIND=1).
+/* Directives that tell a debugger of the caller of a function in assembly. Assemblers take them where the
+ * compiler writes such of its own, as with -g: gcc says so, clang does not exactly (compile with -g
+ * -DTC_UNWIND=1).
  */
 #ifndef TC_UNWIND
 #if defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(__clang__)
@@ -57,7 +59,8 @@ typedef struct {
 #define TC_CFI(directives)
 #endif
 
-/* Four bytes in memory order at any address; in GNU C one load or store where the core allows it, and never a call. */
+/* Four bytes in memory order at any address; in GNU C one load or store where the core allows it, and never a
+ * call. */
 static inline uint32_t tc_load_word(const void *from)
 {
 #if TC_GNU

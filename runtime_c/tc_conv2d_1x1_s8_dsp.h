@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A 1x1 convolution with stride 1 and no padding over a whole image, int8, one scale per output channel: a row of
- * `pixels` pixels. Same bytes as tc_conv2d_s8.
+/* A 1x1 convolution with stride 1 and no padding over a whole image, int8, one scale per output channel: a
+ * row of `pixels` pixels. Same bytes as tc_conv2d_s8.
  *
  * x [pixels][in_c], any count of either. y [pixels][out_c]. bias contains -x_zero * sum(w[o]).
- * Two pixels are read before their outputs are written, so y may overlap x where these end below the next pixel read.
- * scratch: 16 bytes for each four input channels, aligned to 4. Weights as tc_dsp.h says, units = in_c / 4 rounded up.
+ * Two pixels are read before their outputs are written, so y may overlap x where these end below the next
+ * pixel read.
+ * scratch: 16 bytes for each four input channels, aligned to 4. Weights as tc_dsp.h says, units = in_c / 4
+ * rounded up.
  */
 #ifndef TC_CONV2D_1X1_S8_DSP_H
 #define TC_CONV2D_1X1_S8_DSP_H

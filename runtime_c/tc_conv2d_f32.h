@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution, float32.
  *
- *   acc = bias[o]; for ky, kx, i, in this order: acc = fma(x[ky][ox*stride_w - pad_left + kx*dilation_w][i], w[o][ky][kx][i], acc)
+ *   acc = bias[o]; for ky, kx, i, in this order: acc = fma(x[ky][ox*stride_w - pad_left + kx*dilation_w][i],
+ *       w[o][ky][kx][i], acc)
  *   y[ox][o] = clip(acc, lo, hi)
  *
- * Taps outside the image are left out. x: k_h pointers to input rows f32 [in_w][in_c]; a row outside the image is a null
- * pointer. w: output channels four by four, [k_h][k_w][in_c / groups][4] each, those that are left over one by one. lo, hi:
- * the bits of floats. y [out_w][out_c], may not overlap x. Group g of out_c / groups outputs reads inputs
- * [g * in_c/groups, (g + 1) * in_c/groups). No scratch.
+ * Taps outside the image are left out. x: k_h pointers to input rows f32 [in_w][in_c]; a row outside the
+ * image is a null pointer. w: output channels four by four, [k_h][k_w][in_c / groups][4] each, those that are
+ * left over one by one. lo, hi: the bits of floats. y [out_w][out_c], may not overlap x. Group g of out_c /
+ * groups outputs reads inputs [g * in_c/groups, (g + 1) * in_c/groups). No scratch.
  */
 #ifndef TC_CONV2D_F32_H
 #define TC_CONV2D_F32_H

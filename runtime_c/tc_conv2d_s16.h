@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 2-D convolution, depthwise convolution or matrix product, int16 activations, int8 weights; the whole tensor.
+/* 2-D convolution, depthwise convolution or matrix product, int16 activations, int8 weights; the whole
+ * tensor.
  *
  *   acc[oy][ox][o] = bias[o] + sum over ky, kx, i of x[iy][ix][first(o) + i] * w[o][ky][kx][i]
  *   iy = oy*stride_h - pad_top + ky*dilation_h, ix = ox*stride_w - pad_left + kx*dilation_w
  *   y[oy][ox][o]   = clamp(scaled(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]); a tap outside the image reads x_zero. Outputs come in groups of
- * group_out, which read group_in input channels each. A depthwise layer has group_in 1; a matrix product is an image
- * of height 1 with 1x1 weights. acc is 64 bits wide and stays below 2^47: the compiler bounds it.
+ * group_out, which read group_in input channels each. A depthwise layer has group_in 1; a matrix product is
+ * an image of height 1 with 1x1 weights. acc is 64 bits wide and stays below 2^47: the compiler bounds it.
  * scaled: tc_scale_wide.
  * w [out_c][k_h][k_w][group_in]. y may not overlap x. No scratch.
  */
@@ -27,7 +28,8 @@ typedef struct {
     int32_t rounds;
 } tc_conv2d_s16_t;
 
-static int64_t tc_conv2d_s16_sum(const tc_conv2d_s16_t *p, const int16_t *x, int32_t top, int32_t left, int32_t o)
+static int64_t tc_conv2d_s16_sum(const tc_conv2d_s16_t *p, const int16_t *x, int32_t top, int32_t left,
+                                 int32_t o)
 {
     const int32_t first = o / p->group_out * p->group_in;
     const int8_t *w = p->w + o * p->k_h * p->k_w * p->group_in;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a 2-D convolution (or of a matrix product: 1x1 taps), int16 activations, int8 weights widened to int16. Same
- * integers as tc_conv2d_s16 where every accumulator fits int32.
+/* One row of a 2-D convolution (or of a matrix product: 1x1 taps), int16 activations, int8 weights widened to
+ * int16. Same integers as tc_conv2d_s16 where every accumulator fits int32.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ix][i] * w[o][ky][kx][i], ix = ox*stride_w - pad_left + kx*dilation_w
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ix][i] * w[o][ky][kx][i],
+ *       ix = ox*stride_w - pad_left + kx*dilation_w
  *   y[ox][o]   = the output of tc_s16.h
  *
- * x: k_h pointers to input rows s16 [in_w][in_c]; a tap beside the row reads x_zero. y [out_w][out_c] may not overlap x,
- * but for 1x1 taps of stride 1, where two pixels are read before their outputs are written.
+ * x: k_h pointers to input rows s16 [in_w][in_c]; a tap beside the row reads x_zero. y [out_w][out_c] may not
+ * overlap x, but for 1x1 taps of stride 1, where two pixels are read before their outputs are written.
  * stream: of tc_s16.h, the taps [k_h][k_w][in_c] with zeros up to 4 * halves.
  * scratch: the taps of two pixels, 16 * halves bytes, at words.
  */
@@ -21,8 +22,10 @@ typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w, x_zero, halves;
 } tc_conv2d_s16_dsp_t;
 
-/* `n` taps from number `tap` on to their places: step s of the pixel is at to[s * apart]. from null: all are x_zero. */
-static void tc_conv2d_s16_dsp_put(int32_t *to, int32_t apart, int32_t tap, const int16_t *from, int32_t n, int32_t x_zero)
+/* `n` taps from number `tap` on to their places: step s of the pixel is at to[s * apart]. from null: all are
+ * x_zero. */
+static void tc_conv2d_s16_dsp_put(int32_t *to, int32_t apart, int32_t tap, const int16_t *from, int32_t n,
+                                  int32_t x_zero)
 {
     int16_t *half = (int16_t *)(void *)(to + tap / 2 * apart);
 
@@ -42,8 +45,8 @@ static void tc_conv2d_s16_dsp_put(int32_t *to, int32_t apart, int32_t tap, const
 }
 
 /* The taps of output column ox. */
-static void tc_conv2d_s16_dsp_gather(const tc_conv2d_s16_dsp_t *p, const int8_t *const *x, int32_t ox, int32_t *to,
-                                     int32_t apart)
+static void tc_conv2d_s16_dsp_gather(const tc_conv2d_s16_dsp_t *p, const int8_t *const *x, int32_t ox,
+                                     int32_t *to, int32_t apart)
 {
     const int32_t left = ox * p->stride_w - p->pad_left;
     const int32_t whole = p->dilation_w == 1 && left >= 0 && left + p->k_w <= p->in_w;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution, int8 activations and weights, one scale per output channel.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
+ *       w[o][ky][kx][i]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing and a padded tap reads x_zero.
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points.
- * pad: at least in_c bytes of x_zero. w [out_c][k_h][k_w][in_c / groups]. y [out_w][out_c], may not overlap x.
- * Group g of out_c / groups outputs reads inputs [g * in_c/groups, (g + 1) * in_c/groups).
+ * pad: at least in_c bytes of x_zero. w [out_c][k_h][k_w][in_c / groups]. y [out_w][out_c], may not overlap
+ * x. Group g of out_c / groups outputs reads inputs [g * in_c/groups, (g + 1) * in_c/groups).
  * acc cannot overflow: the compiler bounds it. No scratch.
  */
 #ifndef TC_CONV2D_S8_H

@@ -3,9 +3,10 @@
  *
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points.
  * y [out_w][out_c], may not overlap x. bias contains -x_zero * sum(w[o]).
- * The k_w * in_c taps of a kernel row are padded to a multiple of four: units = k_h * that / 4; weights as tc_dsp.h says.
- * scratch: 16 * units bytes for the taps of two pixels, then twice the taps of a kernel row for those that leave
- * the image at the side (or are dilated); aligned to 4.
+ * The k_w * in_c taps of a kernel row are padded to a multiple of four: units = k_h * that / 4; weights as
+ * tc_dsp.h says.
+ * scratch: 16 * units bytes for the taps of two pixels, then twice the taps of a kernel row for those that
+ * leave the image at the side (or are dilated); aligned to 4.
  */
 #ifndef TC_CONV2D_S8_DSP_H
 #define TC_CONV2D_S8_DSP_H
@@ -17,7 +18,8 @@ typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w, x_zero;
 } tc_conv2d_s8_dsp_t;
 
-/* The k_w * in_c taps of output column ox in row x: in place where they lie side by side, else gathered in `room`. */
+/* The k_w * in_c taps of output column ox in row x: in place where they lie side by side, else gathered in
+ * `room`. */
 static inline const int8_t *tc_conv2d_s8_dsp_taps(const tc_conv2d_s8_dsp_t *p, const int8_t *x, int32_t ox,
                                                   int8_t *room)
 {

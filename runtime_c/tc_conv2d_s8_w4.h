@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution, int8 activations, int4 weights, one scale per output channel.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
+ *       w[o][ky][kx][i]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing and a padded tap reads x_zero.

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* fully_connected of one row, int8, from constants in the order of use, the inputs never copied: in plain C what the
- * functions compute that the compiler writes for single layers in assembly. Inputs go by fours, outputs by eights.
+/* fully_connected of one row, int8, from constants in the order of use, the inputs never copied: in plain C
+ * what the functions compute that the compiler writes for single layers in assembly. Inputs go by fours,
+ * outputs by eights.
  *
  * stream: for each eight outputs (the last padded with zeros)
  *   8 words      start values of the accumulators
- *   per 4 inputs 4 words of inputs 0 and 2 of them, then 4 of inputs 1 and 3: "A over B" (tc_dsp.h) of outputs 0 and 1,
+ *   per 4 inputs 4 words of inputs 0 and 2 of them, then 4 of inputs 1 and 3: "A over B" (tc_dsp.h) of
+ *       outputs 0 and 1,
  *                2 and 3, 4 and 5, 6 and 7
  *   8 times      mult, add[, shift]: of each output
  *
@@ -25,7 +27,8 @@ typedef struct {
     int32_t y_min, y_max;
 } tc_dense_held_t;
 
-static TC_UNUSED void tc_dense_held(const tc_dense_held_t *p, const int32_t *stream, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_dense_held(const tc_dense_held_t *p, const int32_t *stream, const int8_t *x,
+                                    int8_t *y)
 {
     const int32_t words = p->varies ? 3 : 2;
     for (int32_t group = 0; group < p->out_c; group += 8) {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Depthwise convolution whose windows are one column wide, constants in the order of use, int8: in plain C what the functions
- * compute that the compiler writes for single layers in assembly.
+/* Depthwise convolution whose windows are one column wide, constants in the order of use, int8: in plain C
+ * what the functions compute that the compiler writes for single layers in assembly.
  *
- * Channels go by groups of four; where their number is no multiple, the last group begins with channels that count for
- * nothing. stream of a pixel, per group:
+ * Channels go by groups of four; where their number is no multiple, the last group begins with channels that
+ * count for nothing. stream of a pixel, per group:
  *   4 words     start values
  *   2 rows      4 words: both rows' int16 weights of each channel, the first row's in the low half; ...
  *   a last row  2 words: its weights of channels 0, 2 and of channels 1, 3
  *   constants   mult, add[, shift] of each channel that counts
  *
- * Sums by rows: for each row the 2 words of a last row per group, then the constants of all groups; the start values are an
- * array of their own, of all channels.
+ * Sums by rows: for each row the 2 words of a last row per group, then the constants of all groups; the start
+ * values are an array of their own, of all channels.
  *
- * X = start + sum of x * w becomes an output as in tc_depthwise_planes.h. The input bytes of a group are read before its
- * outputs are written, so y may be one of the rows.
+ * X = start + sum of x * w becomes an output as in tc_depthwise_planes.h. The input bytes of a group are read
+ * before its outputs are written, so y may be one of the rows.
  */
 #ifndef TC_DEPTHWISE_COLUMNS_H
 #define TC_DEPTHWISE_COLUMNS_H
@@ -29,7 +29,8 @@ typedef struct {
 } tc_depthwise_columns_t;
 
 /* The output of X; constants moves to the next channel's. */
-static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p, int32_t x, const int32_t **constants)
+static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p, int32_t x,
+                                                 const int32_t **constants)
 {
     const int32_t *used = *constants;
     tc_depthwise_planes_t way; /* no initializer: compilers clear the rest by a call */
@@ -76,8 +77,8 @@ static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, cons
 }
 
 /* One row more in the sums; stream: that row's. */
-static TC_UNUSED void tc_depthwise_columns_add(const tc_depthwise_columns_t *p, const int32_t *stream, const int8_t *x,
-                                               int32_t *sums)
+static TC_UNUSED void tc_depthwise_columns_add(const tc_depthwise_columns_t *p, const int32_t *stream,
+                                               const int8_t *x, int32_t *sums)
 {
     for (int32_t channel = 0; channel < p->channels; stream += 2) {
         const int32_t first = p->channels - channel < 4 ? p->channels - 4 : channel;

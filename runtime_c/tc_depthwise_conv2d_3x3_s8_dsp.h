@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a 3x3 depthwise convolution, stride 1 or 2, no dilation, as many outputs as inputs, int8. Same bytes as
- * tc_depthwise_conv2d_s8.
+/* One row of a 3x3 depthwise convolution, stride 1 or 2, no dilation, as many outputs as inputs, int8. Same
+ * bytes as tc_depthwise_conv2d_s8.
  *
  * x: 3 pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points.
  * pad: at least 4 bytes of x_zero. y [out_w][in_c], may not overlap x. out_w >= 2.
@@ -8,9 +8,9 @@
  * out: as tc_dsp.h says, with finish 1 to 3.
  * run: tc_dsp_dw3x3_<stride>_<finish>.
  *
- * Four channels at a time: their three rows are unpacked into int16, two columns to a word, padding included; then two
- * outputs of one channel are computed at a time. scratch: 48 bytes for each pair of columns, aligned to 4; there are
- * pairs = 1 + stride * (out_w / 2 rounded up) of them, from column -pad_left on.
+ * Four channels at a time: their three rows are unpacked into int16, two columns to a word, padding included;
+ * then two outputs of one channel are computed at a time. scratch: 48 bytes for each pair of columns, aligned
+ * to 4; there are pairs = 1 + stride * (out_w / 2 rounded up) of them, from column -pad_left on.
  */
 #ifndef TC_DEPTHWISE_CONV2D_3X3_S8_DSP_H
 #define TC_DEPTHWISE_CONV2D_3X3_S8_DSP_H
@@ -49,8 +49,9 @@ typedef struct {
     "smmlar r11, r11, r2, r10     \n"                                              \
     "smmlar r12, r12, r2, r3      \n"
 
-/* Weights r4 (0,1) r5 (1,2) of row 0, r6 r7 of row 1, r8 r9 of row 2. Columns (0,1) at r0, (2,3) at r0+48, (4,5) at +96;
- * rows at +0, +4, +8. Output 0 is x0 w0 + x1 w1 + x2 w2; output 1 starts at column 1 or 2, the stride. */
+/* Weights r4 (0,1) r5 (1,2) of row 0, r6 r7 of row 1, r8 r9 of row 2. Columns (0,1) at r0, (2,3) at r0+48,
+ * (4,5) at +96; rows at +0, +4, +8. Output 0 is x0 w0 + x1 w1 + x2 w2; output 1 starts at column 1 or 2, the
+ * stride. */
 #define TC_DW_MAC_1                                                                \
     "ldrd   r2, r3, [r0, #48]    \n"                                               \
     "smlabt r11, r2, r5, r10     \n"                                               \
@@ -171,8 +172,8 @@ typedef struct {
 
 #else
 
-static inline void tc_dsp_dw3x3_row(const int32_t *columns, const tc_dsp_dw3x3_t *p, int8_t *y, int32_t stride,
-                                    int32_t finish)
+static inline void tc_dsp_dw3x3_row(const int32_t *columns, const tc_dsp_dw3x3_t *p, int8_t *y,
+                                    int32_t stride, int32_t finish)
 {
     const tc_dsp_out_t out = {p->bias, p->scale, p->channels, finish, 0, 0, -128, 127, 0};
 
@@ -209,7 +210,8 @@ TC_DSP_DW3X3(2, 2)
 TC_DSP_DW3X3(2, 3)
 #undef TC_DSP_DW3X3
 
-/* Four channels of two neighbouring columns a and b of one row -> the word of each channel, three words apart. */
+/* Four channels of two neighbouring columns a and b of one row -> the word of each channel, three words
+ * apart. */
 static inline void tc_dsp_dw3x3_unpack(int32_t a, int32_t b, int32_t *to)
 {
     const int32_t low = tc_pkhbt(a, b), high = tc_pkhtb(b, a);
@@ -220,8 +222,8 @@ static inline void tc_dsp_dw3x3_unpack(int32_t a, int32_t b, int32_t *to)
 }
 
 /* Columns from -pad_left on of the `n` <= 4 channels from `first` on. */
-static inline void tc_dsp_dw3x3_columns(const tc_depthwise_conv2d_3x3_s8_dsp_t *p, const int8_t *const *x, int32_t first,
-                                        int32_t n, int32_t *to)
+static inline void tc_dsp_dw3x3_columns(const tc_depthwise_conv2d_3x3_s8_dsp_t *p, const int8_t *const *x,
+                                        int32_t first, int32_t n, int32_t *to)
 {
     for (int32_t i = 0, ix = -p->pad_left; i < p->pairs; i++, ix += 2, to += 12) {
         if (ix >= 0 && ix + 1 < p->in_w && n == 4) {
@@ -243,8 +245,8 @@ static inline void tc_dsp_dw3x3_columns(const tc_depthwise_conv2d_3x3_s8_dsp_t *
     }
 }
 
-static void tc_depthwise_conv2d_3x3_s8_dsp(const tc_depthwise_conv2d_3x3_s8_dsp_t *p, const int8_t *const *x, int8_t *y,
-                                           void *scratch)
+static void tc_depthwise_conv2d_3x3_s8_dsp(const tc_depthwise_conv2d_3x3_s8_dsp_t *p, const int8_t *const *x,
+                                           int8_t *y, void *scratch)
 {
     int32_t *columns = (int32_t *)scratch;
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a depthwise 2-D convolution, float32: channel c of the output reads channel c * in_c / out_c of the input.
+/* One row of a depthwise 2-D convolution, float32: channel c of the output reads channel c * in_c / out_c of
+ * the input.
  *
- *   acc = bias[c]; for ky, kx, in this order: acc = fma(x[ky][ox*stride_w - pad_left + kx*dilation_w][..], w[ky][kx][c], acc)
+ *   acc = bias[c]; for ky, kx, in this order: acc = fma(x[ky][ox*stride_w - pad_left + kx*dilation_w][..],
+ *       w[ky][kx][c], acc)
  *   y[ox][c] = clip(acc, lo, hi)
  *
- * Taps outside the image are left out. x: k_h pointers to input rows f32 [in_w][in_c]; a row outside the image is a null
- * pointer. w [k_h][k_w][out_c]. lo, hi: the bits of floats. y [out_w][out_c], may not overlap x. No scratch.
+ * Taps outside the image are left out. x: k_h pointers to input rows f32 [in_w][in_c]; a row outside the
+ * image is a null pointer. w [k_h][k_w][out_c]. lo, hi: the bits of floats. y [out_w][out_c], may not overlap
+ * x. No scratch.
  */
 #ifndef TC_DEPTHWISE_CONV2D_F32_H
 #define TC_DEPTHWISE_CONV2D_F32_H

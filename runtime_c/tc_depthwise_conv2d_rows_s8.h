@@ -5,9 +5,9 @@
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max),   m = out_c / in_c
  *
  * bias already contains -x_zero * sum(w[..][o]), so a padded column reads x_zero. x: row `row` of the image,
- * s8 [in_w][in_c]. pad: at least in_c bytes of x_zero. w [in_h][k_w][out_c]. sums: int32 [out_w][out_c], kept from row 0 to
- * row in_h - 1, the call that writes y [out_w][out_c]; the others leave y alone. y may not overlap sums or x.
- * acc cannot overflow: the compiler bounds it.
+ * s8 [in_w][in_c]. pad: at least in_c bytes of x_zero. w [in_h][k_w][out_c]. sums: int32 [out_w][out_c], kept
+ * from row 0 to row in_h - 1, the call that writes y [out_w][out_c]; the others leave y alone. y may not
+ * overlap sums or x. acc cannot overflow: the compiler bounds it.
  */
 #ifndef TC_DEPTHWISE_CONV2D_ROWS_S8_H
 #define TC_DEPTHWISE_CONV2D_ROWS_S8_H

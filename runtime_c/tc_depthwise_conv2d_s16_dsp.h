@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a depthwise 2-D convolution with as many outputs as inputs, int16 activations, int8 weights widened to int16.
- * Same integers as tc_conv2d_s16 where every accumulator fits int32.
+/* One row of a depthwise 2-D convolution with as many outputs as inputs, int16 activations, int8 weights
+ * widened to int16. Same integers as tc_conv2d_s16 where every accumulator fits int32.
  *
- * x: k_h pointers to input rows s16 [in_w][c]; pad: c times x_zero, for taps beside the row. y [out_w][c], may not overlap x.
+ * x: k_h pointers to input rows s16 [in_w][c]; pad: c times x_zero, for taps beside the row. y [out_w][c],
+ * may not overlap x.
  * stream: of tc_s16.h, by taps [k_h][k_w]; biases contain -x_zero * sum(w[..][o]).
  * scratch: k_h * k_w pointers, aligned as pointers are.
  */
@@ -18,8 +19,8 @@ typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
 } tc_depthwise_conv2d_s16_dsp_t;
 
-static void tc_depthwise_conv2d_s16_dsp(const tc_depthwise_conv2d_s16_dsp_t *p, const int8_t *const *x, int16_t *y,
-                                        void *scratch)
+static void tc_depthwise_conv2d_s16_dsp(const tc_depthwise_conv2d_s16_dsp_t *p, const int8_t *const *x,
+                                        int16_t *y, void *scratch)
 {
     for (int32_t ox = 0; ox < p->out_w; ox++, y += p->in_c) {
         const int16_t **tap = (const int16_t **)scratch;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise 2-D convolution, int8 activations and weights, one scale per output channel.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][o / m] * w[ky][kx][o]
+ *   acc[ox][o] = bias[o] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][o / m] *
+ *       w[ky][kx][o]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max),   m = out_c / in_c
  *
  * bias already contains -x_zero * sum(w[..][o]), so the loop subtracts nothing and a padded tap reads x_zero.

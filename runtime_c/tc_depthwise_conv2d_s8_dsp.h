@@ -4,9 +4,9 @@
  *
  * x: k_h pointers to input rows s8 [in_w][c]; a row outside the image points to zero points.
  * pad: at least c bytes of x_zero. y [out_w][c], may not overlap x. bias contains -x_zero * sum(w[..][o]).
- * Taps go by pairs, a last odd one with a tap of weight 0. w: for every four channels and every pair of taps s, t the
- * bytes s0 s1 t0 t1, s2 s3 t2 t3 (digit: channel); then for each remaining channel its weights, one byte each, in
- * whole words. pairs = k_h * k_w / 2 rounded up. out: as tc_dsp.h says.
+ * Taps go by pairs, a last odd one with a tap of weight 0. w: for every four channels and every pair of taps
+ * s, t the bytes s0 s1 t0 t1, s2 s3 t2 t3 (digit: channel); then for each remaining channel its weights, one
+ * byte each, in whole words. pairs = k_h * k_w / 2 rounded up. out: as tc_dsp.h says.
  * scratch: 2 * pairs pointers, aligned as pointers are.
  */
 #ifndef TC_DEPTHWISE_CONV2D_S8_DSP_H
@@ -22,8 +22,9 @@ typedef struct {
 } tc_depthwise_conv2d_s8_dsp_t;
 
 /* Where the taps of output column ox are, for channel 0. Returns whether all lie inside the rows. */
-static inline int32_t tc_depthwise_conv2d_s8_dsp_taps(const tc_depthwise_conv2d_s8_dsp_t *p, const int8_t *const *x,
-                                                      int32_t ox, const int8_t **taps)
+static inline int32_t tc_depthwise_conv2d_s8_dsp_taps(const tc_depthwise_conv2d_s8_dsp_t *p,
+                                                      const int8_t *const *x, int32_t ox,
+                                                      const int8_t **taps)
 {
     const int8_t **tap = taps;
     int32_t all_inside = 1;
@@ -44,8 +45,9 @@ static inline int32_t tc_depthwise_conv2d_s8_dsp_taps(const tc_depthwise_conv2d_
 
 /* acc[o] = bias[o] + sum over taps, for four channels whose bytes lie `at` bytes after each tap's.
  * Not inlined: unrolled by the compiler it needs more registers than there are. */
-static TC_NOINLINE void tc_depthwise_conv2d_s8_dsp_quad(const int8_t *const *taps, int32_t at, const int32_t *w,
-                                                        int32_t pairs, const int32_t *bias, int32_t *acc)
+static TC_NOINLINE void tc_depthwise_conv2d_s8_dsp_quad(const int8_t *const *taps, int32_t at,
+                                                        const int32_t *w, int32_t pairs, const int32_t *bias,
+                                                        int32_t *acc)
 {
     int32_t a0 = bias[0], a1 = bias[1], a2 = bias[2], a3 = bias[3];
 
@@ -65,8 +67,8 @@ static TC_NOINLINE void tc_depthwise_conv2d_s8_dsp_quad(const int8_t *const *tap
     acc[3] = a3;
 }
 
-static void tc_depthwise_conv2d_s8_dsp(const tc_depthwise_conv2d_s8_dsp_t *p, const int8_t *const *x, int8_t *y,
-                                       void *scratch)
+static void tc_depthwise_conv2d_s8_dsp(const tc_depthwise_conv2d_s8_dsp_t *p, const int8_t *const *x,
+                                       int8_t *y, void *scratch)
 {
     const int32_t blocked = p->in_c / 4 * 4;
     const int8_t **taps = (const int8_t **)scratch;

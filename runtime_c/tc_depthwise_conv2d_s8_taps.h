@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a depthwise 2-D convolution of any size on a core without DSP instructions, one output per input channel.
+/* One row of a depthwise 2-D convolution of any size on a core without DSP instructions, one output per input
+ * channel.
  *
  *   acc[ox][c] = bias[c] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][c] * w[c][ky][kx]
  *   y[ox][c]   = clamp(requantize(acc, mult[c], shift[c]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[c]), so the loop subtracts nothing and a padded tap reads x_zero.
- * x: k_h pointers to input rows s8 [in_w][out_c]; a row outside the image points to zero points. y [out_w][out_c].
- * pad: at least out_c bytes of x_zero. w [out_c][taps], taps = k_h * k_w rounded up to a multiple of 4 with zeros; int4: words
- * [out_c][taps / 8], taps a multiple of 8, the first tap in the lowest bits. scratch: a pointer for each tap of a pixel.
+ * x: k_h pointers to input rows s8 [in_w][out_c]; a row outside the image points to zero points. y
+ * [out_w][out_c].
+ * pad: at least out_c bytes of x_zero. w [out_c][taps], taps = k_h * k_w rounded up to a multiple of 4 with
+ * zeros; int4: words [out_c][taps / 8], taps a multiple of 8, the first tap in the lowest bits. scratch: a
+ * pointer for each tap of a pixel.
  */
 #ifndef TC_DEPTHWISE_CONV2D_S8_TAPS_H
 #define TC_DEPTHWISE_CONV2D_S8_TAPS_H
@@ -24,7 +27,8 @@ typedef struct {
 } tc_depthwise_taps_t;
 
 /* Pointers to the taps of pixel ox, then to padding. */
-static inline void tc_depthwise_taps_find(const tc_depthwise_taps_t *p, const int8_t *const *x, int32_t ox, const int8_t **to)
+static inline void tc_depthwise_taps_find(const tc_depthwise_taps_t *p, const int8_t *const *x, int32_t ox,
+                                          const int8_t **to)
 {
     const int8_t **const end = to + p->taps;
     for (int32_t ky = 0; ky < p->k_h; ky++) {
@@ -75,8 +79,8 @@ TC_INLINE int32_t tc_depthwise_taps_sum4(const int8_t *const *from, const int32_
 #undef TC_SCALAR_BITS
 
 /* int4: a literal. */
-TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y, void *scratch,
-                                            int32_t int4)
+TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
+                                     void *scratch, int32_t int4)
 {
     const int8_t **const from = (const int8_t **)scratch;
     const int32_t out_c = p->out.out_c, taps = p->taps;
@@ -102,14 +106,14 @@ TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t 
     }
 }
 
-static TC_UNUSED void tc_depthwise_conv2d_s8_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
-                                                         void *scratch)
+static TC_UNUSED void tc_depthwise_conv2d_s8_taps(const tc_depthwise_taps_t *p, const int8_t *const *x,
+                                                  int8_t *y, void *scratch)
 {
     tc_depthwise_taps_row(p, x, y, scratch, 0);
 }
 
-static TC_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
-                                                            void *scratch)
+static TC_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *p, const int8_t *const *x,
+                                                     int8_t *y, void *scratch)
 {
     tc_depthwise_taps_row(p, x, y, scratch, 1);
 }

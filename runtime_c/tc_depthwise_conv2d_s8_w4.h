@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a depthwise 2-D convolution, int8 activations, int4 weights, one scale per output channel.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][o / m] * w[ky][kx][o]
+ *   acc[ox][o] = bias[o] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][o / m] *
+ *       w[ky][kx][o]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max),   m = out_c / in_c
  *
  * bias already contains -x_zero * sum(w[..][o]), so the loop subtracts nothing and a padded tap reads x_zero.
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points.
- * pad: at least in_c bytes of x_zero. w [k_h][k_w][out_c], two in a byte (tc_nibbles.h). y [out_w][out_c], may not
- * overlap x. acc cannot overflow: the compiler bounds it. No scratch.
+ * pad: at least in_c bytes of x_zero. w [k_h][k_w][out_c], two in a byte (tc_nibbles.h). y [out_w][out_c],
+ * may not overlap x. acc cannot overflow: the compiler bounds it. No scratch.
  */
 #ifndef TC_DEPTHWISE_CONV2D_S8_W4_H
 #define TC_DEPTHWISE_CONV2D_S8_W4_H

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Depthwise convolution without scratch, int8: in plain C what the functions compute that the compiler writes for single
- * layers in assembly (row calls, four output channels by two pixels at a time).
+/* Depthwise convolution without scratch, int8: in plain C what the functions compute that the compiler writes
+ * for single layers in assembly (row calls, four output channels by two pixels at a time).
  *
- * Output channel o reads input channel o / times. Output channels go by fours; where they are no multiple of four, the
- * last four are the channels from out_c - 4 on, so some are made twice.
+ * Output channel o reads input channel o / times. Output channels go by fours; where they are no multiple of
+ * four, the last four are the channels from out_c - 4 on, so some are made twice.
  *
  * stream: for each four output channels
  *   4 words      start values of the accumulators
- *   2 per tap    int16 weights of channels 0 (low half) and 2, then of channels 1 and 3; taps in the order of `taps`,
+ *   2 per tap    int16 weights of channels 0 (low half) and 2, then of channels 1 and 3;
+ *       taps in the order of `taps`,
  *                kernel row after kernel row
  *   4 times      mult, add[, shift]: of each channel
  *
- * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min, y_max); with `sign`,
- * the high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are in the start values and `add`.
+ * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min,
+ * y_max); with `sign`, the high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are
+ * in the start values and `add`.
  */
 #ifndef TC_DEPTHWISE_DIRECT_H
 #define TC_DEPTHWISE_DIRECT_H
@@ -28,8 +30,8 @@ typedef struct {
 } tc_depthwise_direct_t;
 
 /* x: k_h row pointers. y [out_w][out_c]. */
-static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const int32_t *stream, const int8_t *const *x,
-                                          int8_t *y)
+static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const int32_t *stream,
+                                          const int8_t *const *x, int8_t *y)
 {
     const int32_t words = p->varies ? 3 : 2;
     for (int32_t group = 0; group < p->out_c; group += 4) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Depthwise convolution with constants in the order of use, int8: in plain C what the functions compute that the
- * compiler writes for single layers in assembly (planes of int16, band by band of rows).
+/* Depthwise convolution with constants in the order of use, int8: in plain C what the functions compute that
+ * the compiler writes for single layers in assembly (planes of int16, band by band of rows).
  *
- * Rows and columns of a layer may be the image's columns and rows: in_step, in_row are the bytes from column to column
- * and from row to row of the input; out_step, out_row of the output.
+ * Rows and columns of a layer may be the image's columns and rows: in_step, in_row are the bytes from column
+ * to column and from row to row of the input; out_step, out_row of the output.
  *
  * stream: 1 word       the zero point four times, as bytes
  *         per channel  start value; weights; mult, add[, shift]
- * weights: per kernel row words of two int16 taps: for stride_w 2 (and k_w 1) taps (0, 1), (2, 3) ..., an odd last one
- * with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ... int4: four such words in one, of each tap 4 bits, the first word's
- * on top of each half; the weights come before the start value; at most TC_DEPTHWISE_INT4 words, and each tap times 2^12.
+ * weights: per kernel row words of two int16 taps: for stride_w 2 (and k_w 1) taps (0, 1), (2, 3) ..., an odd
+ * last one with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ... int4: four such words in one, of each tap 4
+ * bits, the first word's on top of each half; the weights come before the start value; at most
+ * TC_DEPTHWISE_INT4 words, and each tap times 2^12.
  *
- * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min, y_max); with `sign`, the
- * high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are in the start values and `add`.
+ * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min,
+ * y_max); with `sign`, the high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are
+ * in the start values and `add`.
  *
- * The input is the image x, or (x NULL) in_h row pointers. y may be x, or one of the rows: a band of output rows is
- * written when a channel's input rows up to its own last are read.
+ * The input is the image x, or (x NULL) in_h row pointers. y may be x, or one of the rows: a band of output
+ * rows is written when a channel's input rows up to its own last are read.
  */
 #ifndef TC_DEPTHWISE_PLANES_H
 #define TC_DEPTHWISE_PLANES_H
@@ -47,7 +49,8 @@ static inline int32_t tc_depthwise_tap(const tc_depthwise_planes_t *p, const int
     return k + 1 < p->k_w ? tc_lo16(words[k]) : tc_hi16(words[k - 1]);
 }
 
-static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t sum, const int32_t *constants)
+static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t sum,
+                                          const int32_t *constants)
 {
     const int32_t x = p->halve ? sum >> 11 : sum;
     const int32_t t = p->sign ? tc_smmlar(x, constants[0], constants[1]) - (x < 0)
@@ -56,8 +59,9 @@ static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_
 }
 
 /* Padded rows [first, first + rows) of a channel to `plane`. */
-static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_t *x, const int8_t *const *row,
-                                     int32_t channel, int32_t first, int32_t rows, int16_t zero, int16_t *plane)
+static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_t *x,
+                                     const int8_t *const *row, int32_t channel, int32_t first, int32_t rows,
+                                     int16_t zero, int16_t *plane)
 {
     for (int32_t r = first - p->pad_top; r < first - p->pad_top + rows; r++) {
         for (int32_t c = -p->pad_left; c < p->columns - p->pad_left; c++) {
@@ -78,8 +82,9 @@ static inline const int32_t *tc_depthwise_int4(const int32_t *stream, int32_t wo
     return stream + packed + 1;
 }
 
-static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const int32_t *stream, const int8_t *x,
-                                          const int8_t *const *row, int8_t *y, int16_t *plane)
+static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const int32_t *stream,
+                                          const int8_t *x, const int8_t *const *row, int8_t *y,
+                                          int16_t *plane)
 {
     const int16_t zero = (int8_t)(uint8_t)*stream++;
     const int32_t words = p->stride_w == 2 || p->k_w == 1 ? (p->k_w + 1) / 2 : p->k_w - 1;

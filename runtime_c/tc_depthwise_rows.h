@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a depthwise convolution with two or three kernel rows and constants in the order of use, int8: in plain C
- * what the functions compute that the compiler writes for single layers in assembly.
+/* One row of a depthwise convolution with two or three kernel rows and constants in the order of use, int8:
+ * in plain C what the functions compute that the compiler writes for single layers in assembly.
  *
  * stream: 1 word       the zero point four times, as bytes
  *         per channel  start value; weights; mult, add[, shift]
- * weights: words of two int16 taps: for each column those of the first two kernel rows; then of a third row, for
- * stride_w 2 (and k_w 1), taps (0, 1), (2, 3) ..., an odd last one with 0; for stride_w 1 taps (0, 1), (1, 2) ...
+ * weights: words of two int16 taps: for each column those of the first two kernel rows; then of a third row,
+ * for stride_w 2 (and k_w 1), taps (0, 1), (2, 3) ..., an odd last one with 0; for stride_w 1 taps (0, 1),
+ * (1, 2) ...
  *
  * X = start + sum of x * w becomes an output as in tc_depthwise_planes.h.
  *
- * x: k_h row pointers. y: the output row; it may be one of them, because the rows' bytes of a channel are read before its
- * outputs are written. plane: room for k_h rows of `columns`.
+ * x: k_h row pointers. y: the output row; it may be one of them, because the rows' bytes of a channel are
+ * read before its outputs are written. plane: room for k_h rows of `columns`.
  */
 #ifndef TC_DEPTHWISE_ROWS_H
 #define TC_DEPTHWISE_ROWS_H
@@ -27,7 +28,8 @@ typedef struct {
 } tc_depthwise_rows_t;
 
 /* Tap (row, column) of a channel. */
-static inline int32_t tc_depthwise_rows_tap(const tc_depthwise_rows_t *p, const int32_t *words, int32_t row, int32_t column)
+static inline int32_t tc_depthwise_rows_tap(const tc_depthwise_rows_t *p, const int32_t *words, int32_t row,
+                                            int32_t column)
 {
     const int32_t *single = words + p->k_w;
     if (row < 2) {
@@ -39,8 +41,8 @@ static inline int32_t tc_depthwise_rows_tap(const tc_depthwise_rows_t *p, const 
     return column + 1 < p->k_w ? tc_lo16(single[column]) : tc_hi16(single[column - 1]);
 }
 
-static TC_UNUSED void tc_depthwise_rows(const tc_depthwise_rows_t *p, const int32_t *stream, const int8_t *const *x,
-                                        int8_t *y, int16_t *plane)
+static TC_UNUSED void tc_depthwise_rows(const tc_depthwise_rows_t *p, const int32_t *stream,
+                                        const int8_t *const *x, int8_t *y, int16_t *plane)
 {
     const int16_t zero = (int8_t)(uint8_t)*stream++;
     const int32_t pairs = p->stride_w == 2 || p->k_w == 1 ? (p->k_w + 1) / 2 : p->k_w - 1;

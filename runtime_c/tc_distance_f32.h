@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Distances of rows x [rows][n] from the rows of a table w [count][n], float32.
  *
- *   y[b][i] = sum over k, in order, of d * d (squared) or |d|, d = x[b][k] - w[i][k]; squares by fma(d, d, sum)
+ *   y[b][i] = sum over k, in order, of d * d (squared) or |d|, d = x[b][k] - w[i][k]; squares by fma(d, d,
+ *       sum)
  *
  * y [rows][count] may not overlap an input. No scratch.
  */

@@ -4,8 +4,8 @@
  *   q * 2^-down ~ (x0 - x0_zero) / (x1 - x1_zero), the divisor at least one step from 0
  *   y = clamp(round(q * mult * 2^(shift - 31 - down)) + y_zero, y_min, y_max)
  *
- * The bits are those of TensorFlow Lite Micro's reference kernel: the divisor's inverse by three Newton steps, doubling
- * high multiplies, a rounding shift. shift <= 22.
+ * The bits are those of TensorFlow Lite Micro's reference kernel: the divisor's inverse by three Newton
+ * steps, doubling high multiplies, a rounding shift. shift <= 22.
  *
  * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and
  * b<k> in x1, 0 where that input repeats. y may be an input that does not repeat. No scratch.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Four dot products at a time: int8 weights of four outputs lie side by side, so that they share the loads of x. */
+/* Four dot products at a time: int8 weights of four outputs lie side by side, so that they share the loads of
+ * x. */
 #ifndef TC_DOT4_H
 #define TC_DOT4_H
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The DSP extension of Armv7E-M and Armv8-M (Cortex-M4, M7, M33, M35P, M55, M85) for int8 layers.
  *
- * First the instructions, then what the weighted kernels share: unpacking int8 into pairs of int16, dot products of
- * packed weights, and the way from accumulators to int8. Other machines run plain C twins with equal results, so that
- * every kernel can be tested on the host.
+ * First the instructions, then what the weighted kernels share: unpacking int8 into pairs of int16, dot
+ * products of packed weights, and the way from accumulators to int8. Other machines run plain C twins with
+ * equal results, so that every kernel can be tested on the host.
  *
- * Packed weights ("A over B"). Weights stay one byte each. A word holds two taps of two output channels A and B: each
- * half of it is the number 256 * a + b. So SMLAD with the raw word adds 256 * A + B to an accumulator T, SMLAD with
- * SXTB16 of the word adds B to another, and A = (T - B) / 256 in the end: one unpacking instruction for four weights.
- * Exact when all weights lie in [-127, 127] and |sum of x * a| < 2^23 in one call; everything else may wrap.
+ * Packed weights ("A over B"). Weights stay one byte each. A word holds two taps of two output channels A and
+ * B: each half of it is the number 256 * a + b. So SMLAD with the raw word adds 256 * A + B to an accumulator
+ * T, SMLAD with SXTB16 of the word adds B to another, and A = (T - B) / 256 in the end: one unpacking
+ * instruction for four weights. Exact when all weights lie in [-127, 127] and |sum of x * a| < 2^23 in one
+ * call; everything else may wrap.
  *
  * Taps go by fours ("units") in the order (0, 2), (1, 3), since that is how SXTB16 unpacks a word of int8.
  */
@@ -179,7 +180,8 @@ static inline int32_t tc_load_tail(const int8_t *p, int32_t n)
 
 /* ---- unpacking ---- */
 
-/* n int8 of two pixels a and b -> for each four taps the words a(0,2) b(0,2) a(1,3) b(1,3). Returns the end of xs. */
+/* n int8 of two pixels a and b -> for each four taps the words a(0,2) b(0,2) a(1,3) b(1,3). Returns the end
+ * of xs. */
 static inline int32_t *tc_dsp_unpack_2(const int8_t *a, const int8_t *b, int32_t n, int32_t *xs)
 {
     for (; n >= 4; n -= 4, a += 4, b += 4, xs += 4) {
@@ -219,13 +221,14 @@ static inline void tc_dsp_unpack_1(const int8_t *x, int32_t n, int32_t *xs)
 
 /* The output side of a weighted layer.
  *
- * finish says how an accumulator becomes y; all ways are exact, the compiler proves that the layer may take one:
+ * finish says how an accumulator becomes y; all ways are exact, the compiler proves that the layer may take
+ * one:
  *   0  any layer: tc_requantize(acc, mult, shift, rounds) + y_zero, clamped to [y_min, y_max]
  *   1  single rounding:  (SMMLA(2 acc, mult, c) >> shift), saturated to int8
  *   2  double rounding where nothing below y_zero can be seen (fused ReLU): the same with SMMLAR
  *   3  double rounding:  the same with SMMLAR and 1 subtracted for acc < 0
- * In 1 to 3, shift is a right shift in [1, 22], c = 2^(shift-1) + y_zero * 2^shift, |acc| < 2^30; `clamp` tells whether
- * [y_min, y_max] is less than int8.
+ * In 1 to 3, shift is a right shift in [1, 22], c = 2^(shift-1) + y_zero * 2^shift, |acc| < 2^30; `clamp`
+ * tells whether [y_min, y_max] is less than int8.
  */
 typedef struct {
     const int32_t *bias;  /* [out_c] */
@@ -252,7 +255,8 @@ static inline int8_t tc_dsp_output(const tc_dsp_out_t *p, int32_t o, int32_t acc
 }
 
 /* y[o] = tc_dsp_output(first + o, acc[o]) for o < n: the choice of the way is made once. */
-static inline void tc_dsp_outputs(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n, int8_t *y)
+static inline void tc_dsp_outputs(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n,
+                                  int8_t *y)
 {
     switch (p->finish) {
     case 1: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 1); break;
@@ -269,14 +273,14 @@ static inline void tc_dsp_outputs(const tc_dsp_out_t *p, int32_t first, const in
 
 typedef struct tc_dsp_matrix_s tc_dsp_matrix_t;
 
-/* Four output channels at a time (the last out_c % 4 are not done): y0 and y1 are those of two pixels whose taps
- * tc_dsp_unpack_2 has put in xs. Where y1 is y0, the first pixel stays. */
+/* Four output channels at a time (the last out_c % 4 are not done): y0 and y1 are those of two pixels whose
+ * taps tc_dsp_unpack_2 has put in xs. Where y1 is y0, the first pixel stays. */
 typedef void tc_dsp_blocks_t(const tc_dsp_matrix_t *p, const int32_t *xs, int8_t *y0, int8_t *y1);
 
-/* w: for every four channels A B C D, `units` times the words AB(0,2) CD(0,2) AB(1,3) CD(1,3), packed A over B; then
- * for each remaining channel `units` words of plain int8. units >= 1.
- * blocks: tc_dsp_blocks_<finish>. With 1 to 3, |sum of x * w| < 2^23 for every channel; tc_dsp_blocks_0 adds up dot
- * products of `chunk` units for which that holds. */
+/* w: for every four channels A B C D, `units` times the words AB(0,2) CD(0,2) AB(1,3) CD(1,3), packed A over
+ * B; then for each remaining channel `units` words of plain int8. units >= 1.
+ * blocks: tc_dsp_blocks_<finish>. With 1 to 3, |sum of x * w| < 2^23 for every channel; tc_dsp_blocks_0 adds
+ * up dot products of `chunk` units for which that holds. */
 struct tc_dsp_matrix_s {
     tc_dsp_out_t out;
     const int32_t *w;
@@ -340,7 +344,8 @@ static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *x
     "strb   " p1 ", [r1], #1     \n"                                               \
     "strb   " p0 ", [lr], #1     \n" /* last: y1 may be y0 */
 
-/* Two taps of two pixels by four channels: T of A in r4 r5, of C in r8 r9; B in r6 r7, D in r10 r11. 48 bytes. */
+/* Two taps of two pixels by four channels: T of A in r4 r5, of C in r8 r9; B in r6 r7, D in r10 r11. 48
+ * bytes. */
 #define TC_DSP_TAPS                                                                \
     "ldrd   r2, r3, [r0], #8     \n"                                               \
     "ldrd   r12, lr, [r1], #8    \n"                                               \
@@ -360,9 +365,9 @@ typedef char tc_dsp_blocks_reads[
     __builtin_offsetof(tc_dsp_matrix_t, out.out_c) == 8 && __builtin_offsetof(tc_dsp_matrix_t, w) == 36 &&
     __builtin_offsetof(tc_dsp_matrix_t, units) == 40 ? 1 : -1];
 
-/* Inner loop: 24 instructions for 32 MAC, four units per turn; the first turn starts in its middle when units is not a
- * multiple of four. Frame: [0] x [4] end of x [8] bias [12] scale [16] y0 [20] y1 [24] blocks to do [28] first unit
- * [32] w */
+/* Inner loop: 24 instructions for 32 MAC, four units per turn; the first turn starts in its middle when units
+ * is not a multiple of four. Frame: [0] x [4] end of x [8] bias [12] scale [16] y0 [20] y1 [24] blocks to do
+ * [28] first unit [32] w */
 #define TC_DSP_BLOCKS(finish)                                                      \
     static TC_NAKED void tc_dsp_blocks_##finish(const tc_dsp_matrix_t *p TC_UNUSED, const int32_t *xs TC_UNUSED, \
                                                 int8_t *y0 TC_UNUSED, int8_t *y1 TC_UNUSED)                      \
@@ -462,7 +467,8 @@ TC_DSP_BLOCKS(3)
 
 #endif
 
-/* All output channels of `pixels` (1 or 2) pixels whose taps tc_dsp_unpack_2 has put in xs; y [pixels][out_c]. */
+/* All output channels of `pixels` (1 or 2) pixels whose taps tc_dsp_unpack_2 has put in xs; y
+ * [pixels][out_c]. */
 static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs, int32_t pixels, int8_t *y)
 {
     const int32_t out_c = p->out.out_c, blocked = out_c / 4 * 4;
@@ -490,8 +496,8 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
  *
  *   acc[o] = bias[o] + sum over 4 * units taps of x * w of channel o,   o < 8
  *
- * x: as tc_dsp_unpack_1 makes it. w: per unit the words AB CD EF GH (0,2), then AB CD EF GH (1,3). units >= 1.
- * Inner loop: 29 instructions for 32 MAC, two units per turn.
+ * x: as tc_dsp_unpack_1 makes it. w: per unit the words AB CD EF GH (0,2), then AB CD EF GH (1,3). units >=
+ * 1. Inner loop: 29 instructions for 32 MAC, two units per turn.
  */
 #if TC_DSP_ASM
 
@@ -511,8 +517,9 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
     "smlad  r9, " x ", r12, r9   \n"                                               \
     "smlad  r11, " x ", lr, r11  \n"
 
-static TC_NAKED void tc_dsp_dot_1x8(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED, int32_t units TC_UNUSED,
-                                    const int32_t *bias TC_UNUSED, int32_t *acc TC_UNUSED)
+static TC_NAKED void tc_dsp_dot_1x8(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                    int32_t units TC_UNUSED, const int32_t *bias TC_UNUSED,
+                                    int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified              \n"
@@ -561,7 +568,8 @@ static TC_NAKED void tc_dsp_dot_1x8(const int32_t *x TC_UNUSED, const int32_t *w
 
 #else
 
-static inline void tc_dsp_dot_1x8(const int32_t *x, const int32_t *w, int32_t units, const int32_t *bias, int32_t *acc)
+static inline void tc_dsp_dot_1x8(const int32_t *x, const int32_t *w, int32_t units, const int32_t *bias,
+                                  int32_t *acc)
 {
     for (int32_t pair = 0; pair < 4; pair++) {
         int32_t b = bias[2 * pair + 1], t = b;

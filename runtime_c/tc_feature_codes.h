@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Codes of features, which compare with the cuts of trees as the features do.
  *
- *   key     = the feature as an integer of the same order (int32: itself; float32: its bits, turned where negative)
+ *   key     = the feature as an integer of the same order (int32: itself; float32: its bits,
+ *       turned where negative)
  *   code[i] = how many of the cuts of code i are less than key; of int32 codes: key
  *
- * x [any] float32 (is_float) or int32; code i is of x[feature[i]]. Its cuts are count[i] keys in rising order, behind
- * those of code i - 1. A NaN has the key nan_key[i], or where nan_key is null exceeds all cuts. No float arithmetic.
+ * x [any] float32 (is_float) or int32; code i is of x[feature[i]]. Its cuts are count[i] keys in rising
+ * order, behind those of code i - 1. A NaN has the key nan_key[i], or where nan_key is null exceeds all cuts.
+ * No float arithmetic.
  */
 #ifndef TC_FEATURE_CODES_H
 #define TC_FEATURE_CODES_H
@@ -72,14 +74,16 @@ static TC_UNUSED void tc_feature_codes_s32(const tc_feature_codes_t *p, const vo
     }
 }
 
-/* The bits of n floats: those of x, or in scratch a copy in which a NaN is the bits of its key, if there is one. */
+/* The bits of n floats: those of x, or in scratch a copy in which a NaN is the bits of its key, if there is
+ * one. */
 #if TC_GNU
 typedef int32_t __attribute__((may_alias)) tc_feature_bits_t;
 #else
 typedef int32_t tc_feature_bits_t;
 #endif
 
-static TC_UNUSED const tc_feature_bits_t *tc_feature_bits(const tc_feature_codes_t *p, const void *x, void *scratch)
+static TC_UNUSED const tc_feature_bits_t *tc_feature_bits(const tc_feature_codes_t *p, const void *x,
+                                                          void *scratch)
 {
     tc_feature_bits_t *copy = (tc_feature_bits_t *)scratch;
     int32_t i = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* int8 as uint8 and back: y[i] = x[i] with its top bit turned over, which adds or takes 128. y may be x. No scratch. */
+/* int8 as uint8 and back: y[i] = x[i] with its top bit turned over, which adds or takes 128. y may be x. No
+ * scratch. */
 #ifndef TC_FLIP_S8_H
 #define TC_FLIP_S8_H
 

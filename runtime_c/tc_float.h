@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* float32 arithmetic that gives the same bits on every core and with every compiler. C99, freestanding.
  *
- * All is made of operations of IEEE 754, rounded to nearest, ties to even. No product feeds a sum but through tc_fma, so that
- * there is nothing for a compiler to contract, whatever -ffp-contract says. Twin of tinyc/base/float32.py.
+ * All is made of operations of IEEE 754, rounded to nearest, ties to even. No product feeds a sum but through
+ * tc_fma, so that there is nothing for a compiler to contract, whatever -ffp-contract says. Twin of
+ * tinyc/base/float32.py.
  */
 #ifndef TC_FLOAT_H
 #define TC_FLOAT_H

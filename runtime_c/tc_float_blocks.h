@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Blocks of float32 sums of products: what the functions in assembly take, and the same in plain C.
  *
- * For each of `count` groups of pixels: acc[pixel][output] = bias[output]; for each of k_h rows that is there, for its taps in
- * order, acc = fma(x, w, acc); then the clipped accumulators go to y. Rows are pointers to input rows, null outside the image. A row
- * has turn * turns + rest taps that are read, `offset` bytes from its begin for the first pixel, `step` bytes more for each that
- * follows. Weights lie tap by tap, those of all outputs of the block side by side; `skip` bytes lie behind the taps that are
- * read, `row` bytes from a row's first weight to the next row's. y: `y_step` bytes from pixel to pixel. Of depthwise layers each output reads an input of its own, and the next tap lies
- * `tap` bytes on.
+ * For each of `count` groups of pixels: acc[pixel][output] = bias[output]; for each of k_h rows that is
+ * there, for its taps in order, acc = fma(x, w, acc); then the clipped accumulators go to y. Rows are
+ * pointers to input rows, null outside the image. A row has turn * turns + rest taps that are read, `offset`
+ * bytes from its begin for the first pixel, `step` bytes more for each that follows. Weights lie tap by tap,
+ * those of all outputs of the block side by side; `skip` bytes lie behind the taps that are read, `row` bytes
+ * from a row's first weight to the next row's. y: `y_step` bytes from pixel to pixel. Of depthwise layers
+ * each output reads an input of its own, and the next tap lies `tap` bytes on.
  */
 #ifndef TC_FLOAT_BLOCKS_H
 #define TC_FLOAT_BLOCKS_H
@@ -29,8 +30,8 @@ typedef struct {
 
 #if !TC_VFMA_ASM
 
-static inline void tc_block_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc, int32_t outputs,
-                                    int32_t pixels, int32_t turn)
+static inline void tc_block_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc,
+                                    int32_t outputs, int32_t pixels, int32_t turn)
 {
     for (int32_t tap = 0; tap < turn * p->turns + p->rest; tap++, w += outputs) {
         for (int32_t i = 0; i < pixels * outputs; i++) {
@@ -39,8 +40,8 @@ static inline void tc_block_row_f32(const tc_block_f32_t *p, const float *x, con
     }
 }
 
-static inline void tc_channels_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc, int32_t outputs,
-                                       int32_t pixels, int32_t turn)
+static inline void tc_channels_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc,
+                                       int32_t outputs, int32_t pixels, int32_t turn)
 {
     for (int32_t tap = 0; tap < turn * p->turns; tap++, w += outputs, x += p->tap / 4) {
         for (int32_t i = 0; i < pixels * outputs; i++) {
@@ -49,8 +50,8 @@ static inline void tc_channels_row_f32(const tc_block_f32_t *p, const float *x, 
     }
 }
 
-static inline void tc_block_any_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn, int32_t relu,
-                                    int32_t six, int32_t depthwise)
+static inline void tc_block_any_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
+                                    int32_t relu, int32_t six, int32_t depthwise)
 {
     float *y = p->y, acc[16];
 
@@ -76,14 +77,14 @@ static inline void tc_block_any_f32(const tc_block_f32_t *p, int32_t outputs, in
     }
 }
 
-static TC_UNUSED void tc_block_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn, int32_t relu,
-                                   int32_t six)
+static TC_UNUSED void tc_block_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
+                                   int32_t relu, int32_t six)
 {
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 0);
 }
 
-static TC_UNUSED void tc_channels_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn, int32_t relu,
-                                      int32_t six)
+static TC_UNUSED void tc_channels_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
+                                      int32_t relu, int32_t six)
 {
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 1);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The fixed-point Fourier transforms of tinyc/ops/fourier.py: what is the same for int16 and int32.
  *
- * Included once per type, with TC_F_TYPE the parameters and TC_F(name) the functions of that type, TC_F_NARROW its numbers, TC_F_WIDE their products, TC_F_BITS
- * the bits of their fraction. A point is two numbers, real and imaginary part.
+ * Included once per type, with TC_F_TYPE the parameters and TC_F(name) the functions of that type,
+ * TC_F_NARROW its numbers, TC_F_WIDE their products, TC_F_BITS the bits of their fraction. A point is two
+ * numbers, real and imaginary part.
  */
 
 typedef struct {
@@ -44,7 +45,8 @@ static inline void TC_F(tc_f_add)(const TC_F_NARROW *x, const TC_F_NARROW *f, in
     y[1] = TC_F(tc_f_narrow)((TC_F_WIDE)x[1] + (TC_F_WIDE)by * f[1]);
 }
 
-/* Four parts that have been divided and turned -> points at z, z + m, z + 2 m, z + 3 m. turn: 1, or -1 for the way back. */
+/* Four parts that have been divided and turned -> points at z, z + m, z + 2 m, z + 3 m. turn: 1, or -1 for
+ * the way back. */
 static inline void TC_F(tc_f_four)(TC_F_NARROW (*part)[2], int32_t turn, TC_F_NARROW *z, int32_t m)
 {
     TC_F_NARROW sum[2], difference[2], both[2], apart[2], quarter[2];
@@ -114,8 +116,10 @@ static inline TC_F_NARROW TC_F(tc_f_mean_less)(TC_F_NARROW a, TC_F_NARROW b)
     return (TC_F_NARROW)((int32_t)((uint32_t)(int32_t)a - (uint32_t)(int32_t)b) >> 1);
 }
 
-/* Points k and half - k of z, halved, the second with its imaginary part turned round -> their sum, and their difference turned. */
-static inline void TC_F(tc_f_pair)(const TC_F_TYPE * p, const TC_F_NARROW *z, int32_t k, TC_F_NARROW *sum, TC_F_NARROW *turned)
+/* Points k and half - k of z, halved, the second with its imaginary part turned round -> their sum, and their
+ * difference turned. */
+static inline void TC_F(tc_f_pair)(const TC_F_TYPE * p, const TC_F_NARROW *z, int32_t k, TC_F_NARROW *sum,
+                                   TC_F_NARROW *turned)
 {
     const TC_F_NARROW *a = z + 2 * k, *b = z + 2 * (p->half - k);
     TC_F_NARROW one[2], other[2];
@@ -153,7 +157,8 @@ static inline void TC_F(tc_f_forward)(const TC_F_TYPE * p, const TC_F_NARROW *x,
 }
 
 /* And back: half + 1 points -> 2 half numbers. z: half points of scratch. */
-static inline void TC_F(tc_f_backward)(const TC_F_TYPE * p, const TC_F_NARROW *x, TC_F_NARROW *z, TC_F_NARROW *y)
+static inline void TC_F(tc_f_backward)(const TC_F_TYPE * p, const TC_F_NARROW *x, TC_F_NARROW *z,
+                                       TC_F_NARROW *y)
 {
     const int32_t h = 2 * p->half;
 

@@ -3,8 +3,8 @@
  *
  *   acc = bias[o]; for i, in this order: acc = fma(x[b][i], w[o][i], acc); y[b][o] = clip(acc, lo, hi)
  *
- * w: outputs four by four, [in_c][4] each, those that are left over one by one. lo, hi: the bits of floats. x [batch][in_c],
- * y [batch][out_c], may not overlap. No scratch.
+ * w: outputs four by four, [in_c][4] each, those that are left over one by one. lo, hi: the bits of floats. x
+ * [batch][in_c], y [batch][out_c], may not overlap. No scratch.
  */
 #ifndef TC_FULLY_CONNECTED_F32_H
 #define TC_FULLY_CONNECTED_F32_H

@@ -3,8 +3,9 @@
  *
  * x [batch][in_c]. y [batch][out_c]. bias contains -x_zero * sum(w[o]).
  * A row of x is read before its outputs are written, so y may overlap x where these end below the next row.
- * w: for every eight outputs `units` times eight words for tc_dsp_dot_1x8, then for each remaining output `units` words
- * of plain int8; units = in_c / 4 rounded up; one dot product takes at most `chunk` of them (tc_dsp.h).
+ * w: for every eight outputs `units` times eight words for tc_dsp_dot_1x8, then for each remaining output
+ * `units` words of plain int8; units = in_c / 4 rounded up; one dot product takes at most `chunk` of them
+ * (tc_dsp.h).
  * scratch: 8 * units bytes, aligned to 4.
  */
 #ifndef TC_FULLY_CONNECTED_S8_DSP_H
@@ -35,7 +36,8 @@ static inline void tc_fully_connected_s8_dsp_dot(const tc_fully_connected_s8_dsp
     }
 }
 
-static void tc_fully_connected_s8_dsp(const tc_fully_connected_s8_dsp_t *p, const int8_t *x, int8_t *y, void *scratch)
+static void tc_fully_connected_s8_dsp(const tc_fully_connected_s8_dsp_t *p, const int8_t *x, int8_t *y,
+                                      void *scratch)
 {
     const int32_t blocked = p->out.out_c / 8 * 8;
     int32_t *xs = (int32_t *)scratch;

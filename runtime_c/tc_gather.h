@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Parts of a tensor in the order that indices say, any element type.
  *
- * x is [outer][size][unit], y [outer][count][unit], unit in bytes: y[o][k] = x[o][indices[k]]. An index counts from the
- * end where it is negative; one outside of the axis is taken as the nearest inside, so that no read leaves x.
- * y may not overlap x or indices. No scratch.
+ * x is [outer][size][unit], y [outer][count][unit], unit in bytes: y[o][k] = x[o][indices[k]]. An index
+ * counts from the end where it is negative; one outside of the axis is taken as the nearest inside, so that
+ * no read leaves x. y may not overlap x or indices. No scratch.
  */
 #ifndef TC_GATHER_H
 #define TC_GATHER_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_gru_loop_s8 that goes on where the last run ended: the hidden state int16 [units], before and after, which may be the
- * same bytes (tc_recurrent_kept.h). scratch: as there.
+/* tc_gru_loop_s8 that goes on where the last run ended: the hidden state int16 [units], before and after,
+ * which may be the same bytes (tc_recurrent_kept.h). scratch: as there.
  */
 #ifndef TC_GRU_KEPT_S8_H
 #define TC_GRU_KEPT_S8_H
 
 #include "tc_recurrent_kept_s8.h"
 
-static void tc_gru_kept_s8(const tc_recurrent_kept_s8_t *both, const int8_t *x, const int16_t *before, int8_t *y,
-                           int16_t *after, void *scratch)
+static void tc_gru_kept_s8(const tc_recurrent_kept_s8_t *both, const int8_t *x, const int16_t *before,
+                           int8_t *y, int16_t *after, void *scratch)
 {
     const tc_recurrent_t *p = &both->layer.cell;
     const tc_recurrent_kept_t *k = &both->kept;

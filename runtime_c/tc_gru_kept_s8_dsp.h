@@ -5,8 +5,8 @@
 
 #include "tc_recurrent_kept_s8_dsp.h"
 
-static void tc_gru_kept_s8_dsp(const tc_recurrent_kept_s8_dsp_t *both, const int8_t *x, const int16_t *before, int8_t *y,
-                               int16_t *after, void *scratch)
+static void tc_gru_kept_s8_dsp(const tc_recurrent_kept_s8_dsp_t *both, const int8_t *x, const int16_t *before,
+                               int8_t *y, int16_t *after, void *scratch)
 {
     const tc_recurrent_t *p = &both->layer.cell;
     const tc_recurrent_kept_t *k = &both->kept;

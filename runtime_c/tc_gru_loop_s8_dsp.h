@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_gru_loop_s8 with the DSP extension: the same bytes.
  *
- * scratch: int32, q [rows], seen [rows / 3, rounded up], memory [units], xs [2 * in_words], hidden [2 * state_words].
+ * scratch: int32, q [rows], seen [rows / 3, rounded up], memory [units], xs [2 * in_words], hidden [2 *
+ * state_words].
  */
 #ifndef TC_GRU_LOOP_S8_DSP_H
 #define TC_GRU_LOOP_S8_DSP_H

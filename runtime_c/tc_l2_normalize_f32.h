@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* y = x / max(sqrt(sum), epsilon) over the last axis, float32; sum = 0, then fma(x[c], x[c], sum) from the first to the last.
- * x and y [outer][depth]; y may be x. No scratch.
+/* y = x / max(sqrt(sum), epsilon) over the last axis, float32; sum = 0, then fma(x[c], x[c], sum) from the
+ * first to the last. x and y [outer][depth]; y may be x. No scratch.
  */
 #ifndef TC_L2_NORMALIZE_F32_H
 #define TC_L2_NORMALIZE_F32_H

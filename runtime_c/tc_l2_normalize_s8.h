@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
-/* x over the root of the sum of its squares along the last axis, int8 in and out (output scale 1/128, zero point 0).
+/* x over the root of the sum of its squares along the last axis, int8 in and out (output scale 1/128, zero
+ * point 0).
  *
  *   y[c] = clamp(round((x[c] - x_zero) / sqrt(sum((x - x_zero)^2)) * 128), -128, 127)
  *
- * The bits are those of TensorFlow Lite Micro's reference kernel: the inverse root by five Newton steps in Q3.28, a
- * doubling high multiply. A sum of 0 counts as 1. depth <= 32768. y may be x. No scratch.
+ * The bits are those of TensorFlow Lite Micro's reference kernel: the inverse root by five Newton steps in
+ * Q3.28, a doubling high multiply. A sum of 0 counts as 1. depth <= 32768. y may be x. No scratch.
  */
 #ifndef TC_L2_NORMALIZE_S8_H
 #define TC_L2_NORMALIZE_S8_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Leaky ReLU of int16: two factors, one for each sign of the real input.
  *
- *   y[i] = clamp(requantize(d, mult, shift) + y_zero, -32768, 32767), d = x[i] - x_zero; d < 0 takes mult_below, shift_below
+ *   y[i] = clamp(requantize(d, mult, shift) + y_zero, -32768, 32767), d = x[i] - x_zero;
+ *       d < 0 takes mult_below, shift_below
  *
- * mult_below may be negative. x and y [n]; y may be x. The scaled difference fits int32: the compiler bounds the factors.
+ * mult_below may be negative. x and y [n]; y may be x. The scaled difference fits int32: the compiler bounds
+ * the factors.
  */
 #ifndef TC_LEAKY_RELU_S16_H
 #define TC_LEAKY_RELU_S16_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_log_mel_frames.h with transforms of a power of two.
  *
- * x: samples, of which frame i takes 2 half from i * step on. scratch: 2 half + 2 numbers, and bands pairs of words. y
- * [frames][bands].
+ * x: samples, of which frame i takes 2 half from i * step on. scratch: 2 half + 2 numbers, and bands pairs of
+ * words. y [frames][bands].
  */
 #ifndef TC_LOG_MEL_H
 #define TC_LOG_MEL_H

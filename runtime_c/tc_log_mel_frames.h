@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Logarithms of bands of the spectra of overlapping frames, to int8: what tc_log_mel.h and tc_log_mel_mixed.h share.
+/* Logarithms of bands of the spectra of overlapping frames, to int8: what tc_log_mel.h and tc_log_mel_mixed.h
+ * share.
  *
- * For each frame, what tc_spectrum, tc_spectrum_power (and, with power 1, roots), tc_spectrum_bands, tc_spectrum_log and
- * tc_spectrum_project compute one after the other.
+ * For each frame, what tc_spectrum, tc_spectrum_power (and, with power 1, roots), tc_spectrum_bands,
+ * tc_spectrum_log and tc_spectrum_project compute one after the other.
  */
 #ifndef TC_LOG_MEL_FRAMES_H
 #define TC_LOG_MEL_FRAMES_H
@@ -31,7 +32,8 @@ static inline tc_spectrum_t tc_log_mel_spectrum(const tc_log_mel_t *p)
     return spectrum;
 }
 
-static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_bands_t *bands, tc_spectrum_log_t *log, tc_spectrum_project_t *project)
+static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_bands_t *bands, tc_spectrum_log_t *log,
+                                    tc_spectrum_project_t *project)
 {
     bands->weights = p->weights;
     bands->spans = p->spans;
@@ -53,7 +55,8 @@ static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_bands_t *
 }
 
 /* A frame's bins, with the scale of its samples -> y [bands]. sums [bands][2]: scratch. The bins are lost. */
-static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_t scale, uint32_t *sums, int8_t *y)
+static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_t scale, uint32_t *sums,
+                                    int8_t *y)
 {
     uint32_t *const power = (uint32_t *)(void *)bins;
     const int32_t none = 0;

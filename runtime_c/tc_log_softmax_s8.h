@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Logarithm of the softmax over the last axis, int8 in and out (output scale 1/16, zero point 127), fixed point.
+/* Logarithm of the softmax over the last axis, int8 in and out (output scale 1/16, zero point 127), fixed
+ * point.
  *
  *   e[c] = exps[max - x[c]], 0 beyond the table                      Q0.31, from the compiler
  *   d[c] = requantize(x[c] - max, mult, shift)                       Q5.26
  *   y[c] = clamp(round((d[c] - log(sum(e))) / 2^22) + 127, -128, 127), -128 where max - x[c] > most
  *
- * The bits are those of TensorFlow Lite Micro's reference kernel: sum in Q12.19, its logarithm by gemmlowp's rational
- * function. depth <= 4095. y may be x. No scratch.
+ * The bits are those of TensorFlow Lite Micro's reference kernel: sum in Q12.19, its logarithm by gemmlowp's
+ * rational function. depth <= 4095. y may be x. No scratch.
  */
 #ifndef TC_LOG_SOFTMAX_S8_H
 #define TC_LOG_SOFTMAX_S8_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Logistic and tanh of int16, Q0.15, by one interpolated table: the bits of TensorFlow Lite's reference kernels.
+/* Logistic and tanh of int16, Q0.15, by one interpolated table: the bits of TensorFlow Lite's reference
+ * kernels.
  *
- * at: the input in steps of 1 / (3 * 4096). table[k]: logistic(k / 24), Q0.16, and half of what interpolation misses behind
- * it; beyond the last the function is 1.
+ * at: the input in steps of 1 / (3 * 4096). table[k]: logistic(k / 24), Q0.16, and half of what interpolation
+ * misses behind it; beyond the last the function is 1.
  */
 #ifndef TC_LOGISTIC_H
 #define TC_LOGISTIC_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* What the kernels of the long short-term memory share: the gates, and the step of the cell.
  *
- *   i, f, o = logistic(q), g = tanh(q)                      Q3.12 in, Q0.15 out, gates in the order i, f, g, o
+ *   i, f, o = logistic(q), g = tanh(q)                      Q3.12 in, Q0.15 out, gates in the order i, f,
+ *       g, o
  *   cell = clamp(sat16(requantize(f * cell, forget)) + sat16(requantize(i * g, add)), of the clip or int16)
  *   hidden = clamp(requantize(o * tanh(cell), out) + hidden_zero, -128, 127)
  *
@@ -57,7 +58,8 @@ static inline void tc_lstm_begin(const tc_lstm_t *p, const int8_t *hidden_before
 }
 
 /* New states and outputs from q [units][4 gates]. */
-static inline void tc_lstm_step(const tc_lstm_t *p, const int16_t *q, int8_t *y, int8_t *hidden, int16_t *cell)
+static inline void tc_lstm_step(const tc_lstm_t *p, const int16_t *q, int8_t *y, int8_t *hidden,
+                                int16_t *cell)
 {
     for (int32_t u = 0; u < p->units; u++, q += 4) {
         const int32_t in = tc_lstm_logistic(p->table, q[0]);

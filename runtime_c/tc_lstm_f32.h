@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Steps of a long short-term memory, float32.
  *
- * For each step, of gate k and unit u: acc = bias[u][k]; for i, in order: acc = fma(x[i], w[u][i][k], acc); then for h, in
- * order: acc = fma(hidden[h], r[u][h][k], acc). With i, f, o the logistic functions of acc of gates 0, 1 and 3, and g = tanh of
- * gate 2:
+ * For each step, of gate k and unit u: acc = bias[u][k]; for i, in order: acc = fma(x[i], w[u][i][k], acc);
+ * then for h, in order: acc = fma(hidden[h], r[u][h][k], acc). With i, f, o the logistic functions of acc of
+ * gates 0, 1 and 3, and g = tanh of gate 2:
  *
- *   cell[u] = fma(f, cell[u], i * g), where clip > 0 clipped to [-clip, clip]; y[step][u] = hidden[u] = o * tanh(cell[u])
+ *   cell[u] = fma(f, cell[u], i * g), where clip > 0 clipped to [-clip, clip];
+ *       y[step][u] = hidden[u] = o * tanh(cell[u])
  *
- * x [steps][in_c], y [steps][units]. hidden_after, cell_after [units] may be the states of before. scratch: float [units][4].
+ * x [steps][in_c], y [steps][units]. hidden_after, cell_after [units] may be the states of before. scratch:
+ * float [units][4].
  */
 #ifndef TC_LSTM_F32_H
 #define TC_LSTM_F32_H
@@ -36,8 +38,8 @@ static inline void tc_lstm_add_f32(float *acc, const float *x, const float *w, i
     acc[3] = d;
 }
 
-static void tc_lstm_f32(const tc_lstm_f32_t *p, const float *x, const float *hidden, const float *cell, float *y,
-                        float *hidden_after, float *cell_after, void *scratch)
+static void tc_lstm_f32(const tc_lstm_f32_t *p, const float *x, const float *hidden, const float *cell,
+                        float *y, float *hidden_after, float *cell_after, void *scratch)
 {
     float *gates = (float *)scratch;
 

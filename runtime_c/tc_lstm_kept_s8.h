@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_lstm_loop_s8 that goes on where the last run ended: hidden state and cell int16 [units], before and after, which may be
- * the same bytes (tc_recurrent_kept.h). scratch: as there.
+/* tc_lstm_loop_s8 that goes on where the last run ended: hidden state and cell int16 [units], before and
+ * after, which may be the same bytes (tc_recurrent_kept.h). scratch: as there.
  */
 #ifndef TC_LSTM_KEPT_S8_H
 #define TC_LSTM_KEPT_S8_H
@@ -8,7 +8,8 @@
 #include "tc_recurrent_kept_s8.h"
 
 static void tc_lstm_kept_s8(const tc_recurrent_kept_s8_t *both, const int8_t *x, const int16_t *hidden_before,
-                            const int16_t *cell_before, int8_t *y, int16_t *hidden_after, int16_t *cell_after, void *scratch)
+                            const int16_t *cell_before, int8_t *y, int16_t *hidden_after, int16_t *cell_after,
+                            void *scratch)
 {
     const tc_recurrent_t *p = &both->layer.cell;
     const tc_recurrent_kept_t *k = &both->kept;

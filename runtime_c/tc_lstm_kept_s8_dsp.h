@@ -5,9 +5,9 @@
 
 #include "tc_recurrent_kept_s8_dsp.h"
 
-static void tc_lstm_kept_s8_dsp(const tc_recurrent_kept_s8_dsp_t *both, const int8_t *x, const int16_t *hidden_before,
-                                const int16_t *cell_before, int8_t *y, int16_t *hidden_after, int16_t *cell_after,
-                                void *scratch)
+static void tc_lstm_kept_s8_dsp(const tc_recurrent_kept_s8_dsp_t *both, const int8_t *x,
+                                const int16_t *hidden_before, const int16_t *cell_before, int8_t *y,
+                                int16_t *hidden_after, int16_t *cell_after, void *scratch)
 {
     const tc_recurrent_t *p = &both->layer.cell;
     const tc_recurrent_kept_t *k = &both->kept;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Long short-term memory over all steps: int8 x and y, a cell of 32 bits and a hidden state of up to 16 (tc_recurrent.h).
+/* Long short-term memory over all steps: int8 x and y, a cell of 32 bits and a hidden state of up to 16
+ * (tc_recurrent.h).
  *
- * x [steps][in_c]; hidden_before, cell_before [units] int8, or null for zeros; y [steps][units], or [units] of the last step with
- * y_step 0. y overlaps nothing. scratch: int32, q [rows], cell [units], hidden [units].
+ * x [steps][in_c]; hidden_before, cell_before [units] int8, or null for zeros; y [steps][units], or [units]
+ * of the last step with y_step 0. y overlaps nothing. scratch: int32, q [rows], cell [units], hidden [units].
  */
 #ifndef TC_LSTM_LOOP_S8_H
 #define TC_LSTM_LOOP_S8_H

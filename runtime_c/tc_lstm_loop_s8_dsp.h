@@ -8,8 +8,9 @@
 
 #include "tc_recurrent_s8_dsp.h"
 
-static void tc_lstm_loop_s8_dsp(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, const int8_t *hidden_before,
-                                const int8_t *cell_before, int8_t *y, void *scratch)
+static void tc_lstm_loop_s8_dsp(const tc_recurrent_s8_dsp_t *layer, const int8_t *x,
+                                const int8_t *hidden_before, const int8_t *cell_before, int8_t *y,
+                                void *scratch)
 {
     const tc_recurrent_t *p = &layer->cell;
     int32_t *q = (int32_t *)scratch, *cell = q + p->rows, *hidden = cell + p->units + 2 * layer->in_words;

@@ -2,10 +2,11 @@
 /* Long short-term memory: int8 input, output and hidden state, int16 cell; a run goes through `steps` steps.
  *
  *   q[u][k] = sat16(sat16(requantize(in_bias[u][k] + w[u][.][k] x, ...)) +
- *                   sat16(requantize(state_bias[u][k] + r[u][.][k] hidden, ...))), k one of four gates; then tc_lstm.h
+ *                   sat16(requantize(state_bias[u][k] + r[u][.][k] hidden, ...))), k one of four gates;
+ *                       then tc_lstm.h
  *
- * y [steps][units] gets each step's hidden state. hidden may be hidden_before and cell may be cell_before; nothing else
- * overlaps. scratch: 4 * units of int16.
+ * y [steps][units] gets each step's hidden state. hidden may be hidden_before and cell may be cell_before;
+ * nothing else overlaps. scratch: 4 * units of int16.
  */
 #ifndef TC_LSTM_S8_H
 #define TC_LSTM_S8_H
@@ -22,7 +23,8 @@ typedef struct {
 } tc_lstm_s8_t;
 
 /* sum[k] = from[k] + v . the weights of gate k. */
-static inline void tc_lstm_s8_dot(const int8_t *v, const int8_t *w, int32_t n, const int32_t *from, int32_t sum[4])
+static inline void tc_lstm_s8_dot(const int8_t *v, const int8_t *w, int32_t n, const int32_t *from,
+                                  int32_t sum[4])
 {
     for (int32_t gate = 0; gate < 4; gate++) {
         sum[gate] = from[gate];
@@ -30,8 +32,8 @@ static inline void tc_lstm_s8_dot(const int8_t *v, const int8_t *w, int32_t n, c
     tc_dot4(v, w, n, sum);
 }
 
-static void tc_lstm_s8(const tc_lstm_s8_t *p, const int8_t *x, const int8_t *hidden_before, const int16_t *cell_before,
-                       int8_t *y, int8_t *hidden, int16_t *cell, void *scratch)
+static void tc_lstm_s8(const tc_lstm_s8_t *p, const int8_t *x, const int8_t *hidden_before,
+                       const int16_t *cell_before, int8_t *y, int8_t *hidden, int16_t *cell, void *scratch)
 {
     const int32_t units = p->cell.units, in_c = p->cell.in_c;
     int16_t *q = (int16_t *)scratch;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_lstm_s8 with the DSP extension: the same bytes.
  *
- * w, r: of the rows [units][4 gates], 0 up to a multiple of eight, for every eight rows `in_words` (`state_words`) times
- * eight words for tc_dsp_dot_1x8 (tc_dsp.h), whose sums the compiler bounds. in_words, state_words: in_c / 4 and
- * units / 4 rounded up. in_bias, state_bias [rows]. y, hidden and cell as there.
+ * w, r: of the rows [units][4 gates], 0 up to a multiple of eight, for every eight rows `in_words`
+ * (`state_words`) times eight words for tc_dsp_dot_1x8 (tc_dsp.h), whose sums the compiler bounds. in_words,
+ * state_words: in_c / 4 and units / 4 rounded up. in_bias, state_bias [rows]. y, hidden and cell as there.
  * scratch: 8 * in_words + 8 * state_words + 2 * rows bytes, aligned to 4.
  */
 #ifndef TC_LSTM_S8_DSP_H
@@ -20,7 +20,8 @@ typedef struct {
 } tc_lstm_s8_dsp_t;
 
 static void tc_lstm_s8_dsp(const tc_lstm_s8_dsp_t *p, const int8_t *x, const int8_t *hidden_before,
-                           const int16_t *cell_before, int8_t *y, int8_t *hidden, int16_t *cell, void *scratch)
+                           const int16_t *cell_before, int8_t *y, int8_t *hidden, int16_t *cell,
+                           void *scratch)
 {
     int32_t *xs = (int32_t *)scratch;
     int32_t *hs = xs + 2 * p->in_words;

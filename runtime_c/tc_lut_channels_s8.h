@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A function of one 8-bit input for each channel: y[i][c] = lut[c][x[i][c]], where x[i][c] counts as an unsigned byte.
+/* A function of one 8-bit input for each channel: y[i][c] = lut[c][x[i][c]], where x[i][c] counts as an
+ * unsigned byte.
  *
- * lut [channels][256]: entries 0..127 are for inputs 0..127, entries 128..255 for -128..-1. x, y: n * channels bytes; y may
- * be x. Unsigned tensors pass as well: only bytes move. No scratch.
+ * lut [channels][256]: entries 0..127 are for inputs 0..127, entries 128..255 for -128..-1. x, y: n *
+ * channels bytes; y may be x. Unsigned tensors pass as well: only bytes move. No scratch.
  */
 #ifndef TC_LUT_CHANNELS_S8_H
 #define TC_LUT_CHANNELS_S8_H

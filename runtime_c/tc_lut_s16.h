@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A function of one int16 number by a table of 513 entries: 512 intervals of 128 steps from -32768 on, interpolated.
+/* A function of one int16 number by a table of 513 entries: 512 intervals of 128 steps from -32768 on,
+ * interpolated.
  *
  *   y[i] = table[k] + ((table[k + 1] - table[k]) * (x[i] & 127) + 64 >> 7),  k = 256 + (x[i] >> 7)
  *

@@ -43,8 +43,8 @@ static inline int32_t tc_requantize_double(int32_t acc, int32_t mult, int32_t sh
     return (int32_t)((t + half) >> right);
 }
 
-/* The nearest integer, halves to even, limited to [-2^21, 2^21]. Reads the bits of v, so that no float operation
- * follows the one that computed v: a compiler could contract the two. */
+/* The nearest integer, halves to even, limited to [-2^21, 2^21]. Reads the bits of v, so that no float
+ * operation follows the one that computed v: a compiler could contract the two. */
 static inline int32_t tc_round_half_even(float v)
 {
     union { float f; int32_t i; } bits;

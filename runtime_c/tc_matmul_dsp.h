@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Products of two int8 matrices that are computed, with the DSP extension: what the operators that have such share.
+/* Products of two int8 matrices that are computed, with the DSP extension: what the operators that have such
+ * share.
  *
- * Both sides are widened to int16 with the zero point taken off, four steps of the sum ("a unit") at a time in the order
- * (0, 2), (1, 3), zeros behind the end:
+ * Both sides are widened to int16 with the zero point taken off, four steps of the sum ("a unit") at a time
+ * in the order (0, 2), (1, 3), zeros behind the end:
  *   xs: two rows a and b of the left side; unit by unit the words a(0,2) b(0,2) a(1,3) b(1,3)
  *   ys: the right side by four columns c0 to c3, zeros for columns beyond the last; unit by unit
  *       c0(0,2) c1(0,2) c2(0,2) c3(0,2) c0(1,3) c1(1,3) c2(1,3) c3(1,3)
@@ -37,7 +38,8 @@ typedef char tc_matmul_blocks_reads[
     __builtin_offsetof(tc_matmul_way_t, start) == 8 && __builtin_offsetof(tc_matmul_job_t, units) == 8 &&
     __builtin_offsetof(tc_matmul_job_t, y1) == 20 ? 1 : -1];
 
-/* Two steps of the sum: rows in r2 and r3, sums of the first row in r4 r6 r8 r10, of the second in r5 r7 r9 r11. 44 bytes. */
+/* Two steps of the sum: rows in r2 and r3, sums of the first row in r4 r6 r8 r10, of the second in r5 r7 r9
+ * r11. 44 bytes. */
 #define TC_MATMUL_PAIR                                                             \
     "ldrd   r2, r3, [r0], #8     \n"                                               \
     "ldrd   r12, lr, [r1], #8    \n"                                               \
@@ -62,8 +64,9 @@ typedef char tc_matmul_blocks_reads[
     "ssat   " sum ", #8, " sum ", asr #" #n " \n"                                  \
     "strb   " sum ", [" to "], #1 \n"
 
-/* Inner loop: 91 instructions for 128 MAC, four units per turn; the first turn starts in its middle when units is not a
- * multiple of four. Frame: [0] xs [4] its end [8] mult [12] add [16] y0 [20] y1 [24] blocks to do [28] first unit [32] start */
+/* Inner loop: 91 instructions for 128 MAC, four units per turn; the first turn starts in its middle when
+ * units is not a multiple of four. Frame: [0] xs [4] its end [8] mult [12] add [16] y0 [20] y1 [24] blocks to
+ * do [28] first unit [32] start */
 #define TC_MATMUL_BLOCKS(name, finish, n)                                          \
     static TC_NAKED void name##_##n(const tc_matmul_way_t *p TC_UNUSED, const tc_matmul_job_t *job TC_UNUSED) \
     {                                                                              \
@@ -176,7 +179,8 @@ TC_MATMUL_SHIFTS(tc_matmul_blocks_twice, TC_MATMUL_TWICE)
 #undef TC_MATMUL_PAIR
 
 /* n <= 4 int8 at x, `next` apart, minus the zero point, as the words (0, 2) and (1, 3); 0 beyond. */
-static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t *even, int32_t *odd)
+static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t *even,
+                                    int32_t *odd)
 {
     const int32_t v0 = n > 0 ? x[0] - zero : 0, v1 = n > 1 ? x[next] - zero : 0;
     const int32_t v2 = n > 2 ? x[2 * next] - zero : 0, v3 = n > 3 ? x[3 * next] - zero : 0;
@@ -186,7 +190,8 @@ static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, in
 }
 
 /* One row of n int8, `next` apart, into every other word (`apart` 2) or every fourth (4) of xs. */
-static inline void tc_matmul_widen(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t apart, int32_t *xs)
+static inline void tc_matmul_widen(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t apart,
+                                   int32_t *xs)
 {
     const int32_t zeros = tc_centred_zeros(zero);
 
@@ -218,9 +223,10 @@ static inline void tc_matmul_turn(const int8_t *y, int32_t down, int32_t zeros, 
     ys[7] = tc_pkhtb(b3, b1);
 }
 
-/* The right side [depth][cols], steps `down` and columns `right` apart, to ys: 32 bytes a unit for every four columns. */
-static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t cols, int32_t down, int32_t right,
-                                        int32_t zero, int32_t *ys)
+/* The right side [depth][cols], steps `down` and columns `right` apart, to ys: 32 bytes a unit for every four
+ * columns. */
+static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t cols, int32_t down,
+                                        int32_t right, int32_t zero, int32_t *ys)
 {
     const int32_t units = (depth + 3) >> 2, whole = right == 1 ? depth >> 2 : 0;
     const int32_t zeros = tc_centred_zeros(zero);
@@ -242,7 +248,8 @@ static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t 
 }
 
 /* Rows y0 and y1 [cols] of the product of the two rows in job->xs and all of job->ys. */
-static TC_UNUSED void tc_matmul_two_rows(const tc_matmul_way_t *p, tc_matmul_job_t *job, int32_t cols, int8_t *y0, int8_t *y1)
+static TC_UNUSED void tc_matmul_two_rows(const tc_matmul_way_t *p, tc_matmul_job_t *job, int32_t cols,
+                                         int8_t *y0, int8_t *y1)
 {
     const int32_t *ys = job->ys;
     const int32_t whole = cols >> 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of 2-D max pooling, float32: of the taps inside the image, in the order of ky, kx, the first that no other exceeds.
+/* One row of 2-D max pooling, float32: of the taps inside the image, in the order of ky, kx, the first that
+ * no other exceeds.
  * Arguments: tc_pool2d_f32.h.
  */
 #ifndef TC_MAX_POOL2D_F32_H

@@ -3,7 +3,8 @@
  *
  *   y[ox][c] = clamp(largest tap, y_min, y_max)
  *
- * over the taps x[ky][ox*stride_w - pad_left + kx*dilation_w][c] that lie inside the image; at least one does.
+ * over the taps x[ky][ox*stride_w - pad_left + kx*dilation_w][c] that lie inside the image; at least one
+ * does.
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image is a null pointer.
  * y [out_w][in_c], may not overlap x. No scratch.
  */

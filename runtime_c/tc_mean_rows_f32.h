@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Mean over all pixels of an image, float32, one input row per call: 0 + the first pixel + the second ..., divided by count.
+/* Mean over all pixels of an image, float32, one input row per call: 0 + the first pixel + the second ...,
+ * divided by count.
  *
- * x: row `row` of the image [in_w][in_c]. sums: float [in_c], kept from row 0 to row in_h - 1, the call that writes y [in_c]; the
- * others leave y alone. y may not overlap sums or x.
+ * x: row `row` of the image [in_w][in_c]. sums: float [in_c], kept from row 0 to row in_h - 1, the call that
+ * writes y [in_c]; the others leave y alone. y may not overlap sums or x.
  */
 #ifndef TC_MEAN_ROWS_F32_H
 #define TC_MEAN_ROWS_F32_H

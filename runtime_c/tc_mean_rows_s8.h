@@ -3,8 +3,9 @@
  *
  *   y[c] = clamp(requantize(sum over all pixels of (x[..][c] - x_zero), mult, shift) + y_zero, -128, 127)
  *
- * mult and shift contain 1/n (tc_mean_s8.h). x: row `row` of the image, s8 [in_w][in_c]. sums: int32 [in_c], kept from
- * row 0 to row in_h - 1, the call that writes y [in_c]; the others leave y alone. y may not overlap sums or x.
+ * mult and shift contain 1/n (tc_mean_s8.h). x: row `row` of the image, s8 [in_w][in_c]. sums: int32 [in_c],
+ * kept from row 0 to row in_h - 1, the call that writes y [in_c]; the others leave y alone. y may not overlap
+ * sums or x.
  */
 #ifndef TC_MEAN_ROWS_S8_H
 #define TC_MEAN_ROWS_S8_H

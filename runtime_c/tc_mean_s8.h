@@ -3,9 +3,9 @@
  *
  *   y[o][i] = clamp(requantize(sum over k of (x[o][k][i] - x_zero), mult, shift) + y_zero, -128, 127)
  *
- * mult and shift contain 1/n; mult may lie in [2^29, 2^31). rounds 3: mult holds the bits of a float32 factor;
- * then, with zero_first, y_zero is added in float32 before rounding. y [outer][inner], may not overlap x.
- * The sum cannot overflow: the compiler bounds n. No scratch.
+ * mult and shift contain 1/n; mult may lie in [2^29, 2^31). rounds 3: mult holds the bits of a float32
+ * factor; then, with zero_first, y_zero is added in float32 before rounding. y [outer][inner], may not
+ * overlap x. The sum cannot overflow: the compiler bounds n. No scratch.
  */
 #ifndef TC_MEAN_S8_H
 #define TC_MEAN_S8_H

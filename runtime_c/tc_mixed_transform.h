@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_spectrum_transform.h for numbers of points with odd prime factors, up to 13: steps of an odd radix p behind those of 4, or
- * alone.
+/* tc_spectrum_transform.h for numbers of points with odd prime factors, up to 13: steps of an odd radix p
+ * behind those of 4, or alone.
  *
  * Of parts a_0 .. a_(p - 1) the points are, with theta = 2 pi j k / p and sums over j = 1 .. (p - 1) / 2,
  *   a_0 + sum (a_j + a_(p-j)) cos theta -+ i sum (a_j - a_(p-j)) sin theta,  k and p - k.
@@ -59,7 +59,8 @@ TC_INLINE void tc_mixed_points(int32_t p, const int32_t *roots, int32_t *z, int3
 }
 
 /* A step of radix p that combines parts of m numbers, block after block. */
-TC_INLINE void tc_mixed_step(int32_t p, const int32_t *roots, const int32_t *twiddles, int32_t m, int32_t *z, const int32_t *end)
+TC_INLINE void tc_mixed_step(int32_t p, const int32_t *roots, const int32_t *twiddles, int32_t m, int32_t *z,
+                             const int32_t *end)
 {
     const int32_t share = roots[0];
 
@@ -96,8 +97,8 @@ static inline void tc_mixed_first(int32_t p, const int32_t *roots, int32_t *z, c
     }
 }
 
-/* y [2 half + 2]: points -> bins. p->twiddles: of each step but the first, for k = 1 .. m - 1, those of points k of all parts but
- * part 0. */
+/* y [2 half + 2]: points -> bins. p->twiddles: of each step but the first, for k = 1 .. m - 1, those of
+ * points k of all parts but part 0. */
 static inline void tc_mixed_transform(const tc_spectrum_t *p, const tc_mixed_t *mixed, int32_t *y)
 {
     const int32_t *twiddles = p->twiddles, *roots = mixed->roots;

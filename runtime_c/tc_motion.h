@@ -2,10 +2,12 @@
 /* How a sensor moved in a window of samples: what the kernels of motion share.
  *
  *   S = sum x, Q = sum x^2, z = window * x - S
- *   features: 0 S; 1 sqrt(window Q); 2 sqrt(window Q - S^2); 3, 4 window * least, largest x; 5 changes of sides * 2^16
+ *   features: 0 S; 1 sqrt(window Q); 2 sqrt(window Q - S^2); 3, 4 window * least, largest x;
+ *       5 changes of sides * 2^16
  *   peaks: the largest bins of the spectrum of z, each as its number * 2^16 and its size
  *
- * held [held] and x follow each other, with the axes side by side; the window begins at element `begin` of both.
+ * held [held] and x follow each other, with the axes side by side; the window begins at element `begin` of
+ * both.
  */
 #ifndef TC_MOTION_H
 #define TC_MOTION_H
@@ -88,7 +90,8 @@ static inline int32_t *tc_motion_place(const tc_motion_s16_t *p, int32_t *z, int
 }
 
 /* z [window] of an axis, and its features to y. Returns where the next results go. */
-static inline int32_t *tc_motion_axis(const tc_motion_s16_t *p, const int16_t *x, const int16_t *held, int32_t axis, int32_t *z, int32_t *y)
+static inline int32_t *tc_motion_axis(const tc_motion_s16_t *p, const int16_t *x, const int16_t *held,
+                                      int32_t axis, int32_t *z, int32_t *y)
 {
     const int32_t window = p->window;
     int32_t sum = 0, least = 32767, most = -32768, crossings = 0, before = 0;

@@ -15,7 +15,8 @@ typedef struct {
     tc_mixed_t mixed;
 } tc_motion_mixed_s16_t;
 
-static void tc_motion_mixed_s16(const tc_motion_mixed_s16_t *p, const int16_t *x, const int16_t *held, void *work, int32_t *y)
+static void tc_motion_mixed_s16(const tc_motion_mixed_s16_t *p, const int16_t *x, const int16_t *held,
+                                void *work, int32_t *y)
 {
     int32_t *const z = (int32_t *)work;
 

@@ -27,7 +27,8 @@ static inline int32_t *tc_motion_summed_peaks(const tc_motion_s16_t *p, const in
     return tc_motion_write_peaks(&best, y);
 }
 
-static void tc_motion_s16(const tc_motion_s16_t *p, const int16_t *x, const int16_t *held, void *work, int32_t *y)
+static void tc_motion_s16(const tc_motion_s16_t *p, const int16_t *x, const int16_t *held, void *work,
+                          int32_t *y)
 {
     int32_t *const z = (int32_t *)work;
 

@@ -15,7 +15,8 @@ typedef struct {
     tc_spectrum_t transform; /* its tables and sizes */
 } tc_motion_spectrum_s16_t;
 
-static void tc_motion_spectrum_s16(const tc_motion_spectrum_s16_t *p, const int16_t *x, const int16_t *held, void *work, int32_t *y)
+static void tc_motion_spectrum_s16(const tc_motion_spectrum_s16_t *p, const int16_t *x, const int16_t *held,
+                                   void *work, int32_t *y)
 {
     int32_t *const z = (int32_t *)work;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Product of two int8 tensors with the DSP extension: the bytes of tc_mul_s8 and tc_mul_f32_s8, where the compiler proves that
+/* Product of two int8 tensors with the DSP extension: the bytes of tc_mul_s8 and tc_mul_f32_s8, where the
+ * compiler proves that
  *
  *   once:   y = saturate(SMMLA(product + start, mult, add) >> shift)
  *   twice:  y = saturate((SMMLAR(t, mult, add) - (t < 0)) >> shift), t = 2 * (product + start)
  *
  * with product = (x0 - x0_zero) * (x1 - x1_zero) gives them for every product.
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in x1, 0 where
- * that input repeats; a3 is 1, b3 1 or 0. y may be an input that does not repeat. No scratch.
+ * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in
+ * x1, 0 where that input repeats; a3 is 1, b3 1 or 0. y may be an input that does not repeat. No scratch.
  */
 #ifndef TC_MUL_S8_DSP_H
 #define TC_MUL_S8_DSP_H
@@ -45,8 +46,8 @@ TC_INLINE int8_t tc_mul_dsp_scaled(tc_mul_dsp_way_t way, int32_t sum, int32_t tw
 #endif
 
 /* n products; one: x1 is one number for all. Four elements are read before one is written. */
-TC_INLINE void tc_mul_dsp_line(const tc_mul_s8_dsp_t *p, const int8_t *x0, const int8_t *x1, int8_t *y, int32_t one,
-                               int32_t twice)
+TC_INLINE void tc_mul_dsp_line(const tc_mul_s8_dsp_t *p, const int8_t *x0, const int8_t *x1, int8_t *y,
+                               int32_t one, int32_t twice)
 {
     const tc_mul_dsp_way_t way = {p->mult, p->add, p->start, p->shift};
     const int32_t zeros0 = tc_centred_zeros(p->x0_zero), zeros1 = tc_centred_zeros(p->x1_zero);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* What the functions compute that the compiler writes for single layers with Helium (MVE: Cortex-M55, M85), in plain C.
+/* What the functions compute that the compiler writes for single layers with Helium (MVE: Cortex-M55, M85),
+ * in plain C.
  *
  * Sums of products become int8 in vectors of four lanes, each lane with constants of its channel:
  *
  *   X = sum * 2^scale + start,   h = high word of X * mult [+ add],   y = saturate8(h / 2^shift), clamped
  *
- * to nearest, halves up (down where channels have shifts of their own). With `sign`, the high word is rounded and 1 is
- * subtracted for X < 0, before add. Constants of four channels are vectors in a row: start, mult[, add][, minus shift], the
- * last where shifts differ. Start holds bias, zero points and rounding.
+ * to nearest, halves up (down where channels have shifts of their own). With `sign`, the high word is rounded
+ * and 1 is subtracted for X < 0, before add. Constants of four channels are vectors in a row: start, mult[,
+ * add][, minus shift], the last where shifts differ. Start holds bias, zero points and rounding.
  */
 #ifndef TC_MVE_H
 #define TC_MVE_H
@@ -56,11 +57,11 @@ static inline int32_t tc_mve_constants(const tc_mve_way_t *p) /* words of four c
 
 /* Layers as dot products of 16 taps at a time.
  *
- * A window is k_h rows of row_taps consecutive bytes; the windows of pixels are pixel_bytes apart. stream: for each `group`
- * output channels (4, or 8 where one pixel is made) the weights of each 16 taps of a row, 16 bytes for each channel, a
- * row's last ones filled up with zeros; then the constants of each four channels. `paired`: of eight channels the
- * even ones come first. Channels beyond out_c are made and not stored. Two pixels at a time; `held`: both are read before
- * their outputs are written, which may lie over them.
+ * A window is k_h rows of row_taps consecutive bytes; the windows of pixels are pixel_bytes apart. stream:
+ * for each `group` output channels (4, or 8 where one pixel is made) the weights of each 16 taps of a row, 16
+ * bytes for each channel, a row's last ones filled up with zeros; then the constants of each four channels.
+ * `paired`: of eight channels the even ones come first. Channels beyond out_c are made and not stored. Two
+ * pixels at a time; `held`: both are read before their outputs are written, which may lie over them.
  */
 typedef struct {
     int32_t k_h, row_taps, pixel_bytes, out_c;
@@ -71,8 +72,8 @@ typedef struct {
 #define TC_MVE_HELD 64 /* taps that vectors hold, at most */
 
 /* The sum of one channel, whose place in a group of the stream is `place`. */
-static inline int32_t tc_mve_sum(const tc_mve_dot_t *p, const int32_t *stream, int32_t place, const int8_t *const *x,
-                                 int32_t first)
+static inline int32_t tc_mve_sum(const tc_mve_dot_t *p, const int32_t *stream, int32_t place,
+                                 const int8_t *const *x, int32_t first)
 {
     const int8_t *w = (const int8_t *)stream + 16 * place;
     int32_t sum = 0;
@@ -86,8 +87,8 @@ static inline int32_t tc_mve_sum(const tc_mve_dot_t *p, const int32_t *stream, i
 }
 
 /* n pixels -> y [n][out_c]. x: k_h rows, the first window at byte `first` of each. */
-static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n,
-                                    int32_t first)
+static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream, const int8_t *const *x,
+                                    int8_t *y, int32_t n, int32_t first)
 {
     const int32_t steps = p->k_h * ((p->row_taps + 15) / 16);
     const int32_t constants = tc_mve_constants(&p->way);
@@ -117,10 +118,10 @@ static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream
     }
 }
 
-/* The windows of n pixels one after the other: k_h rows of `run` bytes, from byte `first` of x[k] on and pixel_bytes
- * from pixel to pixel -> to [n][slot], zeros behind the taps. */
-static TC_UNUSED void tc_mve_columns(const int8_t *const *x, int32_t first, int32_t n, int8_t *to, int32_t k_h, int32_t run,
-                                     int32_t pixel_bytes, int32_t slot)
+/* The windows of n pixels one after the other: k_h rows of `run` bytes, from byte `first` of x[k] on and
+ * pixel_bytes from pixel to pixel -> to [n][slot], zeros behind the taps. */
+static TC_UNUSED void tc_mve_columns(const int8_t *const *x, int32_t first, int32_t n, int8_t *to,
+                                     int32_t k_h, int32_t run, int32_t pixel_bytes, int32_t slot)
 {
     for (int32_t i = 0; i < n; i++) {
         for (int32_t at = 0; at < slot; at++) {
@@ -131,9 +132,10 @@ static TC_UNUSED void tc_mve_columns(const int8_t *const *x, int32_t first, int3
 
 /* Depthwise layers as dot products of windows that are gathered.
  *
- * Four lines of an image are interleaved, so that a word holds the four values of one place and channel; places are
- * word_bytes apart. A gather is the words of four places: 16 values, in which up to four windows lie, `shift` bytes
- * further each. record: of each channel 8 zeros, 16 weights, start / 2, mult[, add][, minus shift].
+ * Four lines of an image are interleaved, so that a word holds the four values of one place and channel;
+ * places are word_bytes apart. A gather is the words of four places: 16 values, in which up to four windows
+ * lie, `shift` bytes further each. record: of each channel 8 zeros, 16 weights, start / 2, mult[, add][,
+ * minus shift].
  */
 typedef struct {
     int32_t windows, places;           /* of a gather; places of those of a line */
@@ -144,11 +146,12 @@ typedef struct {
     tc_mve_way_t way;
 } tc_mve_tile_t;
 
-/* Channels [at, at + width) of four lines, whose places are `step` bytes apart, interleaved; `left` and `right` places of
- * x_zero around them. there: bits of the lines that are inside the image. last: lines of the last place. */
-static TC_UNUSED void tc_mve_lines(const int8_t *const *x, int32_t at, int8_t *to, int32_t channels, int32_t count, int32_t step,
-                                   int32_t width, int32_t there, int32_t last, int32_t left, int32_t right,
-                                   int32_t x_zero)
+/* Channels [at, at + width) of four lines, whose places are `step` bytes apart, interleaved; `left` and
+ * `right` places of x_zero around them. there: bits of the lines that are inside the image. last: lines of
+ * the last place. */
+static TC_UNUSED void tc_mve_lines(const int8_t *const *x, int32_t at, int8_t *to, int32_t channels,
+                                   int32_t count, int32_t step, int32_t width, int32_t there, int32_t last,
+                                   int32_t left, int32_t right, int32_t x_zero)
 {
     for (int32_t i = -left; i < count + right; i++) {
         for (int32_t c = 0; c < width; c++) {
@@ -160,8 +163,8 @@ static TC_UNUSED void tc_mve_lines(const int8_t *const *x, int32_t at, int8_t *t
     }
 }
 
-static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record, const int8_t *from, int8_t *y,
-                                  int32_t channels)
+static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record, const int8_t *from,
+                                  int8_t *y, int32_t channels)
 {
     for (int32_t c = 0; c < channels; c++) {
         const int8_t *w = (const int8_t *)record + 8;

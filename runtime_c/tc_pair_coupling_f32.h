@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Probabilities y [classes] from the sums x by which a support vector machine decides each pair of classes, float32.
+/* Probabilities y [classes] from the sums x by which a support vector machine decides each pair of classes,
+ * float32.
  *
- * x, a, b [classes * (classes - 1) / 2]: pairs (0,1), (0,2) .. (1,2) .. The first of a pair has the probability
- * 1 / (1 + e^(a x + b)), kept 10^-7 away from 0 and 1. y agree best with all of them: algorithm 2 of Wu, Lin and Weng, "Probability
- * Estimates for Multi-class Classification by Pairwise Coupling" (2004), at most 100 turns, until no condition is as far as `stop`
- * from the others. Scratch: classes * (classes + 1) floats. y may not overlap an input.
+ * x, a, b [classes * (classes - 1) / 2]: pairs (0,1), (0,2) .. (1,2) .. The first of a pair has the
+ * probability 1 / (1 + e^(a x + b)), kept 10^-7 away from 0 and 1. y agree best with all of them: algorithm 2
+ * of Wu, Lin and Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling" (2004), at
+ * most 100 turns, until no condition is as far as `stop` from the others. Scratch: classes * (classes + 1)
+ * floats. y may not overlap an input.
  */
 #ifndef TC_PAIR_COUPLING_F32_H
 #define TC_PAIR_COUPLING_F32_H
@@ -62,8 +64,8 @@ static float tc_coupling_apart(int32_t n, const float *q, const float *p, float 
     return total;
 }
 
-static void tc_pair_coupling_f32(const tc_pair_coupling_f32_t *p, const float *x, const float *a, const float *b, float *y,
-                                 void *scratch)
+static void tc_pair_coupling_f32(const tc_pair_coupling_f32_t *p, const float *x, const float *a,
+                                 const float *b, float *y, void *scratch)
 {
     const int32_t n = p->classes;
     float *const q = (float *)scratch, *const products = q + n * n;

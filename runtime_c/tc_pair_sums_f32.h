@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The sums by which a support vector machine decides each pair of its classes, float32.
  *
- * x [V]: the kernel function of each support vector, counts[0] of class 0 first. w [V][classes - 1]: a vector's weights in the
- * pairs of its class with each other class. b, y [classes * (classes - 1) / 2]: pairs (0,1), (0,2) .. (1,2) ..
+ * x [V]: the kernel function of each support vector, counts[0] of class 0 first. w [V][classes - 1]: a
+ * vector's weights in the pairs of its class with each other class. b, y [classes * (classes - 1) / 2]: pairs
+ * (0,1), (0,2) .. (1,2) ..
  *
  *   y[pair] = b[pair], then fma(x[v], w[v][other class], y[pair]) for the vectors of both classes, in order
  *
@@ -18,7 +19,8 @@ typedef struct {
     int32_t classes;
 } tc_pair_sums_f32_t;
 
-static void tc_pair_sums_f32(const tc_pair_sums_f32_t *p, const float *x, const float *w, const float *b, float *y)
+static void tc_pair_sums_f32(const tc_pair_sums_f32_t *p, const float *x, const float *w, const float *b,
+                             float *y)
 {
     const int32_t classes = p->classes;
     for (int32_t k = 0; k < classes * (classes - 1) / 2; k++) {

@@ -11,7 +11,8 @@
 #define TC_PICTURE_WORDS 0
 #endif
 
-/* r, g, b in [0, 255] to one pixel of `channels` elements; grey is (19595 r + 38470 g + 7471 b + 2^15) / 2^16. */
+/* r, g, b in [0, 255] to one pixel of `channels` elements; grey is (19595 r + 38470 g + 7471 b + 2^15) /
+ * 2^16. */
 static inline int8_t *tc_picture_put(int8_t *y, int32_t channels, int32_t r, int32_t g, int32_t b)
 {
     if (channels == 1) {

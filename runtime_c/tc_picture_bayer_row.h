@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Pixels of a Bayer mosaic, each with one color of its own; the others are means of the two or four neighbours that have it.
+/* Pixels of a Bayer mosaic, each with one color of its own; the others are means of the two or four
+ * neighbours that have it.
  *
  *   y[r][c] = color of pixel (rows[r], columns[c]) - 128
  *
- * Red lies where row and column have the parity of red_row and red_column, blue where both have the other one. Beyond the
- * border the picture is its mirror image about its outermost row or column. x [height][line] bytes, both at least 2. rows
- * [out_h]; columns [out_w], or null: first, first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may not overlap x. The
- * function of row r gets three lines that hold rows[r] and those beside it, or both where there are two. No scratch.
+ * Red lies where row and column have the parity of red_row and red_column, blue where both have the other
+ * one. Beyond the border the picture is its mirror image about its outermost row or column. x [height][line]
+ * bytes, both at least 2. rows [out_h]; columns [out_w], or null: first, first + 1 ... y
+ * [out_h][out_w][channels], channels 1 or 3, may not overlap x. The function of row r gets three lines that
+ * hold rows[r] and those beside it, or both where there are two. No scratch.
  */
 #ifndef TC_PICTURE_BAYER_ROW_H
 #define TC_PICTURE_BAYER_ROW_H
@@ -19,7 +21,8 @@ typedef struct {
     int32_t height, red_row, red_column;
 } tc_picture_bayer_t;
 
-static inline void tc_picture_bayer_line(const tc_picture_bayer_t *p, const uint8_t *const *x, int32_t odd, int8_t *y)
+static inline void tc_picture_bayer_line(const tc_picture_bayer_t *p, const uint8_t *const *x, int32_t odd,
+                                         int8_t *y)
 {
     const uint8_t *up = x[0], *own = x[1], *down = x[2];
 
@@ -38,7 +41,8 @@ static inline void tc_picture_bayer_line(const tc_picture_bayer_t *p, const uint
     }
 }
 
-static inline void tc_picture_bayer_row(const tc_picture_bayer_t *p, const int8_t *const *x, int32_t r, int8_t *y)
+static inline void tc_picture_bayer_row(const tc_picture_bayer_t *p, const int8_t *const *x, int32_t r,
+                                        int8_t *y)
 {
     const int32_t row = p->rows[r], height = p->height;
     const int32_t begin = row < 2 ? 0 : row > height - 2 ? tc_clamp(height - 3, 0, height) : row - 1;

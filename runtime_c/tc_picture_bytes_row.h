@@ -3,9 +3,10 @@
  *
  *   y[r][c] = color of pixel (rows[r], columns[c]) - 128
  *
- * x [..][line] bytes, a pixel is `step` bytes with red, green and blue at these places (grey: all at 0). rows [out_h];
- * columns [out_w], or null: first, first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may not overlap x. The
- * function of a row gets the line rows[r]. No scratch.
+ * x [..][line] bytes, a pixel is `step` bytes with red, green and blue at these places (grey: all at 0). rows
+ * [out_h];
+ * columns [out_w], or null: first, first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may not overlap
+ * x. The function of a row gets the line rows[r]. No scratch.
  */
 #ifndef TC_PICTURE_BYTES_ROW_H
 #define TC_PICTURE_BYTES_ROW_H

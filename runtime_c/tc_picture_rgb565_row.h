@@ -3,9 +3,10 @@
  *
  *   y[r][c] = color of pixel (rows[r], columns[c]) - 128; the upper bits of a color fill its lower ones
  *
- * x [..][line] bytes; high: the place of a pixel's lower byte, so 1 where the upper one comes first. swapped: blue goes
- * first into y. rows [out_h]; columns [out_w], or null: first, first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may
- * not overlap x. The function of a row gets the line rows[r]. No scratch.
+ * x [..][line] bytes; high: the place of a pixel's lower byte, so 1 where the upper one comes first. swapped:
+ * blue goes first into y. rows [out_h]; columns [out_w], or null: first, first + 1 ... y
+ * [out_h][out_w][channels], channels 1 or 3, may not overlap x. The function of a row gets the line rows[r].
+ * No scratch.
  */
 #ifndef TC_PICTURE_RGB565_ROW_H
 #define TC_PICTURE_RGB565_ROW_H
@@ -20,7 +21,8 @@ typedef struct {
 
 #if TC_PICTURE_WORDS
 /* Two pixels at a time: colors in both halves of a word. */
-static inline int32_t tc_picture_rgb565_pairs(const uint8_t *x, int8_t *y, int32_t n, int32_t high, int32_t swapped)
+static inline int32_t tc_picture_rgb565_pairs(const uint8_t *x, int8_t *y, int32_t n, int32_t high,
+                                              int32_t swapped)
 {
     int32_t c = 0;
 

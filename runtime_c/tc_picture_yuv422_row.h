@@ -6,9 +6,9 @@
  *   green = clamp((light - g_u (U - 128) - g_v (V - 128)) / 2^16) - 128
  *   blue  = clamp((light + b_u (U - 128)) / 2^16) - 128, clamped to [0, 255]; grey is light alone
  *
- * x [..][line] bytes, pairs of 4: the Ys at luma and luma + 2, U at u, V at v. rows [out_h]; columns [out_w], or null: first,
- * first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may not overlap x. The function of a row gets the line
- * rows[r]. No scratch.
+ * x [..][line] bytes, pairs of 4: the Ys at luma and luma + 2, U at u, V at v. rows [out_h]; columns [out_w],
+ * or null: first, first + 1 ... y [out_h][out_w][channels], channels 1 or 3, may not overlap x. The function
+ * of a row gets the line rows[r]. No scratch.
  */
 #ifndef TC_PICTURE_YUV422_ROW_H
 #define TC_PICTURE_YUV422_ROW_H

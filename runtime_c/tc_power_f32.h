@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* x^exponent, float32: y[i] from x[i], i in [0, n). y may be x. No scratch.
  *
- * way: 0: a product of `times` factors x; 1: the square root; 2: e^(exponent * log x). inverted: 1 divided by that.
+ * way: 0: a product of `times` factors x; 1: the square root; 2: e^(exponent * log x). inverted: 1 divided by
+ * that.
  */
 #ifndef TC_POWER_F32_H
 #define TC_POWER_F32_H

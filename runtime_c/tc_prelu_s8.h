@@ -5,8 +5,9 @@
  *   y = clamp(requantize(v, mult, shift) + y_zero, -128, 127)                                    where v >= 0
  *   y = clamp(requantize(v * (slope - slope_zero), low_mult, low_shift) + y_zero, -128, 127)     elsewhere
  *
- * What is scaled fits int32: the compiler bounds the factors. Loops n0..n3 run over y front to back, n3 innermost; a
- * step of loop k moves a<k> elements in x and b<k> in slope, 0 where that repeats. y may be x. No scratch.
+ * What is scaled fits int32: the compiler bounds the factors. Loops n0..n3 run over y front to back, n3
+ * innermost; a step of loop k moves a<k> elements in x and b<k> in slope, 0 where that repeats. y may be x.
+ * No scratch.
  */
 #ifndef TC_PRELU_S8_H
 #define TC_PRELU_S8_H

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: 0BSD */
 /* What the loops of recurrent layers share: LSTM and GRU, int8 outside, wider inside.
  *
- * Of row n of the weights: sum = (first[n] * factors[n][0] + second[n] * factors[n][1] + 2^(shift - 1)) >> shift, Q3.12, where
- * first is the sum over the input and second the one over the hidden state; the compiler bounds it. sat: to int16.
+ * Of row n of the weights: sum = (first[n] * factors[n][0] + second[n] * factors[n][1] + 2^(shift - 1)) >>
+ * shift, Q3.12, where first is the sum over the input and second the one over the hidden state; the compiler
+ * bounds it. sat: to int16.
  *
- *   LSTM, rows i, f, g, o of a unit:  cell = clamp((logistic(sat f) * cell + 2^14 >> 15) + (logistic(sat i) * tanh(sat g) + 2^9 >> 10))
+ *   LSTM, rows i, f, g, o of a unit:  cell = clamp((logistic(sat f) * cell + 2^14 >> 15) + (logistic(sat i)
+ *       * tanh(sat g) + 2^9 >> 10))
  *                                     hidden = logistic(sat o) * tanh(sat(cell + 2^7 >> 8)), Q0.30
- *   GRU, rows z, r, n:                n = tanh(sat(first of n + (logistic(sat r) * second of n + 2^14 >> 15))) * 2^5
+ *   GRU, rows z, r, n:                n = tanh(sat(first of n + (logistic(sat r) * second of n + 2^14 >>
+ *       15))) * 2^5
  *                                     hidden = n + (logistic(sat z) * (hidden - n) + 2^14 >> 15), Q11.20
  *
- * cell and hidden of a GRU are Q11.20. What is multiplied with weights is sat(hidden + 2^(down - 1) >> down); y is hidden,
- * requantized.
+ * cell and hidden of a GRU are Q11.20. What is multiplied with weights is sat(hidden + 2^(down - 1) >> down);
+ * y is hidden, requantized.
  */
 #ifndef TC_RECURRENT_H
 #define TC_RECURRENT_H
@@ -61,8 +64,8 @@ static inline int32_t tc_recurrent_narrow(int32_t v, int32_t down)
     return tc_lstm_sat16((v + (1 << (down - 1))) >> down);
 }
 
-/* Unit u of a state that begins as int8, as Q11.20; without a state the factor is 0. Asked of the pointer, compilers warn
- * of an arena that begins with the state and is null. */
+/* Unit u of a state that begins as int8, as Q11.20; without a state the factor is 0. Asked of the pointer,
+ * compilers warn of an arena that begins with the state and is null. */
 static inline int32_t tc_recurrent_begin(const int8_t *state, int32_t u, int32_t factor, int32_t zero)
 {
     return factor ? (state[u] - zero) * factor : 0;
@@ -86,7 +89,8 @@ static inline int32_t tc_lstm_loop_unit(const tc_recurrent_t *p, const int32_t *
 }
 
 /* The next hidden state of a unit, from q [3] and the second sum of n. */
-static inline int32_t tc_gru_loop_unit(const tc_recurrent_t *p, const int32_t *q, int32_t seen, int32_t *hidden)
+static inline int32_t tc_gru_loop_unit(const tc_recurrent_t *p, const int32_t *q, int32_t seen,
+                                       int32_t *hidden)
 {
     const int32_t update = tc_lstm_logistic(p->table, tc_lstm_sat16(q[0]));
     const int32_t reset = tc_lstm_logistic(p->table, tc_lstm_sat16(q[1]));
@@ -96,7 +100,8 @@ static inline int32_t tc_gru_loop_unit(const tc_recurrent_t *p, const int32_t *q
     return *hidden;
 }
 
-/* `count` rows from `row` on of a GRU: sums into q [rows], the second ones of n into seen [rows / 3, rounded up]. */
+/* `count` rows from `row` on of a GRU: sums into q [rows], the second ones of n into seen [rows / 3, rounded
+ * up]. */
 static inline void tc_gru_loop_rows(const tc_recurrent_t *p, int32_t row, int32_t count, const int32_t *first,
                                     const int32_t *second, int32_t *q, int32_t *seen)
 {

@@ -2,10 +2,12 @@
 /* LSTM (4 gates: i, f, g, o) and GRU (3: z, r, n) over all steps, float32.
  *
  * Of row n of the weights: first = bias[n] + w x, second = late[n] + r hidden, in order by fma.
- *   LSTM:  cell = fma(sigmoid(f), cell, sigmoid(i) * tanh(g)), hidden = sigmoid(o) * tanh(cell), of first + second
+ *   LSTM:  cell = fma(sigmoid(f), cell, sigmoid(i) * tanh(g)), hidden = sigmoid(o) * tanh(cell),
+ *       of first + second
  *   GRU:   n = tanh(fma(sigmoid(r), second of n, first of n)), hidden = fma(sigmoid(z), hidden - n, n)
- * x [steps][in_c]; hidden_before, cell_before [units], or null for zeros; y [steps][units], or [units] of the last step with y_step 0.
- * y overlaps nothing. scratch: first [rows], second [rows], hidden [units], cell [units].
+ * x [steps][in_c]; hidden_before, cell_before [units], or null for zeros; y [steps][units], or [units] of the
+ * last step with y_step 0. y overlaps nothing. scratch: first [rows], second [rows], hidden [units], cell
+ * [units].
  */
 #ifndef TC_RECURRENT_F32_H
 #define TC_RECURRENT_F32_H
@@ -22,7 +24,8 @@ typedef struct {
 } tc_recurrent_f32_t;
 
 /* sum [rows]: from (null: 0), plus v [n] times the weights. */
-static inline void tc_recurrent_sums_f32(const float *v, const float *w, int32_t n, int32_t rows, const float *from, float *sum)
+static inline void tc_recurrent_sums_f32(const float *v, const float *w, int32_t n, int32_t rows,
+                                         const float *from, float *sum)
 {
     for (int32_t row = 0; row < rows; row += 4) {
         float sum0 = from ? from[row] : 0.0f, sum1 = from ? from[row + 1] : 0.0f;

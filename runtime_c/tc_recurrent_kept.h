@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* What a recurrent layer keeps from run to run, int16 with zero point 0: read before its loop, written behind it.
+/* What a recurrent layer keeps from run to run, int16 with zero point 0: read before its loop, written behind
+ * it.
  *
- * Read, a state is Q11.20: the hidden state limited to [-1, 1], the cell to [-1024, 1024]. Null stands for zeros.
+ * Read, a state is Q11.20: the hidden state limited to [-1, 1], the cell to [-1024, 1024]. Null stands for
+ * zeros.
  */
 #ifndef TC_RECURRENT_KEPT_H
 #define TC_RECURRENT_KEPT_H

@@ -13,8 +13,8 @@ typedef struct {
 } tc_recurrent_s8_t;
 
 /* first, second [4]: the sums of rows `row` to `row` + 3. */
-static inline void tc_recurrent_s8_sums(const tc_recurrent_s8_t *p, int32_t row, const int8_t *x, const int32_t *hidden,
-                                        int32_t *first, int32_t *second)
+static inline void tc_recurrent_s8_sums(const tc_recurrent_s8_t *p, int32_t row, const int8_t *x,
+                                        const int32_t *hidden, int32_t *first, int32_t *second)
 {
     const int8_t *r = p->r + row * p->cell.units;
     int32_t sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
@@ -45,8 +45,8 @@ static inline void tc_recurrent_s8_begin(const tc_recurrent_t *p, const int8_t *
 }
 
 /* All steps of an LSTM, from cell and hidden on, which are those after the last step then. */
-static inline void tc_lstm_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y, int32_t *q,
-                                         int32_t *cell, int32_t *hidden)
+static inline void tc_lstm_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y,
+                                         int32_t *q, int32_t *cell, int32_t *hidden)
 {
     const tc_recurrent_t *p = &layer->cell;
 
@@ -67,8 +67,8 @@ static inline void tc_lstm_loop_s8_steps(const tc_recurrent_s8_t *layer, const i
 }
 
 /* All steps of a GRU, from memory and hidden on, which are those after the last step then. */
-static inline void tc_gru_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y, int32_t *q,
-                                        int32_t *memory, int32_t *hidden)
+static inline void tc_gru_loop_s8_steps(const tc_recurrent_s8_t *layer, const int8_t *x, int8_t *y,
+                                        int32_t *q, int32_t *memory, int32_t *hidden)
 {
     const tc_recurrent_t *p = &layer->cell;
     int32_t *seen = q + p->rows;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Loops of recurrent layers with the DSP extension: sums of eight rows at a time, the hidden state in pairs of int16. */
+/* Loops of recurrent layers with the DSP extension: sums of eight rows at a time, the hidden state in pairs
+ * of int16. */
 #ifndef TC_RECURRENT_S8_DSP_H
 #define TC_RECURRENT_S8_DSP_H
 
 #include "tc_dsp.h"
 #include "tc_recurrent.h"
 
-/* w, r: for every eight rows `in_words` (`state_words`) times eight words for tc_dsp_dot_1x8, the taps of r in the order of
- * units in memory. in_words, state_words: in_c / 4 and units / 4 rounded up. rows is a multiple of eight. */
+/* w, r: for every eight rows `in_words` (`state_words`) times eight words for tc_dsp_dot_1x8, the taps of r
+ * in the order of units in memory. in_words, state_words: in_c / 4 and units / 4 rounded up. rows is a
+ * multiple of eight. */
 typedef struct {
     tc_recurrent_t cell;
     const int32_t *w, *r;
@@ -31,7 +33,8 @@ static inline void tc_recurrent_s8_dsp_put(int32_t *hidden, int32_t pair, int32_
 }
 
 /* What is multiplied first; 0 behind the last unit, and so it stays. */
-static inline void tc_recurrent_s8_dsp_begin(const tc_recurrent_s8_dsp_t *layer, const int8_t *state, int32_t *hidden)
+static inline void tc_recurrent_s8_dsp_begin(const tc_recurrent_s8_dsp_t *layer, const int8_t *state,
+                                             int32_t *hidden)
 {
     const tc_recurrent_t *p = &layer->cell;
     for (int32_t pair = 0; pair < 2 * layer->state_words; pair++) {
@@ -45,8 +48,8 @@ static inline void tc_recurrent_s8_dsp_begin(const tc_recurrent_s8_dsp_t *layer,
 }
 
 /* All steps of an LSTM, from cell and hidden on, which are those after the last step then. */
-static inline void tc_lstm_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y, int32_t *q,
-                                             int32_t *cell, int32_t *hidden)
+static inline void tc_lstm_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y,
+                                             int32_t *q, int32_t *cell, int32_t *hidden)
 {
     const tc_recurrent_t *p = &layer->cell;
     int32_t *xs = cell + p->units;
@@ -74,8 +77,8 @@ static inline void tc_lstm_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer,
 }
 
 /* All steps of a GRU, from memory and hidden on, which are those after the last step then. */
-static inline void tc_gru_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y, int32_t *q,
-                                            int32_t *memory, int32_t *hidden)
+static inline void tc_gru_loop_s8_dsp_steps(const tc_recurrent_s8_dsp_t *layer, const int8_t *x, int8_t *y,
+                                            int32_t *q, int32_t *memory, int32_t *hidden)
 {
     const tc_recurrent_t *p = &layer->cell;
     int32_t *seen = q + p->rows, *xs = memory + p->units;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Reductions over the middle axis of x [outer][n][inner], float32, to y [outer][inner], each element from the first to the last:
- * a sum that begins with 0, divided by `count`; the largest, the smallest: the first that no other exceeds. y may not overlap
- * x. No scratch.
+/* Reductions over the middle axis of x [outer][n][inner], float32, to y [outer][inner], each element from the
+ * first to the last: a sum that begins with 0, divided by `count`; the largest, the smallest: the first that
+ * no other exceeds. y may not overlap x. No scratch.
  */
 #ifndef TC_REDUCE_F32_H
 #define TC_REDUCE_F32_H

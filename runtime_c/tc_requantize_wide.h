@@ -3,8 +3,9 @@
  *
  *   y[i] = clamp(requantize(x[i] - x_zero, mult, shift) + y_zero, y_min, y_max)
  *
- * x_bytes and y_bytes 1, 2 or 4 (int8, int16, int32). x and y [n], aligned to their elements, may not overlap.
- * x_zero and y_zero lie in the ranges of x and y; with x_bytes 4, x_zero is 0 and shift at most 0. No scratch.
+ * x_bytes and y_bytes 1, 2 or 4 (int8, int16, int32). x and y [n], aligned to their elements, may not
+ * overlap. x_zero and y_zero lie in the ranges of x and y; with x_bytes 4, x_zero is 0 and shift at most 0.
+ * No scratch.
  */
 #ifndef TC_REQUANTIZE_WIDE_H
 #define TC_REQUANTIZE_WIDE_H

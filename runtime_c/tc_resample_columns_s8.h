@@ -3,9 +3,9 @@
  *
  *   y[r][c] = (sum_k w[c][k] * x[r][first[c] + k] + bias[c]) >> 22
  *
- * columns [out_w][3]: first, how many weights, bias; weights: those of column 0, of column 1 and so on, none negative, which
- * sum up to about 2^22, so that no sum leaves int8. x [height][in_w][channels], y [height][out_w][channels], may not
- * overlap. No scratch.
+ * columns [out_w][3]: first, how many weights, bias; weights: those of column 0, of column 1 and so on, none
+ * negative, which sum up to about 2^22, so that no sum leaves int8. x [height][in_w][channels], y
+ * [height][out_w][channels], may not overlap. No scratch.
  */
 #ifndef TC_RESAMPLE_COLUMNS_S8_H
 #define TC_RESAMPLE_COLUMNS_S8_H

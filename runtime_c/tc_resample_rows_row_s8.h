@@ -3,8 +3,9 @@
  *
  *   y[r][i] = (sum_k w[r][k] * x[firsts[r] + k][i] + biases[r]) >> 22
  *
- * weights [out_h][taps], none negative, which sum up to about 2^22 in each row, so that no sum leaves int8. x [..][n], y
- * [out_h][n], may not overlap. The function of a row gets pointers to the rows of its window. No scratch.
+ * weights [out_h][taps], none negative, which sum up to about 2^22 in each row, so that no sum leaves int8. x
+ * [..][n], y [out_h][n], may not overlap. The function of a row gets pointers to the rows of its window. No
+ * scratch.
  */
 #ifndef TC_RESAMPLE_ROWS_ROW_S8_H
 #define TC_RESAMPLE_ROWS_ROW_S8_H
@@ -18,8 +19,8 @@ typedef struct {
 } tc_resample_rows_s8_t;
 
 /* Rows at x[0], x[1] and so on, or where x is null one after the other from `from` on. */
-static inline void tc_resample_line(const tc_resample_rows_s8_t *p, const int8_t *const *x, const int8_t *from,
-                                    int32_t r, int8_t *y)
+static inline void tc_resample_line(const tc_resample_rows_s8_t *p, const int8_t *const *x,
+                                    const int8_t *from, int32_t r, int8_t *y)
 {
     const int32_t *const w = p->weights + r * p->taps;
     const int32_t bias = p->biases[r], taps = p->taps, n = p->n;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Bilinear interpolation, float32. Output pixel (r, c) lies between rows k and m = rows[r] and columns l and n = columns[c]:
+/* Bilinear interpolation, float32. Output pixel (r, c) lies between rows k and m = rows[r] and columns l and
+ * n = columns[c]:
  *
- *   top = fma(x[k][n] - x[k][l], g, x[k][l]), bottom = fma(x[m][n] - x[m][l], g, x[m][l]); y[r][c] = fma(bottom - top, f, top)
+ *   top = fma(x[k][n] - x[k][l], g, x[k][l]), bottom = fma(x[m][n] - x[m][l], g, x[m][l]);
+ *       y[r][c] = fma(bottom - top, f, top)
  *
- * with f = row_weights[r], g = column_weights[c]. rows, columns: [first, second]. x [..][in_w][channels], y [out_h][out_w][channels],
- * may not overlap x. No scratch.
+ * with f = row_weights[r], g = column_weights[c]. rows, columns: [first, second]. x [..][in_w][channels], y
+ * [out_h][out_w][channels], may not overlap x. No scratch.
  */
 #ifndef TC_RESIZE_BILINEAR_F32_H
 #define TC_RESIZE_BILINEAR_F32_H

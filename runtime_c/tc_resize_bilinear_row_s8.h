@@ -4,8 +4,9 @@
  *   y = round((t0 * (1024 - f) + t1 * f) / 2^20), halves away from zero
  *   t<k> = x[row<k>][left] * (1024 - g) + x[row<k>][right] * g
  *
- * x: pointers to the two input rows; the second is not read where f is 0. rows [out_h][3]: first row, second row, weight
- * f of the second in 1/1024; columns [out_w][3] alike, with g. y [out_w][channels], may not overlap x. No scratch.
+ * x: pointers to the two input rows; the second is not read where f is 0. rows [out_h][3]: first row, second
+ * row, weight f of the second in 1/1024; columns [out_w][3] alike, with g. y [out_w][channels], may not
+ * overlap x. No scratch.
  */
 #ifndef TC_RESIZE_BILINEAR_ROW_S8_H
 #define TC_RESIZE_BILINEAR_ROW_S8_H
@@ -17,8 +18,8 @@ typedef struct {
     int32_t in_w, channels, out_h, out_w;
 } tc_resize_bilinear_s8_t;
 
-static inline void tc_resize_bilinear_row_s8(const tc_resize_bilinear_s8_t *p, const int8_t *const *x, int32_t r,
-                                             int8_t *y)
+static inline void tc_resize_bilinear_row_s8(const tc_resize_bilinear_s8_t *p, const int8_t *const *x,
+                                             int32_t r, int8_t *y)
 {
     const int32_t f = p->rows[3 * r + 2];
     const int8_t *upper = x[0], *lower = f ? x[1] : x[0];

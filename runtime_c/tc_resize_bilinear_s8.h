@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Bilinear interpolation of an int8 image; input and output share scale and zero point.
  *
- * Row by row as in tc_resize_bilinear_row_s8.h. x [..][in_w][channels], y [out_h][out_w][channels], may not overlap. No
- * scratch.
+ * Row by row as in tc_resize_bilinear_row_s8.h. x [..][in_w][channels], y [out_h][out_w][channels], may not
+ * overlap. No scratch.
  */
 #ifndef TC_RESIZE_BILINEAR_S8_H
 #define TC_RESIZE_BILINEAR_S8_H

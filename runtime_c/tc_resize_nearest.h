@@ -3,7 +3,8 @@
  *
  *   y[oy][ox] = x[rows[oy]][columns[ox]], a pixel of `unit` bytes
  *
- * rows [out_h] and columns [out_w] from the compiler. x [..][in_w], y [out_h][out_w], may not overlap. No scratch.
+ * rows [out_h] and columns [out_w] from the compiler. x [..][in_w], y [out_h][out_w], may not overlap. No
+ * scratch.
  */
 #ifndef TC_RESIZE_NEAREST_H
 #define TC_RESIZE_NEAREST_H

@@ -3,8 +3,8 @@
  *
  *   sums[c] += sum over the row's pixels of x[pixel][c];   row 0 starts from zero
  *
- * x: one row s8 [pixels][channels]. sums [channels], kept by the caller from row to row; cannot overflow: the compiler
- * bounds the number of pixels.
+ * x: one row s8 [pixels][channels]. sums [channels], kept by the caller from row to row; cannot overflow: the
+ * compiler bounds the number of pixels.
  */
 #ifndef TC_ROW_SUMS_H
 #define TC_ROW_SUMS_H

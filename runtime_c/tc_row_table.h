@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Rows of a streamed tensor: each has its own place in the arena, which a table tells in units of `unit` bytes.
+/* Rows of a streamed tensor: each has its own place in the arena, which a table tells in units of `unit`
+ * bytes.
  *
- * rows: count pointers out. Row k is the tensor's row first + k * dilation where that lies in [0, in_h), else pad.
+ * rows: count pointers out. Row k is the tensor's row first + k * dilation where that lies in [0, in_h), else
+ * pad.
  */
 #ifndef TC_ROW_TABLE_H
 #define TC_ROW_TABLE_H
 
 #include "tc_math.h"
 
-static inline void tc_row_table(const int8_t **rows, const uint8_t *arena, const uint16_t *table, int32_t unit,
-                                int32_t first, int32_t dilation, int32_t count, int32_t in_h, const int8_t *pad)
+static inline void tc_row_table(const int8_t **rows, const uint8_t *arena, const uint16_t *table,
+                                int32_t unit, int32_t first, int32_t dilation, int32_t count, int32_t in_h,
+                                const int8_t *pad)
 {
     for (int32_t k = 0; k < count; k++) {
         const int32_t row = first + k * dilation;
@@ -18,8 +21,8 @@ static inline void tc_row_table(const int8_t **rows, const uint8_t *arena, const
 }
 
 /* The same of rows that move: places holds where the rows of this call lie, 0xffff for pad. */
-static inline void tc_row_places(const int8_t **rows, const uint8_t *arena, const uint16_t *places, int32_t unit,
-                                 int32_t count, const int8_t *pad)
+static inline void tc_row_places(const int8_t **rows, const uint8_t *arena, const uint16_t *places,
+                                 int32_t unit, int32_t count, const int8_t *pad)
 {
     for (int32_t k = 0; k < count; k++) {
         rows[k] = places[k] == 0xffffu ? pad : (const int8_t *)(arena + unit * places[k]);

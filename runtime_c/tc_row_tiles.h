@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One or two rows of a 3x3 convolution by exact fast forms, int8: in plain C what the functions compute that the compiler
- * writes for single layers in assembly.
+/* One or two rows of a 3x3 convolution by exact fast forms, int8: in plain C what the functions compute that
+ * the compiler writes for single layers in assembly.
  *
- * A form makes m outputs of n neighbouring columns with P products, each of a sum of columns (inputs [P][n]) and a sum of
- * weights. Rows have a form of their own (row_inputs [row_products][row_n]), product (i, j) is of sum i of rows and sum j of
- * columns; all channels are summed in the product. Output b of row a is the sum of row_sums[a][i] * sums[b][j] * product
- * (i, j), times 2^raised[b] and maybe 3 what it should be. One tile is made at a time, or two neighbours (`together`).
+ * A form makes m outputs of n neighbouring columns with P products, each of a sum of columns (inputs [P][n])
+ * and a sum of weights. Rows have a form of their own (row_inputs [row_products][row_n]), product (i, j) is
+ * of sum i of rows and sum j of columns; all channels are summed in the product. Output b of row a is the sum
+ * of row_sums[a][i] * sums[b][j] * product (i, j), times 2^raised[b] and maybe 3 what it should be. One tile
+ * is made at a time, or two neighbours (`together`).
  *
- * factors: [product, in the order of use][step][tile], a step being two int16 of a word: channels 0, 2 or 1, 3 of
- * each four.
- * stream, for each four output channels (two tiles together: each two): their start values, which belong to the first
- * product, then by `walk`
- *   p < 128      the weights of product p = i * products + j: for each word of its factors a word of each channel
- *   128 + a*m+b  mult, add[, shift or drop] of each channel, of output b of row a; then the output is complete
+ * factors: [product, in the order of use][step][tile], a step being two int16 of a word: channels 0, 2 or 1,
+ * 3 of each four.
+ * stream, for each four output channels (two tiles together: each two): their start values, which belong to
+ * the first product, then by `walk`
+ *   p < 128      the weights of product p = i * products + j: for each word of its factors a word of each
+ *       channel
+ *   128 + a*m+b  mult, add[, shift or drop] of each channel, of output b of row a;
+ *       then the output is complete
  *
- * The sum X of an output, its 3 divided out, becomes saturate8((high word of X * mult + add) >> (shift + raised)); with
- * `sign`, the high word is rounded and 1 is subtracted for X < 0; with `drops` too, it is not rounded and the channel's
- * drop is subtracted. `lowers`: X is shifted down by `raised` first instead.
+ * The sum X of an output, its 3 divided out, becomes saturate8((high word of X * mult + add) >> (shift +
+ * raised)); with `sign`, the high word is rounded and 1 is subtracted for X < 0; with `drops` too, it is not
+ * rounded and the channel's drop is subtracted. `lowers`: X is shifted down by `raised` first instead.
  */
 #ifndef TC_ROW_TILES_H
 #define TC_ROW_TILES_H
@@ -41,9 +44,10 @@ typedef struct {
     const uint8_t *walk;      /* [row_products * products + rows * m] */
 } tc_row_tiles_t;
 
-/* One tile; factors points to its first word. outside: bit i is set where column i of the tile counts as x_zero. */
-static inline void tc_row_tiles_factors(const tc_row_tiles_t *p, uint32_t outside, const int8_t *const *x, int32_t offset,
-                                        int32_t *factors)
+/* One tile; factors points to its first word. outside: bit i is set where column i of the tile counts as
+ * x_zero. */
+static inline void tc_row_tiles_factors(const tc_row_tiles_t *p, uint32_t outside, const int8_t *const *x,
+                                        int32_t offset, int32_t *factors)
 {
     for (int32_t product = 0; product < p->row_products * p->products; product++) {
         const int8_t *down = p->row_inputs + p->order[product] / p->products * p->row_n;
@@ -64,7 +68,8 @@ static inline void tc_row_tiles_factors(const tc_row_tiles_t *p, uint32_t outsid
     }
 }
 
-static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int32_t raised, const int32_t *constants)
+static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int32_t raised,
+                                         const int32_t *constants)
 {
     const int32_t third = p->third ? tc_wrap((int64_t)x * -1431655765) : x; /* 1/3 modulo 2^32 */
     const int32_t acc = p->lowers ? third >> raised : third;
@@ -76,8 +81,8 @@ static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int
 }
 
 /* y, and of two rows y1: [together * m][out_c]. */
-static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t *stream, const int32_t *factors, int8_t *y,
-                                         int8_t *y1)
+static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t *stream,
+                                         const int32_t *factors, int8_t *y, int8_t *y1)
 {
     const int32_t steps = p->in_c / 2, constants = p->varies || p->drops ? 3 : 2;
     const int32_t tiles = p->together, channels = 4 / tiles, count = p->row_products * p->products;

@@ -9,8 +9,8 @@
 
 #include "tc_math.h"
 
-static inline void tc_rows(const int8_t **rows, const int8_t *x, int32_t first, int32_t dilation, int32_t count,
-                           int32_t in_h, int32_t row_bytes, const int8_t *pad)
+static inline void tc_rows(const int8_t **rows, const int8_t *x, int32_t first, int32_t dilation,
+                           int32_t count, int32_t in_h, int32_t row_bytes, const int8_t *pad)
 {
     for (int32_t k = 0; k < count; k++) {
         const int32_t row = first + k * dilation;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: 0BSD */
-/* int16 activations on cores with DSP: sums of products of int16, and the way from int32 accumulators to int16.
+/* int16 activations on cores with DSP: sums of products of int16, and the way from int32 accumulators to
+ * int16.
  *
  * Output channels go by fours. The stream holds for each four, one after the other:
  *   4 words   biases
  *   weights   widened to int16, as the function below says
  *   12 words  mult, add, shift of each channel
- * Channels beyond the last have zero weights. Sums wrap modulo 2^32: only the accumulator in the end has to fit int32, which
- * the compiler proves.
+ * Channels beyond the last have zero weights. Sums wrap modulo 2^32: only the accumulator in the end has to
+ * fit int32, which the compiler proves.
  *
  * y = clamp(scaled + y_zero, y_min, y_max), where scaled is, by `rounds`,
  *   0: (acc * mult >> 32) + add >> shift, which rounds halves up (add is 2^(shift - 1), shift in [1, 31]);
  *   1, 2, 4: tc_scale_wide with mult and shift.
- * way: 0, or where rounds and y_zero are 0: 1 if the clamp is int16 itself, 2 if it is int16 from 0 on, else 3.
+ * way: 0, or where rounds and y_zero are 0: 1 if the clamp is int16 itself, 2 if it is int16 from 0 on, else
+ * 3.
  */
 #ifndef TC_S16_H
 #define TC_S16_H
@@ -43,10 +45,11 @@ static inline int32_t tc_s16_both(int32_t v)
     return (int32_t)((uint32_t)v << 16 | ((uint32_t)v & 0xffff));
 }
 
-/* Channels [first, out_c) of `pixels` pixels, 1 or 2, the second out_c after the first. A step is two taps; per step the stream
- * has four words, one per channel, the first tap in the low half; x has a word per pixel. halves: steps / 2. */
-static void tc_s16_pixels(const tc_s16_out_t *out, const int32_t *x, const int32_t *stream, int32_t halves, int32_t pixels,
-                          int32_t first, int16_t *y)
+/* Channels [first, out_c) of `pixels` pixels, 1 or 2, the second out_c after the first. A step is two taps;
+ * per step the stream has four words, one per channel, the first tap in the low half; x has a word per pixel.
+ * halves: steps / 2. */
+static void tc_s16_pixels(const tc_s16_out_t *out, const int32_t *x, const int32_t *stream, int32_t halves,
+                          int32_t pixels, int32_t first, int16_t *y)
 {
     for (int32_t o = first; o < out->out_c; o++) {
         const int32_t *w = stream + (o - first) / 4 * (16 + 8 * halves) + o % 4;
@@ -61,10 +64,10 @@ static void tc_s16_pixels(const tc_s16_out_t *out, const int32_t *x, const int32
     }
 }
 
-/* Channels [first, out_c) of one pixel of a depthwise layer: tap t of channel o is taps[t][o]. Per tap the stream has two words,
- * of channels 0 and 1, 2 and 3, the first in the low half. */
-static void tc_s16_depthwise(const tc_s16_out_t *out, const int16_t *const *taps, const int32_t *stream, int32_t n,
-                             int32_t first, int16_t *y)
+/* Channels [first, out_c) of one pixel of a depthwise layer: tap t of channel o is taps[t][o]. Per tap the
+ * stream has two words, of channels 0 and 1, 2 and 3, the first in the low half. */
+static void tc_s16_depthwise(const tc_s16_out_t *out, const int16_t *const *taps, const int32_t *stream,
+                             int32_t n, int32_t first, int16_t *y)
 {
     for (int32_t o = first; o < out->out_c; o++) {
         const int32_t *at = stream + (o - first) / 4 * (16 + 2 * n), *w = at + 4 + o % 4 / 2;
@@ -167,8 +170,8 @@ static inline void tc_s16_clamp(const tc_s16_out_t *out, int32_t n, int16_t *y)
 #endif
 
 /* All channels of one or two pixels. */
-static TC_UNUSED void tc_s16_all(const tc_s16_out_t *out, const int32_t *x, const int32_t *stream, int32_t halves, int32_t pixels,
-                       int16_t *y)
+static TC_UNUSED void tc_s16_all(const tc_s16_out_t *out, const int32_t *x, const int32_t *stream,
+                                 int32_t halves, int32_t pixels, int16_t *y)
 {
     int32_t first = 0;
 #if TC_DSP_ASM
@@ -190,8 +193,8 @@ static TC_UNUSED void tc_s16_all(const tc_s16_out_t *out, const int32_t *x, cons
 }
 
 /* All channels of one pixel of a depthwise layer. */
-static TC_UNUSED void tc_s16_all_depthwise(const tc_s16_out_t *out, const int16_t *const *taps, const int32_t *stream, int32_t n,
-                                 int16_t *y)
+static TC_UNUSED void tc_s16_all_depthwise(const tc_s16_out_t *out, const int16_t *const *taps,
+                                           const int32_t *stream, int32_t n, int16_t *y)
 {
     int32_t first = 0;
 #if TC_DSP_ASM

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* y = 1 / (1 + exp(-x)), int16 in and out (output scale 1/32768, zero points 0), by tc_logistic.h. y may be x. No scratch. */
+/* y = 1 / (1 + exp(-x)), int16 in and out (output scale 1/32768, zero points 0), by tc_logistic.h. y may be
+ * x. No scratch. */
 #ifndef TC_SIGMOID_S16_H
 #define TC_SIGMOID_S16_H
 

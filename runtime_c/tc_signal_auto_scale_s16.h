@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* y = x * 2^s modulo 2^16 for n samples, and s = 15 - bits of the largest |x|; 0 for silence.
  *
- * The largest is searched as in tc_signal_most_s16. With `micro` |-32768| counts as nothing, and silence has s = 15. y may be
- * x. No scratch.
+ * The largest is searched as in tc_signal_most_s16. With `micro` |-32768| counts as nothing, and silence has
+ * s = 15. y may be x. No scratch.
  */
 #ifndef TC_SIGNAL_AUTO_SCALE_S16_H
 #define TC_SIGNAL_AUTO_SCALE_S16_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_signal_auto_scale_s16 with two samples per word. Same results; y may be x. No scratch.
  *
- * The bits of the largest are those of all magnitudes or'ed, unless one is -32768: then samples are gone through one by one.
+ * The bits of the largest are those of all magnitudes or'ed, unless one is -32768: then samples are gone
+ * through one by one.
  */
 #ifndef TC_SIGNAL_AUTO_SCALE_S16_DSP_H
 #define TC_SIGNAL_AUTO_SCALE_S16_DSP_H
@@ -30,13 +31,15 @@ static int32_t tc_signal_scale_pairs(const int16_t *x, int32_t n, int32_t micro)
     return both != 0 || micro ? 15 - tc_signal_bits(both) : 0;
 }
 
-/* Both samples times 2^s, modulo 2^16. mask: all bits but the lowest s of the upper half, where those of the lower end up. */
+/* Both samples times 2^s, modulo 2^16. mask: all bits but the lowest s of the upper half, where those of the
+ * lower end up. */
 static inline uint32_t tc_signal_pair_times(const int16_t *x, int32_t s, uint32_t mask)
 {
     return (tc_load_word(x) << s) & mask;
 }
 
-static void tc_signal_auto_scale_s16_dsp(const int16_t *x, int32_t n, int32_t micro, int16_t *y, int32_t *scale)
+static void tc_signal_auto_scale_s16_dsp(const int16_t *x, int32_t n, int32_t micro, int16_t *y,
+                                         int32_t *scale)
 {
     const int32_t s = tc_signal_scale_pairs(x, n, micro);
     const uint32_t mask = 0xffffffffu - (0x10000u << s) + 0x10000u;

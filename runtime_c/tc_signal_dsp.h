@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Further instructions of the DSP extension, for signals in int16: pairs of samples in a word, [hi16 : lo16]. */
+/* Further instructions of the DSP extension, for signals in int16: pairs of samples in a word, [hi16 :
+ * lo16]. */
 #ifndef TC_SIGNAL_DSP_H
 #define TC_SIGNAL_DSP_H
 
@@ -113,8 +114,8 @@ static inline int32_t tc_smladx(int32_t x, int32_t y, int32_t acc)
     return tc_wrap((int64_t)tc_lo16(x) * tc_hi16(y) + (int64_t)tc_hi16(x) * tc_lo16(y) + acc);
 }
 
-/* of the halves, modulo 2^16: sums; differences; [sum of hi of x and lo of y : difference of lo of x and hi of y]; the
- * opposite of that; half of sums and of differences, which do not wrap */
+/* of the halves, modulo 2^16: sums; differences; [sum of hi of x and lo of y : difference of lo of x and hi
+ * of y]; the opposite of that; half of sums and of differences, which do not wrap */
 static inline int32_t tc_sadd16(int32_t x, int32_t y)
 {
     return tc_halves(tc_hi16(x) + tc_hi16(y), tc_lo16(x) + tc_lo16(y));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* y[i] = re^2 + im^2 of bin i of a spectrum, for start <= i < end; 0 for the others of `bins`. y may be x. No scratch. */
+/* y[i] = re^2 + im^2 of bin i of a spectrum, for start <= i < end; 0 for the others of `bins`. y may be x. No
+ * scratch. */
 #ifndef TC_SIGNAL_ENERGY_S16_H
 #define TC_SIGNAL_ENERGY_S16_H
 

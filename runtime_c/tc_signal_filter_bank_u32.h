@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Energies summed up to channels: with the bins of interval i, y[i - 1] = unweights of interval i - 1 and weights of interval
- * i times energies, modulo 2^64, as two words, the low one first.
+/* Energies summed up to channels: with the bins of interval i, y[i - 1] = unweights of interval i - 1 and
+ * weights of interval i times energies, modulo 2^64, as two words, the low one first.
  *
  * No weight is negative. y may not overlap e. No scratch.
  */
@@ -37,7 +37,9 @@ typedef struct {
 /* Intervals from `band` on, whose weights begin at w. Two bins at a time, an odd one before them.
  *
  * r3: y, r4 and r5: the sum, r6 and r7: the carry, r8: bins, r9: pairs of them that are left, [sp]: last. */
-static TC_NAKED void tc_signal_intervals(const int16_t *w TC_UNUSED, const uint16_t *band TC_UNUSED, const uint32_t *e TC_UNUSED, const tc_signal_bank_t *state TC_UNUSED)
+static TC_NAKED void tc_signal_intervals(const int16_t *w TC_UNUSED, const uint16_t *band TC_UNUSED,
+                                         const uint32_t *e TC_UNUSED,
+                                         const tc_signal_bank_t *state TC_UNUSED)
 {
 #define TC_SIGNAL_BIN(energy)                                                      \
     "ldr    r11, [r0], #4\n"                                                       \
@@ -85,7 +87,8 @@ static TC_NAKED void tc_signal_intervals(const int16_t *w TC_UNUSED, const uint1
 
 #else
 
-static inline void tc_signal_intervals(const int16_t *w, const uint16_t *band, const uint32_t *e, const tc_signal_bank_t *state)
+static inline void tc_signal_intervals(const int16_t *w, const uint16_t *band, const uint32_t *e,
+                                       const tc_signal_bank_t *state)
 {
     uint32_t *y = state->y;
     tc_signal_sum_t sum, carry;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Frames of `size` samples, one for every `step` new ones of each line; `held` samples of a line are those before the new.
+/* Frames of `size` samples, one for every `step` new ones of each line; `held` samples of a line are those
+ * before the new.
  *
- * missing: steps that bring no frame; such frames are 0. ready: none is missing. after may be before, left may be missing;
- * frames may not overlap x. No scratch.
+ * missing: steps that bring no frame; such frames are 0. ready: none is missing. after may be before, left
+ * may be missing; frames may not overlap x. No scratch.
  */
 #ifndef TC_SIGNAL_FRAMER_S16_H
 #define TC_SIGNAL_FRAMER_S16_H
@@ -13,7 +14,9 @@ typedef struct {
     int32_t lines, samples, size, step, held;
 } tc_signal_framer_s16_t;
 
-static void tc_signal_framer_s16(const tc_signal_framer_s16_t *p, const int16_t *x, const int16_t *before, const int32_t *missing, int16_t *frames, uint8_t *ready, int16_t *after, int32_t *left)
+static void tc_signal_framer_s16(const tc_signal_framer_s16_t *p, const int16_t *x, const int16_t *before,
+                                 const int32_t *missing, int16_t *frames, uint8_t *ready, int16_t *after,
+                                 int32_t *left)
 {
     const int32_t steps = p->samples / p->step, due = *missing;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Of each line the last `held` bytes of what was before and of the new ones, one after the other.
  *
- * x [lines][fresh], before, after [lines][held], in bytes. after may be before, and not overlap x. No scratch.
+ * x [lines][fresh], before, after [lines][held], in bytes. after may be before, and not overlap x. No
+ * scratch.
  */
 #ifndef TC_SIGNAL_HISTORY_H
 #define TC_SIGNAL_HISTORY_H
@@ -30,7 +31,8 @@ static inline void tc_signal_keep(uint8_t *to, const uint8_t *from, int32_t byte
     tc_copy(to, from, bytes);
 }
 
-static void tc_signal_history(const void *x, const void *before, int32_t lines, int32_t fresh, int32_t held, void *after)
+static void tc_signal_history(const void *x, const void *before, int32_t lines, int32_t fresh, int32_t held,
+                              void *after)
 {
     const int32_t kept = held > fresh ? held - fresh : 0, taken = held - kept;
     const uint8_t *from = (const uint8_t *)x, *old = (const uint8_t *)before;

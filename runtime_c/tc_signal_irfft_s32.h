@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Spectra -> lines of real numbers, tinyc/ops/fourier.py. x [lines][half + 1][2], y [lines][2 half]. y may not overlap x.
+/* Spectra -> lines of real numbers, tinyc/ops/fourier.py. x [lines][half + 1][2], y [lines][2 half]. y may
+ * not overlap x.
  * Scratch: half points. */
 #ifndef TC_SIGNAL_IRFFT_S32_H
 #define TC_SIGNAL_IRFFT_S32_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* y = scale * ln(x * 2^correction), rounded, at most 32767; 0 where x * 2^correction (modulo 2^32) is at most 1.
+/* y = scale * ln(x * 2^correction), rounded, at most 32767; 0 where x * 2^correction (modulo 2^32) is at most
+ * 1.
  *
  * table: 2^16 (log2(1 + k / 128) - k / 128) for k = 0 .. 128, and a 0. y may be x. No scratch.
  */
@@ -19,7 +20,8 @@ static inline uint32_t tc_signal_ln(uint32_t v, const uint16_t *table) /* in 1/2
     return (uint32_t)(((uint64_t)45426 * log2 + 32768) >> 16);
 }
 
-static void tc_signal_log_u32(const uint32_t *x, const uint16_t *table, int32_t n, int32_t scale, int32_t correction, int16_t *y)
+static void tc_signal_log_u32(const uint32_t *x, const uint16_t *table, int32_t n, int32_t scale,
+                              int32_t correction, int16_t *y)
 {
     for (int32_t i = 0; i < n; i++) {
         const uint32_t v = correction < 0 ? x[i] >> -correction : x[i] << correction;

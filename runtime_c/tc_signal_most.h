@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The largest of n samples without its sign, and how far all can be shifted to the left.
  *
- * In 16 bits, one sample after the other: -(-32768) is -32768, less than all, so it makes the search begin anew, and later
- * samples count that are greater or whose opposite is.
+ * In 16 bits, one sample after the other: -(-32768) is -32768, less than all, so it makes the search begin
+ * anew, and later samples count that are greater or whose opposite is.
  */
 #ifndef TC_SIGNAL_MOST_H
 #define TC_SIGNAL_MOST_H

@@ -24,7 +24,8 @@ static inline int32_t tc_signal_gain(uint32_t noise, const int16_t *gains)
     return (int16_t)((((int32_t)rise + 16384) >> 15) + gains[0]);
 }
 
-static void tc_signal_pcan_u32(const uint32_t *x, const uint32_t *noise, const int16_t *gains, int32_t n, int32_t snr_shift, uint32_t *y)
+static void tc_signal_pcan_u32(const uint32_t *x, const uint32_t *noise, const int16_t *gains, int32_t n,
+                               int32_t snr_shift, uint32_t *y)
 {
     for (int32_t i = 0; i < n; i++) {
         const uint32_t gain = (uint32_t)tc_signal_gain(noise[i], gains);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Lines of real numbers -> their spectra, tinyc/ops/fourier.py. x [lines][samples], y [lines][half + 1][2]. y may not overlap x. No scratch. */
+/* Lines of real numbers -> their spectra, tinyc/ops/fourier.py. x [lines][samples], y [lines][half + 1][2]. y
+ * may not overlap x. No scratch. */
 #ifndef TC_SIGNAL_RFFT_S16_H
 #define TC_SIGNAL_RFFT_S16_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_signal_rfft_s16 with points as words: the same steps in the same order, so the same results.
  *
- * A quarter and a half of a point are products with twice the factor of tc_fourier.h, whose upper halves are the results.
- * Twiddles lie in the order of their use. Values that were divided are not turned by 1, which would leave them as they are.
- * samples is even, half at least 8. y may not overlap x. No scratch.
+ * A quarter and a half of a point are products with twice the factor of tc_fourier.h, whose upper halves are
+ * the results. Twiddles lie in the order of their use. Values that were divided are not turned by 1, which
+ * would leave them as they are. samples is even, half at least 8. y may not overlap x. No scratch.
  */
 #ifndef TC_SIGNAL_RFFT_S16_DSP_H
 #define TC_SIGNAL_RFFT_S16_DSP_H
@@ -61,8 +61,10 @@ static inline int32_t tc_rfft_given(const int16_t *x, int32_t at, int32_t points
     return at < points ? tc_rfft_point(x, at) : 0;
 }
 
-/* A butterfly of the first step: points at, at + rest ... of x. all: how many of them are in x for certain. */
-TC_INLINE void tc_rfft_begin(const int16_t *x, int32_t at, int32_t rest, int32_t points, int32_t all, int16_t *z)
+/* A butterfly of the first step: points at, at + rest ... of x. all: how many of them are in x for
+ * certain. */
+TC_INLINE void tc_rfft_begin(const int16_t *x, int32_t at, int32_t rest, int32_t points, int32_t all,
+                             int16_t *z)
 {
     const int32_t a = all > 0 ? tc_rfft_point(x, at) : tc_rfft_given(x, at, points);
     const int32_t b = all > 1 ? tc_rfft_point(x, at + rest) : tc_rfft_given(x, at + rest, points);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* y = the nearest integer to the root of x, >> *shift. x: two words per number, the low one first.
  *
- * Roots stay at 65535 while x < 2^32, and at 2^32 - 1 above. Bit by bit, two bits of x at a time, from the first that is set,
- * in 32 bits as far as these hold what is left.
+ * Roots stay at 65535 while x < 2^32, and at 2^32 - 1 above. Bit by bit, two bits of x at a time, from the
+ * first that is set, in 32 bits as far as these hold what is left.
  * y may be x. No scratch.
  */
 #ifndef TC_SIGNAL_SQUARE_ROOT_U64_H
@@ -30,7 +30,8 @@ typedef struct {
     uint32_t root, left;
 } tc_signal_partial_t;
 
-/* So many pairs of bits more, from the top of `word` on. What is left stays in 32 bits up to the 29th bit of the root. */
+/* So many pairs of bits more, from the top of `word` on. What is left stays in 32 bits up to the 29th bit of
+ * the root. */
 static inline void tc_signal_root_pairs(uint32_t word, int32_t pairs, tc_signal_partial_t *p)
 {
     uint32_t root = p->root, left = p->left;

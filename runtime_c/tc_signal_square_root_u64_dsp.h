@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_signal_square_root_u64 for cores that divide in hardware. Same results; y may be x. No scratch.
  *
- * The upper 32 bits of x, shifted up as far as they go by an even number, have a root of 16 bits: a straight line, and two
- * steps of Newton's method from above. What is left of them over twice the root gives the 16 bits below (Zimmermann,
- * "Karatsuba square root", 1999), one too much at most.
+ * The upper 32 bits of x, shifted up as far as they go by an even number, have a root of 16 bits: a straight
+ * line, and two steps of Newton's method from above. What is left of them over twice the root gives the 16
+ * bits below (Zimmermann, "Karatsuba square root", 1999), one too much at most.
  */
 #ifndef TC_SIGNAL_SQUARE_ROOT_U64_DSP_H
 #define TC_SIGNAL_SQUARE_ROOT_U64_DSP_H

@@ -13,7 +13,8 @@ typedef struct {
 } tc_signal_subtraction_u32_t;
 
 /* The new estimate of a channel x with the estimate `before`; what is left of x goes to y. */
-static inline uint32_t tc_signal_subtract(uint32_t x, uint32_t rate, uint32_t rest, uint32_t before, const tc_signal_subtraction_u32_t *p, uint32_t *y)
+static inline uint32_t tc_signal_subtract(uint32_t x, uint32_t rate, uint32_t rest, uint32_t before,
+                                          const tc_signal_subtraction_u32_t *p, uint32_t *y)
 {
     const uint32_t up = x << p->smoothing_bits;
     const uint32_t mean = (uint32_t)(((uint64_t)up * rate + (uint64_t)before * rest) >> p->bits);
@@ -25,7 +26,8 @@ static inline uint32_t tc_signal_subtract(uint32_t x, uint32_t rate, uint32_t re
     return p->clamps ? taken : mean;
 }
 
-static void tc_signal_subtraction_u32(const tc_signal_subtraction_u32_t *p, const uint32_t *x, const uint32_t *before, uint32_t *y, uint32_t *after)
+static void tc_signal_subtraction_u32(const tc_signal_subtraction_u32_t *p, const uint32_t *x,
+                                      const uint32_t *before, uint32_t *y, uint32_t *after)
 {
     const tc_signal_subtraction_u32_t own = *p;
     int32_t i = 0;

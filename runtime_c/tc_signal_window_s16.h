@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Lines of samples times a window: y = (x * w) >> shift, limited to int16 or, with `wraps`, modulo 2^16.
  *
- * The first `first` samples of a line lie at held + begin, the others at x + skip; x goes on from line to line (first and
- * skip are 0 where there are several). y may be x where first and skip are 0. No scratch.
+ * The first `first` samples of a line lie at held + begin, the others at x + skip; x goes on from line to
+ * line (first and skip are 0 where there are several). y may be x where first and skip are 0. No scratch.
  */
 #ifndef TC_SIGNAL_WINDOW_S16_H
 #define TC_SIGNAL_WINDOW_S16_H
 
 #include "tc_signal_window.h"
 
-static inline void tc_signal_window_part_s16(const int16_t *x, const int16_t *w, int32_t n, int32_t shift, int32_t wraps, int16_t *y)
+static inline void tc_signal_window_part_s16(const int16_t *x, const int16_t *w, int32_t n, int32_t shift,
+                                             int32_t wraps, int16_t *y)
 {
     for (int32_t i = 0; i < n; i++) {
         const int32_t v = (x[i] * w[i]) >> shift;
@@ -17,7 +18,8 @@ static inline void tc_signal_window_part_s16(const int16_t *x, const int16_t *w,
     }
 }
 
-static void tc_signal_window_s16(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held, int16_t *y)
+static void tc_signal_window_s16(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held,
+                                 int16_t *y)
 {
     const int16_t *from = x + p->skip, *old = p->first > 0 ? held + p->begin : x;
 

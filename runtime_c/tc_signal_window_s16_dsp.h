@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_signal_window_s16 with two samples per word: n, first, begin and skip are even. Same results, y may be x likewise. */
+/* tc_signal_window_s16 with two samples per word: n, first, begin and skip are even. Same results, y may be x
+ * likewise. */
 #ifndef TC_SIGNAL_WINDOW_S16_DSP_H
 #define TC_SIGNAL_WINDOW_S16_DSP_H
 
@@ -28,7 +29,8 @@ static inline void tc_signal_window_twelve(const int16_t *x, const int16_t *w, i
     }
 }
 
-static inline void tc_signal_window_pairs(const int16_t *x, const int16_t *w, int32_t n, int32_t shift, int32_t wraps, int16_t *y)
+static inline void tc_signal_window_pairs(const int16_t *x, const int16_t *w, int32_t n, int32_t shift,
+                                          int32_t wraps, int16_t *y)
 {
     if (shift == 12 && wraps) {
         tc_signal_window_twelve(x, w, n, y);
@@ -45,7 +47,8 @@ static inline void tc_signal_window_pairs(const int16_t *x, const int16_t *w, in
     }
 }
 
-static void tc_signal_window_s16_dsp(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held, int16_t *y)
+static void tc_signal_window_s16_dsp(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held,
+                                     int16_t *y)
 {
     const int16_t *from = x + p->skip, *old = p->first > 0 ? held + p->begin : x;
 

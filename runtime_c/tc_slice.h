@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* A rectangular part of a tensor, any element type: four nested loops that copy runs of bytes.
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves step<k> bytes in x (negative steps
- * go backwards, steps of 0 repeat). Each innermost step copies `unit` bytes. `offset`: bytes from the start of x to
- * the first one that is copied. y may not overlap x. No scratch.
+ * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves step<k> bytes in x (negative
+ * steps go backwards, steps of 0 repeat). Each innermost step copies `unit` bytes. `offset`: bytes from the
+ * start of x to the first one that is copied. y may not overlap x. No scratch.
  */
 #ifndef TC_SLICE_H
 #define TC_SLICE_H

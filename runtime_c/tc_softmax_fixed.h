@@ -67,7 +67,8 @@ static inline tc_softmax_row_t tc_softmax_row(const tc_softmax_s8_t *p, const in
 }
 
 /* round(e / sum(e) * 2^bits) for the row's element x */
-static inline int32_t tc_softmax_share(const tc_softmax_s8_t *p, tc_softmax_row_t row, int32_t x, int32_t bits)
+static inline int32_t tc_softmax_share(const tc_softmax_s8_t *p, tc_softmax_row_t row, int32_t x,
+                                       int32_t bits)
 {
     const int32_t shift = 12 - row.headroom + 31 - bits;
     const int32_t e = tc_softmax_mul(row.scale, tc_softmax_exp(p, row.max - x));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Softmax over the last axis of many rows: the bytes of tc_softmax_s8, with a table for every step below the maximum.
+/* Softmax over the last axis of many rows: the bytes of tc_softmax_s8, with a table for every step below the
+ * maximum.
  *
  *   e[c] = exps[max - x[c]]                           Q0.31, from the compiler
  *   y[c] = min(round(e[c] / sum(e) * 256) - 128, 127)
  *
- * Sum, reciprocal and products are rounded as tc_softmax_fixed.h says; the two roundings of a product, halves up after
- * floors, are one. depth <= 4095. y may be x. No scratch.
+ * Sum, reciprocal and products are rounded as tc_softmax_fixed.h says; the two roundings of a product, halves
+ * up after floors, are one. depth <= 4095. y may be x. No scratch.
  */
 #ifndef TC_SOFTMAX_MANY_S8_H
 #define TC_SOFTMAX_MANY_S8_H
@@ -60,7 +61,8 @@ static inline int8_t tc_softmax_many_share(uint32_t scale, int32_t e, uint32_t h
 #endif
 
 /* whole: 1 where 1 is 255 steps, 0 where it is 256 and cut off. */
-static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole, int8_t *y)
+static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole,
+                                       int8_t *y)
 {
     const int32_t *e = exps + tc_softmax_many_max(x, depth);
     uint32_t sum = 0;

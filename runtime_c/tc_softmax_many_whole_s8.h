@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Softmax over the last axis of many rows: the bytes of tc_softmax_whole_s8, as tc_softmax_many_s8 computes them. */
+/* Softmax over the last axis of many rows: the bytes of tc_softmax_whole_s8, as tc_softmax_many_s8 computes
+ * them. */
 #ifndef TC_SOFTMAX_MANY_WHOLE_S8_H
 #define TC_SOFTMAX_MANY_WHOLE_S8_H
 

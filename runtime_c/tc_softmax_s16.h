@@ -6,7 +6,8 @@
  *          sum(e) = (1 + f) * 2^k in Q0.15
  *
  * Tables have 513 entries: 512 intervals of 128 steps from -32768 on, interpolated. exp_table spans [-10, 0],
- * reciprocal_table 1 / (1 + f) for f in [0, 1]. The bits are those of TensorFlow Lite Micro's reference kernel.
+ * reciprocal_table 1 / (1 + f) for f in [0, 1]. The bits are those of TensorFlow Lite Micro's reference
+ * kernel.
  * scratch: 2 * depth bytes. depth < 65536. y may be x.
  */
 #ifndef TC_SOFTMAX_S16_H

@@ -4,8 +4,8 @@
  *   e[c] = exps[max - x[c]], 0 beyond the table       Q0.31, from the compiler
  *   y[c] = clamp(round(e[c] / sum(e) * 65536) - 32768, -32768, 32767)
  *
- * tc_softmax_s8 with a wider output, and the bits of TensorFlow Lite Micro's reference kernel too. depth <= 4095.
- * y may not overlap x. No scratch.
+ * tc_softmax_s8 with a wider output, and the bits of TensorFlow Lite Micro's reference kernel too. depth <=
+ * 4095. y may not overlap x. No scratch.
  */
 #ifndef TC_SOFTMAX_S8_S16_H
 #define TC_SOFTMAX_S8_S16_H

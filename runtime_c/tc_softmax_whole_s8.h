@@ -4,8 +4,8 @@
  *   e[c] = exps[max - x[c]], 0 beyond the table       Q0.31, from the compiler
  *   y[c] = round(e[c] / sum(e) * 255) - 128
  *
- * As tc_softmax_s8 computes it, with 255/256 of the reciprocal: one element that has it all is 127, a whole 1, where a
- * scale of 1/256 ends a step below. depth <= 4095. y may be x. No scratch.
+ * As tc_softmax_s8 computes it, with 255/256 of the reciprocal: one element that has it all is 127, a whole
+ * 1, where a scale of 1/256 ends a step below. depth <= 4095. y may be x. No scratch.
  */
 #ifndef TC_SOFTMAX_WHOLE_S8_H
 #define TC_SOFTMAX_WHOLE_S8_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Sums of magnitudes times weights. y [bands]: pairs of words, the low one first; it may not overlap x. No scratch. */
+/* Sums of magnitudes times weights. y [bands]: pairs of words, the low one first; it may not overlap x. No
+ * scratch. */
 #ifndef TC_SPECTRUM_BANDS_U32_H
 #define TC_SPECTRUM_BANDS_U32_H
 

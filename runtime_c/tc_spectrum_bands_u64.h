@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Sums of powers times weights: of lower words, and of upper words, which count 2^32, both over 2^16. Modulo 2^64.
+/* Sums of powers times weights: of lower words, and of upper words, which count 2^32, both over 2^16. Modulo
+ * 2^64.
  *
  * x, y: pairs of words, the low one first. y may not overlap x. No scratch.
  */
@@ -16,7 +17,8 @@ typedef struct {
 
 #if TC_DSP_ASM
 
-static TC_NAKED void tc_bands_fours(const uint32_t *bin TC_UNUSED, const uint16_t *w TC_UNUSED, const uint16_t *end TC_UNUSED, tc_bands_sums_t *sums TC_UNUSED)
+static TC_NAKED void tc_bands_fours(const uint32_t *bin TC_UNUSED, const uint16_t *w TC_UNUSED,
+                                    const uint16_t *end TC_UNUSED, tc_bands_sums_t *sums TC_UNUSED)
 {
 #define TC_BANDS_TWO                                                               \
     "ldm    r0!, {r8, r9, r10, r11}\n"                                             \
@@ -43,7 +45,8 @@ static TC_NAKED void tc_bands_fours(const uint32_t *bin TC_UNUSED, const uint16_
 
 #else
 
-static inline void tc_bands_fours(const uint32_t *bin, const uint16_t *w, const uint16_t *end, tc_bands_sums_t *sums)
+static inline void tc_bands_fours(const uint32_t *bin, const uint16_t *w, const uint16_t *end,
+                                  tc_bands_sums_t *sums)
 {
     for (; w < end; w++, bin += 2) {
         sums->low += (uint64_t)bin[0] * *w;

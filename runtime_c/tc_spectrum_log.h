@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Logarithms to base 2 in 1 / 2^20: y = max(2^20 (log2(max(x + add * 2^(k s), 1)) - k s), least), k = power.
  *
- * x [n]: pairs of words, the low one first; add likewise, or null. *scale: s, of which the lowest 4 bits count. y [n] may be
- * x. No scratch.
+ * x [n]: pairs of words, the low one first; add likewise, or null. *scale: s, of which the lowest 4 bits
+ * count. y [n] may be x. No scratch.
  */
 #ifndef TC_SPECTRUM_LOG_H
 #define TC_SPECTRUM_LOG_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Products of 32 bits of which the upper half is kept, rounded: one instruction of the DSP extension, and C elsewhere.
+/* Products of 32 bits of which the upper half is kept, rounded: one instruction of the DSP extension, and C
+ * elsewhere.
  * Points: real and imaginary part, int32 each.
  */
 #ifndef TC_SPECTRUM_MATH_H
@@ -41,7 +42,8 @@ static inline uint32_t tc_bits_reversed(uint32_t v)
 
 #else
 
-/* tc_upper: (a * b + 2^31) >> 32; tc_plus_upper: acc plus that; tc_less_upper: acc and (2^31 - a * b) >> 32. */
+/* tc_upper: (a * b + 2^31) >> 32; tc_plus_upper: acc plus that; tc_less_upper: acc and (2^31 - a * b) >>
+ * 32. */
 #if defined(__ARM_ARCH_6M__)
 
 /* Of a core that multiplies to 32 bits: the upper half of a product, from products of halves. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Sums of factors times x, scaled to int8: y = clamp((sum + offset * 2^(bits - 16)) / 2^bits, least, most), to the nearest, halves
- * up, or with `cuts` towards zero.
+/* Sums of factors times x, scaled to int8: y = clamp((sum + offset * 2^(bits - 16)) / 2^bits, least, most),
+ * to the nearest, halves up, or with `cuts` towards zero.
  *
- * x: n numbers for all results, or (step 1, n 1) one for each. The absolute factors of a result add up to less than 2^31. y may
- * not overlap x. No scratch.
+ * x: n numbers for all results, or (step 1, n 1) one for each. The absolute factors of a result add up to
+ * less than 2^31. y may not overlap x. No scratch.
  */
 #ifndef TC_SPECTRUM_PROJECT_H
 #define TC_SPECTRUM_PROJECT_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Samples times a window, scaled up as far as they go: y = (w * p * 2^s + 2^31) >> 32, where p is 2^15 v[i], or with an
- * emphasis 2^14 v[i] - emphasis * v[i - 1]. Pairs of y are points in bit-reversed order, zeros beyond n.
+/* Samples times a window, scaled up as far as they go: y = (w * p * 2^s + 2^31) >> 32, where p is 2^15 v[i],
+ * or with an emphasis 2^14 v[i] - emphasis * v[i - 1]. Pairs of y are points in bit-reversed order, zeros
+ * beyond n.
  *
- * v: n samples from `begin` on of `held` samples from before and those of x, one after the other. All numbers are even. s =
- * 15 - bits of the largest |v|, at least 0; v[-1] counts where it is used. w up to 2^31 / radix of the transform, which keeps
- * products within int32. y [2 half].
+ * v: n samples from `begin` on of `held` samples from before and those of x, one after the other. All numbers
+ * are even. s = 15 - bits of the largest |v|, at least 0; v[-1] counts where it is used. w up to 2^31 / radix
+ * of the transform, which keeps products within int32. y [2 half].
  */
 #ifndef TC_SPECTRUM_TAPER_H
 #define TC_SPECTRUM_TAPER_H
@@ -41,8 +42,8 @@ static inline int32_t *tc_taper_place(int32_t *y, uint32_t at)
     return y + 2 * tc_bits_reversed(at);
 }
 
-/* How samples become points. at: the first point, next: what it grows by; both: -emphasis and, in the upper half, 2^14; up: the
- * bits to shift up by; before: the sample before the first in the upper half. */
+/* How samples become points. at: the first point, next: what it grows by; both: -emphasis and, in the upper
+ * half, 2^14; up: the bits to shift up by; before: the sample before the first in the upper half. */
 typedef struct {
     int32_t *y;
     uint32_t at, next;
@@ -72,7 +73,8 @@ static inline void tc_taper_pairs(const int16_t *x, const int32_t *w, const int1
 /* The same for a multiple of 4 samples, at least 4.
  *
  * r4: y, r5: at, r6: next, r7: both, r8: up, r9: before. */
-static TC_NAKED void tc_taper_fours(const int16_t *x TC_UNUSED, const int32_t *w TC_UNUSED, const int16_t *end TC_UNUSED, tc_taper_t *taper TC_UNUSED)
+static TC_NAKED void tc_taper_fours(const int16_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                    const int16_t *end TC_UNUSED, tc_taper_t *taper TC_UNUSED)
 {
 /* before: the pair before, in which the new one is kept in the other turn */
 #define TC_TAPER_POINT(before, pair)                                               \
@@ -121,13 +123,15 @@ static inline void tc_taper_part(const int16_t *x, const int32_t *w, int32_t n, 
     tc_taper_pairs(x + fours, w + fours, x + n, taper);
 }
 
-/* Where the n samples lie: `old` at first, the others at second. scale: s, before: v[-1] in the upper half, 0 where it is not used. */
+/* Where the n samples lie: `old` at first, the others at second. scale: s, before: v[-1] in the upper half, 0
+ * where it is not used. */
 typedef struct {
     const int16_t *first, *second;
     int32_t old, scale, before;
 } tc_taper_samples_t;
 
-static inline tc_taper_samples_t tc_taper_samples(const tc_spectrum_t *p, const int16_t *x, const int16_t *held)
+static inline tc_taper_samples_t tc_taper_samples(const tc_spectrum_t *p, const int16_t *x,
+                                                  const int16_t *held)
 {
     const int32_t there = p->held - p->begin, old = there < 0 ? 0 : there < p->n ? there : p->n;
     const int16_t *const first = old > 0 ? held + p->begin : x - there, *const second = old > 0 ? x : first;
@@ -145,14 +149,16 @@ static inline tc_taper_samples_t tc_taper_samples(const tc_spectrum_t *p, const 
     return found;
 }
 
-static inline tc_taper_t tc_taper_begin(const tc_spectrum_t *p, const tc_taper_samples_t *v, int32_t *y, uint32_t next)
+static inline tc_taper_t tc_taper_begin(const tc_spectrum_t *p, const tc_taper_samples_t *v, int32_t *y,
+                                        uint32_t next)
 {
     const tc_taper_t taper = {y, 0, next, tc_pkhbt(-p->emphasis, 1 << 14), p->emphasis != 0 ? v->scale : v->scale + 1, v->before};
     return taper;
 }
 
 /* Returns s. */
-static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x, const int16_t *held, int32_t *y)
+static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x, const int16_t *held,
+                                        int32_t *y)
 {
     const tc_taper_samples_t v = tc_taper_samples(p, x, held);
     tc_taper_t taper = tc_taper_begin(p, &v, y, 0x80000000u / (uint32_t)p->half * 2);

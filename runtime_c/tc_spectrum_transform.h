@@ -30,7 +30,8 @@ static inline tc_point_t tc_point_turned(int32_t re, int32_t im, const int32_t *
 }
 
 /* Four parts -> points at z, z + m, z + 2 m, z + 3 m; m in numbers. */
-TC_INLINE void tc_point_four(const tc_point_t *a, const tc_point_t *b, const tc_point_t *c, const tc_point_t *d, int32_t *z, int32_t m)
+TC_INLINE void tc_point_four(const tc_point_t *a, const tc_point_t *b, const tc_point_t *c,
+                             const tc_point_t *d, int32_t *z, int32_t m)
 {
     const tc_point_t e = {a->re + c->re, a->im + c->im}, f = {a->re - c->re, a->im - c->im};
     const tc_point_t g = {b->re + d->re, b->im + d->im}, h = {b->re - d->re, b->im - d->im};
@@ -77,14 +78,17 @@ TC_INLINE void tc_transform_turn(int32_t *z, int32_t m, const int32_t *t)
 
 #if TC_DSP_ASM
 
-/* A step of radix 4 that combines parts of m numbers, in place, block after block. t: its twiddles, without those of points 0.
+/* A step of radix 4 that combines parts of m numbers, in place, block after block. t: its twiddles, without
+ * those of points 0.
  *
- * r0: a point, r1: twiddles, r2: bytes of a part. Parts lie in the order a, c, b, d. [sp]: where the first part of the block
- * ends, [sp, #4]: the twiddles, [sp, #8]: where all ends.
+ * r0: a point, r1: twiddles, r2: bytes of a part. Parts lie in the order a, c, b, d. [sp]: where the first
+ * part of the block ends, [sp, #4]: the twiddles, [sp, #8]: where all ends.
  */
-static TC_NAKED void tc_transform_step(const int32_t *t TC_UNUSED, int32_t m TC_UNUSED, int32_t *z TC_UNUSED, int32_t *end TC_UNUSED)
+static TC_NAKED void tc_transform_step(const int32_t *t TC_UNUSED, int32_t m TC_UNUSED, int32_t *z TC_UNUSED,
+                                       int32_t *end TC_UNUSED)
 {
-/* e = (x, y), f = (r3, r4), g = (u, v), h = (r5, r8), r0 at part d -> r0 at the next point of part a. r9, r12: scratch. */
+/* e = (x, y), f = (r3, r4), g = (u, v), h = (r5, r8), r0 at part d -> r0 at the next point of part a. r9,
+ * r12: scratch. */
 #define TC_TRANSFORM_OUT(x, y, u, v)                                               \
     "sub    r9, r3, r8\n"                                                          \
     "add    r12, r4, r5\n"                                                         \
@@ -188,7 +192,8 @@ static TC_NAKED void tc_transform_step(const int32_t *t TC_UNUSED, int32_t m TC_
 }
 
 /* Pairs of points, low and high with high - low >= 0 -> of the transform of all samples; t: split. */
-static TC_NAKED void tc_transform_pairs(const int32_t *t TC_UNUSED, int32_t *low TC_UNUSED, int32_t *high TC_UNUSED)
+static TC_NAKED void tc_transform_pairs(const int32_t *t TC_UNUSED, int32_t *low TC_UNUSED,
+                                        int32_t *high TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -260,8 +265,10 @@ static inline void tc_transform_split(const int32_t *t, int32_t half, int32_t *y
     tc_transform_pairs(t, y + 2, y + 2 * half - 2);
 }
 
-/* twiddles: for each step but the first, for k = 1 .. m - 1, those of points k of parts 1, 2 and 3. split [half / 2][2]. */
-static inline void tc_spectrum_transform(const int32_t *twiddles, const int32_t *split, int32_t half, int32_t radix, int32_t *y)
+/* twiddles: for each step but the first, for k = 1 .. m - 1, those of points k of parts 1, 2 and 3. split
+ * [half / 2][2]. */
+static inline void tc_spectrum_transform(const int32_t *twiddles, const int32_t *split, int32_t half,
+                                         int32_t radix, int32_t *y)
 {
     const int32_t *t = twiddles;
     int32_t *const end = y + 2 * half;

@@ -25,7 +25,8 @@ typedef struct {
     int32_t y_zero, y_min, y_max;
 } tc_squared_difference_s8_t;
 
-static inline int8_t tc_squared_difference_element(const tc_squared_difference_s8_t *p, int32_t x0, int32_t x1)
+static inline int8_t tc_squared_difference_element(const tc_squared_difference_s8_t *p, int32_t x0,
+                                                   int32_t x1)
 {
     const int32_t u0 = tc_requantize((x0 - p->x0_zero) * 128, p->mult0, p->shift0, p->rounds);
     const int32_t u1 = tc_requantize((x1 - p->x1_zero) * 128, p->mult1, p->shift1, p->rounds);
@@ -33,7 +34,8 @@ static inline int8_t tc_squared_difference_element(const tc_squared_difference_s
     return (int8_t)tc_clamp(q, p->y_min, p->y_max);
 }
 
-static void tc_squared_difference_s8(const tc_squared_difference_s8_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
+static void tc_squared_difference_s8(const tc_squared_difference_s8_t *p, const int8_t *x0, const int8_t *x1,
+                                     int8_t *y)
 {
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         for (int32_t i1 = 0; i1 < p->n1; i1++) {

@@ -2,20 +2,22 @@
 /* Weighted int8 layers whose constants lie in flash in the order of use: what the functions compute that the
  * compiler writes for single layers in assembly, in plain C.
  *
- * A layer is a list of taps. Tap i of a pixel is the byte x[row[i]][first + at[i] + pixel * pixel_bytes] of the input
- * rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the layer's.
+ * A layer is a list of taps. Tap i of a pixel is the byte x[row[i]][first + at[i] + pixel * pixel_bytes] of
+ * the input rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the
+ * layer's.
  *
  * stream: for each four output channels (the last four padded with zeros)
  *   4 words      start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
  *                packed: 2 words, "A over B" (tc_dsp.h), of channels 0, 1 and of channels 2, 3
- *                fours: 1 word; each half has 4096 d0 + 256 d1 + 16 d2 + d3 of four channels, d0 the int4 weight, d1 and
+ *                fours: 1 word; each half has 4096 d0 + 256 d1 + 16 d2 + d3 of four channels,
+ *                    d0 the int4 weight, d1 and
  *                d3 the weight + 8, d2 the weight or the weight + 8
  *   4 times      mult, add[, shift]: of each channel
  *
- * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`, the high
- * word is rounded and 1 is subtracted for X < 0. The start values and constants contain bias, zero points, rounding, and in
- * wide streams a power of two.
+ * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`,
+ * the high word is rounded and 1 is subtracted for X < 0. The start values and constants contain bias, zero
+ * points, rounding, and in wide streams a power of two.
  */
 #ifndef TC_STREAM_H
 #define TC_STREAM_H
@@ -30,7 +32,9 @@ typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
-    int32_t halve, twice;      /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc) of
+     * channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    int32_t halve, twice;
     int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
     int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
     int32_t shift[4];
@@ -44,7 +48,8 @@ static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_
     return p->at[i] < 0 ? 0 : x[p->row[i]][first + p->at[i]];
 }
 
-static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position, const int32_t *constants)
+static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position,
+                                       const int32_t *constants)
 {
     const int32_t rounded = tc_smmlar(x, constants[0], constants[1]) - (x < 0);
     const int32_t t = p->sign ? rounded : tc_smmla(x, constants[0], constants[1]);
@@ -52,8 +57,8 @@ static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t 
 }
 
 /* Four accumulators of one pixel with int4 weights. Returns the end of the weights. */
-static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
-                                                     int32_t first, int32_t *acc)
+static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const int32_t *stream,
+                                                     const int8_t *const *x, int32_t first, int32_t *acc)
 {
     const int32_t *w = stream + 4;
     const int32_t low = p->halve ? 1 : 4;
@@ -82,8 +87,8 @@ static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const
 }
 
 /* Four accumulators of one pixel. Returns the end of the weights. */
-static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
-                                            int32_t first, int32_t *acc)
+static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream,
+                                            const int8_t *const *x, int32_t first, int32_t *acc)
 {
     const int32_t *w = stream + 4;
     if (p->fours) {
@@ -142,10 +147,11 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
     }
 }
 
-/* k_h rows of `left` times x_zero, `copied` bytes of row x[k] from `begin` on, `right` times x_zero; rows[k] points to each.
- * Rows start at multiples of 4 bytes. */
-static TC_UNUSED void tc_stream_block(const int8_t *const *x, const int8_t **rows, int8_t *to, int32_t k_h, int32_t x_zero,
-                                      int32_t left, int32_t begin, int32_t copied, int32_t right)
+/* k_h rows of `left` times x_zero, `copied` bytes of row x[k] from `begin` on, `right` times x_zero; rows[k]
+ * points to each. Rows start at multiples of 4 bytes. */
+static TC_UNUSED void tc_stream_block(const int8_t *const *x, const int8_t **rows, int8_t *to, int32_t k_h,
+                                      int32_t x_zero, int32_t left, int32_t begin, int32_t copied,
+                                      int32_t right)
 {
     const int32_t size = left + copied + right;
     for (int32_t k = 0; k < k_h; k++) {

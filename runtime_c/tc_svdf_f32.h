@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A layer that remembers, float32: each filter takes a number from x, and weighs those of the last `memory` runs.
+/* A layer that remembers, float32: each filter takes a number from x, and weighs those of the last `memory`
+ * runs.
  *
- *   newest[f] = 0, then fma(x[i], w[f][i], acc) for i in order; after[f] = before[f] without its oldest, and newest[f]
- *   acc = bias[u]; for the `rank` filters f of unit u, and each of their numbers, oldest first: acc = fma(after[f][m], times[f][m], acc)
+ *   newest[f] = 0, then fma(x[i], w[f][i], acc) for i in order; after[f] = before[f] without its oldest,
+ *       and newest[f]
+ *   acc = bias[u]; for the `rank` filters f of unit u, and each of their numbers,
+ *       oldest first: acc = fma(after[f][m], times[f][m], acc)
  *   y[u] = clip(acc, lo, hi)
  *
- * x [in_c], w [filters][in_c], times, before, after [filters][memory]; after may be before. lo, hi: the bits of floats. No scratch.
+ * x [in_c], w [filters][in_c], times, before, after [filters][memory]; after may be before. lo, hi: the bits
+ * of floats. No scratch.
  */
 #ifndef TC_SVDF_F32_H
 #define TC_SVDF_F32_H

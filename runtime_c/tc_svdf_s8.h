@@ -2,12 +2,15 @@
 /* SVDF: a layer with a memory of its last inputs, int8 in and out, int16 numbers in its state.
  *
  *   after[f][m] = before[f][m + 1], after[f][memory - 1] =
- *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift), of int16_t)
- *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m, of after[f][m] * times[f][m],
+ *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift),
+ *           of int16_t)
+ *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m,
+ *       of after[f][m] * times[f][m],
  *                           mult, shift) + y_zero, y_min, y_max)
  *
- * The features of four filters lie side by side, so that they share the loads of x. The second sum wraps where it
- * leaves int32. in_c, memory, rank >= 1. after may be before; nothing else overlaps. No scratch. Twin: tc_svdf_s8_s8.
+ * The features of four filters lie side by side, so that they share the loads of x. The second sum wraps
+ * where it leaves int32. in_c, memory, rank >= 1. after may be before; nothing else overlaps. No scratch.
+ * Twin: tc_svdf_s8_s8.
  */
 #ifndef TC_SVDF_S8_H
 #define TC_SVDF_S8_H
@@ -25,7 +28,8 @@ typedef struct {
     int32_t y_zero, y_min, y_max;
 } tc_svdf_s8_t;
 
-static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *before, int8_t *y, int16_t *after)
+static void tc_svdf_s8(const tc_svdf_s8_t *p, const int8_t *x, const int16_t *before, int8_t *y,
+                       int16_t *after)
 {
     const int32_t memory = p->memory;
     const int16_t *times = p->times;

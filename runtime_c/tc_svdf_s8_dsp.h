@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_svdf_s8 with the DSP extension: the same bytes.
  *
- * features: of the filters, 0 up to a multiple of eight, for every eight filters `words` times eight words for
- * tc_dsp_dot_1x8 (tc_dsp.h), whose sums the compiler bounds; words: in_c / 4 rounded up. feature_bias as many as
- * filters. after may be before. scratch: 8 * words bytes, aligned to 4.
+ * features: of the filters, 0 up to a multiple of eight, for every eight filters `words` times eight words
+ * for tc_dsp_dot_1x8 (tc_dsp.h), whose sums the compiler bounds; words: in_c / 4 rounded up. feature_bias as
+ * many as filters. after may be before. scratch: 8 * words bytes, aligned to 4.
  */
 #ifndef TC_SVDF_S8_DSP_H
 #define TC_SVDF_S8_DSP_H
@@ -22,8 +22,8 @@ typedef struct {
     int32_t y_zero, y_min, y_max;
 } tc_svdf_s8_dsp_t;
 
-static void tc_svdf_s8_dsp(const tc_svdf_s8_dsp_t *p, const int8_t *x, const int16_t *before, int8_t *y, int16_t *after,
-                           void *scratch)
+static void tc_svdf_s8_dsp(const tc_svdf_s8_dsp_t *p, const int8_t *x, const int16_t *before, int8_t *y,
+                           int16_t *after, void *scratch)
 {
     const int32_t memory = p->memory;
     const int16_t *times = p->times;

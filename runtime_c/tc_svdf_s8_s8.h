@@ -2,12 +2,15 @@
 /* SVDF: a layer with a memory of its last inputs, int8 in and out, int8 numbers in its state.
  *
  *   after[f][m] = before[f][m + 1], after[f][memory - 1] =
- *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift), of int8_t)
- *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m, of after[f][m] * times[f][m],
+ *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift),
+ *           of int8_t)
+ *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m,
+ *       of after[f][m] * times[f][m],
  *                           mult, shift) + y_zero, y_min, y_max)
  *
- * The features of four filters lie side by side, so that they share the loads of x. The second sum wraps where it
- * leaves int32. in_c, memory, rank >= 1. after may be before; nothing else overlaps. No scratch. Twin: tc_svdf_s8.
+ * The features of four filters lie side by side, so that they share the loads of x. The second sum wraps
+ * where it leaves int32. in_c, memory, rank >= 1. after may be before; nothing else overlaps. No scratch.
+ * Twin: tc_svdf_s8.
  */
 #ifndef TC_SVDF_S8_S8_H
 #define TC_SVDF_S8_S8_H
@@ -26,8 +29,8 @@ typedef struct {
 } tc_svdf_s8_s8_t;
 
 /* The filter's state moved by one, with `newest` behind it, and `sum` plus its product with `times`. */
-static inline uint32_t tc_svdf_s8_s8_times(const int8_t *before, const int8_t *times, int32_t memory, int32_t newest,
-                                           int8_t *after, uint32_t sum)
+static inline uint32_t tc_svdf_s8_s8_times(const int8_t *before, const int8_t *times, int32_t memory,
+                                           int32_t newest, int8_t *after, uint32_t sum)
 {
     for (int32_t m = 1; m < memory; m++) {
         const int32_t older = *++before;
@@ -38,7 +41,8 @@ static inline uint32_t tc_svdf_s8_s8_times(const int8_t *before, const int8_t *t
     return sum + (uint32_t)(newest * *times);
 }
 
-static void tc_svdf_s8_s8(const tc_svdf_s8_s8_t *p, const int8_t *x, const int8_t *before, int8_t *y, int8_t *after)
+static void tc_svdf_s8_s8(const tc_svdf_s8_s8_t *p, const int8_t *x, const int8_t *before, int8_t *y,
+                          int8_t *after)
 {
     const int32_t memory = p->memory;
     const int8_t *times = p->times;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* y = tanh(x) = 2 / (1 + exp(-2x)) - 1, int16 in and out (output scale 1/32768, zero points 0), by tc_logistic.h. y may
- * be x. No scratch. */
+/* y = tanh(x) = 2 / (1 + exp(-2x)) - 1, int16 in and out (output scale 1/32768, zero points 0), by
+ * tc_logistic.h. y may be x. No scratch. */
 #ifndef TC_TANH_S16_H
 #define TC_TANH_S16_H
 

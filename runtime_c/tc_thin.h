@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: 0BSD */
 /* 3x3 convolution, stride 1, of at most four int8 channels by tiles of 1x4 output pixels, six products each.
  *
- * Two neighbouring tiles at a time, down the image, two output rows from four input rows: these are two pairs of rows, of
- * which the upper one is known from before. A word holds two int16: of a channel in both rows of a pair, upper row in
- * the low half, or of two channels of one row.
+ * Two neighbouring tiles at a time, down the image, two output rows from four input rows: these are two pairs
+ * of rows, of which the upper one is known from before. A word holds two int16: of a channel in both rows of
+ * a pair, upper row in the low half, or of two channels of one row.
  *
  *   columns   pixels of a pair of rows -> strip [channel][column], columns of 10
- *   factors   strip -> factors [output row][product][step][tile]. Steps of the first output row: the upper pair's
- *             words, then those of the lower pair's first row (`twos`; where one channel is left, the pair's word); of
+ *   factors   strip -> factors [output row][product][step][tile]. Steps of the first output row: the upper
+ *       pair's
+ *             words, then those of the lower pair's first row (`twos`; where one channel is left,
+ *                 the pair's word); of
  *             the second: the lower pair's words, then those of the upper pair's second row.
  *   products  as in tc_tiles.h, with a stream of weights for each of the two output rows
  *
- * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the twins.
+ * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the
+ * twins.
  */
 #ifndef TC_THIN_H
 #define TC_THIN_H
@@ -31,11 +34,13 @@ typedef struct {
 typedef void tc_thin_columns_t(const int8_t *upper, const int8_t *lower, int32_t count, int32_t *strip);
 typedef void tc_thin_factors_t(int32_t *strip, int32_t *factors);
 
-/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. streams: of the first and second output row. pad: a row of zero points.
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. streams: of the first and second output row. pad: a row of
+ * zero points.
  * scratch: pair_words and twice factor_words, and if tiles leave the image 8 * out_c bytes. */
 static inline void tc_thin_run(const tc_thin_t *p, tc_thin_columns_t *columns, tc_thin_factors_t *factors_of,
                                tc_tiles_products_t *products, const int32_t *first, const int32_t *second,
-                               const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y, void *scratch)
+                               const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
+                               void *scratch)
 {
     int32_t *strip = (int32_t *)scratch, *factors = strip + p->pair_words;
     int8_t *spare = (int8_t *)(factors + 2 * p->factor_words);
@@ -80,8 +85,8 @@ typedef struct {
     const uint8_t *place; /* [6] number of each product */
 } tc_thin_form_t;
 
-static TC_UNUSED void tc_thin_columns(const tc_thin_form_t *f, const int8_t *upper, const int8_t *lower, int32_t count,
-                                      int32_t *strip)
+static TC_UNUSED void tc_thin_columns(const tc_thin_form_t *f, const int8_t *upper, const int8_t *lower,
+                                      int32_t count, int32_t *strip)
 {
     for (int32_t i = 0; i < count; i++) {
         for (int32_t c = 0; c < f->in_c; c++) {

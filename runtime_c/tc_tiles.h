@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 3x3 convolution by exact fast forms, int8: m x wide output pixels ("a tile") with p * q products, fewer than
- * 9 * m * wide. Two neighbouring tiles at a time:
+/* 3x3 convolution by exact fast forms, int8: m x wide output pixels ("a tile") with p * q products, fewer
+ * than 9 * m * wide. Two neighbouring tiles at a time:
  *
  *   vertical    columns of the input, int8 -> strip [step][product row][column], sums over the n rows
  *   horizontal  strip -> factors [product][step][tile], sums over n columns
  *   products    factors times weights -> sums over products -> int8
  *
- * A word of strip and factors is two int16: of input channels 4q, 4q + 2 in step 2q, of 4q + 1, 4q + 3 in step 2q + 1.
- * Products are numbered in the order in which `products` takes them.
+ * A word of strip and factors is two int16: of input channels 4q, 4q + 2 in step 2q, of 4q + 1, 4q + 3 in
+ * step 2q + 1. Products are numbered in the order in which `products` takes them.
  *
- * stream, per four output channels: 4 start values (of the product that all outputs contain); per product and step the
- * weight words of the four channels, first channel of the step in the low half. `packed`: a word for two channels, each
- * half 256 times the weight of the first plus that of the second; the sum of the second is subtracted from the first's.
- * constants, per four output channels and
+ * stream, per four output channels: 4 start values (of the product that all outputs contain); per product and
+ * step the weight words of the four channels, first channel of the step in the low half. `packed`: a word for
+ * two channels, each half 256 times the weight of the first plus that of the second; the sum of the second is
+ * subtracted from the first's. constants, per four output channels and
  * raise: mult, add[, shift or drop] of each channel.
  *
- * Sums over products are modulo 2^32; they may be multiples of 3 or 9 that are multiplied by its `inverse`; they are 2^raised times
- * X for some outputs. X becomes y as in tc_stream.h; with `drops`, the high word is not rounded, and for X < 0 the
- * channel's drop is subtracted.
+ * Sums over products are modulo 2^32; they may be multiples of 3 or 9 that are multiplied by its `inverse`;
+ * they are 2^raised times X for some outputs. X becomes y as in tc_stream.h; with `drops`, the high word is
+ * not rounded, and for X < 0 the channel's drop is subtracted.
  *
- * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the twins.
+ * The assembly is the compiler's (one set of functions per layer); here are the loop over the tiles and the
+ * twins.
  */
 #ifndef TC_TILES_H
 #define TC_TILES_H
@@ -38,13 +39,16 @@ typedef struct {
 
 typedef void tc_tiles_vertical_t(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip);
 typedef void tc_tiles_horizontal_t(int32_t *strip, int32_t *factors);
-typedef void tc_tiles_products_t(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y);
+typedef void tc_tiles_products_t(const int32_t *stream, const int32_t *constants, const int32_t *factors,
+                                 int8_t *const *y);
 
-/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. pad: a row of zero points. scratch: strip, factors, and if tiles leave the
- * image m * 2 * wide * out_c bytes. Output rows are written when all calls that read the input rows of earlier ones have ended. */
-static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical, tc_tiles_horizontal_t *horizontal,
-                                tc_tiles_products_t *products, const int32_t *stream, const int32_t *constants,
-                                const int8_t *pad, const int8_t *x, int8_t *y, void *scratch)
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. pad: a row of zero points. scratch: strip, factors, and if
+ * tiles leave the image m * 2 * wide * out_c bytes. Output rows are written when all calls that read the
+ * input rows of earlier ones have ended. */
+static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
+                                tc_tiles_horizontal_t *horizontal, tc_tiles_products_t *products,
+                                const int32_t *stream, const int32_t *constants, const int8_t *pad,
+                                const int8_t *x, int8_t *y, void *scratch)
 {
     int32_t *strip = (int32_t *)scratch, *factors = strip + p->strip_words;
     int8_t *spare = (int8_t *)(factors + p->factor_words);
@@ -110,8 +114,8 @@ typedef struct {
     const uint8_t *block;   /* [raise] number of its constants */
 } tc_form_t;
 
-static TC_UNUSED void tc_form_vertical(const tc_form_t *f, const int8_t *const *x, int32_t offset, int32_t columns,
-                                       int32_t *strip)
+static TC_UNUSED void tc_form_vertical(const tc_form_t *f, const int8_t *const *x, int32_t offset,
+                                       int32_t columns, int32_t *strip)
 {
     for (int32_t column = 0; column < columns; column++) {
         for (int32_t step = 0; step < f->steps; step++) {
@@ -164,8 +168,8 @@ static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t ra
 }
 
 /* A product of output channel o: stream of its group, factors of the product and the tile. */
-static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream, int32_t place, const int32_t *factors,
-                                      int32_t o, int32_t acc)
+static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream, int32_t place,
+                                      const int32_t *factors, int32_t o, int32_t acc)
 {
     for (int32_t step = 0; step < f->steps; step++) {
         const int32_t number = place * f->steps + step, x = factors[number * 2];

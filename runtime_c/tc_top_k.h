@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The indices of the k largest (or smallest) elements along the middle axis of x [outer][n][inner], best first; of equals the
- * first. 1 <= k <= n.
+/* The indices of the k largest (or smallest) elements along the middle axis of x [outer][n][inner], best
+ * first; of equals the first. 1 <= k <= n.
  *
- * y [outer][k][inner] int32, the best of the elements seen so far while they are read. y may not overlap x. No scratch.
+ * y [outer][k][inner] int32, the best of the elements seen so far while they are read. y may not overlap x.
+ * No scratch.
  */
 #ifndef TC_TOP_K_H
 #define TC_TOP_K_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Transposed 2-D convolution, float32: output pixel (r, c) reads input pixel (iy, ix) through tap (ky, kx) where
- * r + pad_top = iy * stride_h + ky and c + pad_left = ix * stride_w + kx.
+/* Transposed 2-D convolution, float32: output pixel (r, c) reads input pixel (iy, ix) through tap (ky, kx)
+ * where r + pad_top = iy * stride_h + ky and c + pad_left = ix * stride_w + kx.
  *
- *   acc = bias[o]; for ky, kx, i, in this order: acc = fma(x[iy][ix][i], w[o][ky][kx][i], acc); y[r][c][o] = clip(acc, lo, hi)
+ *   acc = bias[o]; for ky, kx, i, in this order: acc = fma(x[iy][ix][i], w[o][ky][kx][i], acc);
+ *       y[r][c][o] = clip(acc, lo, hi)
  *
- * x [in_h][in_w][in_c], w [out_c][k_h][k_w][in_c], y [out_h][out_w][out_c], may not overlap x. lo, hi: the bits of floats. No
- * scratch.
+ * x [in_h][in_w][in_c], w [out_c][k_h][k_w][in_c], y [out_h][out_w][out_c], may not overlap x. lo, hi: the
+ * bits of floats. No scratch.
  */
 #ifndef TC_TRANSPOSE_CONV2D_F32_H
 #define TC_TRANSPOSE_CONV2D_F32_H
@@ -25,7 +26,8 @@ static inline int32_t tc_upwards_f32(int32_t at, int32_t k, int32_t stride, int3
     return far >= 0 && far % stride == 0 && far / stride < size ? far / stride : -1;
 }
 
-static inline float tc_upwards_sum_f32(const tc_transpose_conv2d_f32_t *p, const float *x, int32_t r, int32_t c, int32_t o)
+static inline float tc_upwards_sum_f32(const tc_transpose_conv2d_f32_t *p, const float *x, int32_t r,
+                                       int32_t c, int32_t o)
 {
     const float *w = p->w + o * p->k_h * p->k_w * p->in_c;
     float acc = p->bias[o];

@@ -2,13 +2,14 @@
 /* One output row of a transposed 2-D convolution, int8 activations and weights, one scale per output channel.
  *
  *   acc[ox][o] = bias[o] + sum over j, kx, i of (x[j][ix][i] - x_zero) * w[o][ky][kx][i],
- *                where ky = (r + pad_top) % stride_h + (count - 1 - j) * stride_h and ix*stride_w + kx = ox + pad_left
+ *                where ky = (r + pad_top) % stride_h + (count - 1 - j) * stride_h and ix*stride_w + kx = ox
+ *                    + pad_left
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
- * x: pointers to `count` input rows, the last of which is row (r + pad_top) / stride_h of the image; null where there is
- * none. Taps from k_h or k_w on do not exist. Unlike in a convolution the bias holds no zero point: how many taps
- * meet the image differs from output to output. w [out_c][k_h][k_w][in_c]. y [out_w][out_c], may not overlap x. acc cannot
- * overflow: the compiler bounds it. No scratch.
+ * x: pointers to `count` input rows, the last of which is row (r + pad_top) / stride_h of the image; null
+ * where there is none. Taps from k_h or k_w on do not exist. Unlike in a convolution the bias holds no zero
+ * point: how many taps meet the image differs from output to output. w [out_c][k_h][k_w][in_c]. y
+ * [out_w][out_c], may not overlap x. acc cannot overflow: the compiler bounds it. No scratch.
  */
 #ifndef TC_TRANSPOSE_CONV2D_ROW_S8_H
 #define TC_TRANSPOSE_CONV2D_ROW_S8_H
@@ -26,9 +27,10 @@ typedef struct {
     int32_t rounds;
 } tc_transpose_conv2d_s8_t;
 
-/* What an input row adds to output column `place` - pad_left. w: [k_w][in_c] of one output channel and one ky. */
-static inline int32_t tc_transpose_conv2d_s8_across(const tc_transpose_conv2d_s8_t *p, const int8_t *x, const int8_t *w,
-                                                    int32_t place)
+/* What an input row adds to output column `place` - pad_left. w: [k_w][in_c] of one output channel and one
+ * ky. */
+static inline int32_t tc_transpose_conv2d_s8_across(const tc_transpose_conv2d_s8_t *p, const int8_t *x,
+                                                    const int8_t *w, int32_t place)
 {
     int32_t acc = 0, ix = place / p->stride_w;
 
@@ -66,8 +68,8 @@ static inline void tc_transpose_conv2d_s8_made(const tc_transpose_conv2d_s8_t *p
     }
 }
 
-static inline void tc_transpose_conv2d_row_s8(const tc_transpose_conv2d_s8_t *p, const int8_t *const *x, int32_t r,
-                                              int8_t *y)
+static inline void tc_transpose_conv2d_row_s8(const tc_transpose_conv2d_s8_t *p, const int8_t *const *x,
+                                              int32_t r, int8_t *y)
 {
     tc_transpose_conv2d_s8_made(p, x, 0, r, y);
 }

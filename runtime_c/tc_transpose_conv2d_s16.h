@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Transposed 2-D convolution, int16 activations, int8 weights, one scale per output channel; the whole tensor.
+/* Transposed 2-D convolution, int16 activations, int8 weights, one scale per output channel; the whole
+ * tensor.
  *
  *   acc[oy][ox][o] = bias[o] + sum over iy, ix, ky, kx, i of (x[iy][ix][i] - x_zero) * w[o][ky][kx][i],
  *                    where iy*stride_h + ky = oy + pad_top and ix*stride_w + kx = ox + pad_left
  *   y[oy][ox][o]   = clamp(scaled(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
- * Unlike in a convolution the bias holds no zero point: how many taps meet the image differs from output to output.
+ * Unlike in a convolution the bias holds no zero point: how many taps meet the image differs from output to
+ * output.
  * w [out_c][k_h][k_w][in_c]. y [out_h][out_w][out_c], may not overlap x. acc cannot overflow: the compiler
  * bounds it. scaled: tc_scale_wide. No scratch.
  */
@@ -32,8 +34,8 @@ static inline int32_t tc_transpose_conv2d_s16_input(int32_t place, int32_t k, in
     return far >= 0 && far % stride == 0 && far / stride < count ? far / stride : -1;
 }
 
-static int64_t tc_transpose_conv2d_s16_sum(const tc_transpose_conv2d_s16_t *p, const int16_t *x, int32_t row, int32_t column,
-                                          int32_t o)
+static int64_t tc_transpose_conv2d_s16_sum(const tc_transpose_conv2d_s16_t *p, const int16_t *x, int32_t row,
+                                           int32_t column, int32_t o)
 {
     const int8_t *w = p->w + o * p->k_h * p->k_w * p->in_c;
     int64_t acc = p->bias[o];

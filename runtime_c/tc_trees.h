@@ -3,8 +3,9 @@
  *
  *   sums[c] = base[c] + sum over the trees of leaves[row of the tree][c]
  *
- * leaves [rows][columns] of int8, int16 or int32 (leaf_bytes). With a `vote` there is no table: a row is the column that
- * the vote goes to. few_leaves: rows are numbers of 7 bits. With `complements` there is one column, and y is
+ * leaves [rows][columns] of int8, int16 or int32 (leaf_bytes). With a `vote` there is no table: a row is the
+ * column that the vote goes to. few_leaves: rows are numbers of 7 bits. With `complements` there is one
+ * column, and y is
  * { complement - sum, sum }; else y [columns] are the sums. The compiler has proved that no sum leaves int32.
  */
 #ifndef TC_TREES_H
@@ -66,9 +67,11 @@ static inline void tc_tree_end(const tc_tree_sums_t *p, int32_t *y)
     }
 }
 
-/* A node of a table, `ref` being its last 16 bits. Bit 14: the child of those that do not exceed the cut is a leaf; bit
- * 15: the other one is. Both: they are the leaves ref and ref + 1, or of few leaves the low and the high 7 bits. One: it
- * is leaf ref, and the other child is the next node. None: the next node, and the one ref nodes further on.
+/* A node of a table, `ref` being its last 16 bits. Bit 14: the child of those that do not exceed the cut is a
+ * leaf; bit
+ * 15: the other one is. Both: they are the leaves ref and ref + 1, or of few leaves the low and the high 7
+ * bits. One: it is leaf ref, and the other child is the next node. None: the next node, and the one ref nodes
+ * further on.
  *
  * The leaf of a node that has any, or -1: the walk goes on at the next node. */
 static inline int32_t tc_tree_leaf(const tc_tree_sums_t *p, uint32_t ref, uint32_t exceeds)

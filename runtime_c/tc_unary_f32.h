@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Elementwise functions of a float32 tensor: y[i] = a result of v = x[i] and the constants lo, hi or alpha, i in [0, n). y may
- * be x. No scratch.
+/* Elementwise functions of a float32 tensor: y[i] = a result of v = x[i] and the constants lo, hi or alpha, i
+ * in [0, n). y may be x. No scratch.
  */
 #ifndef TC_UNARY_F32_H
 #define TC_UNARY_F32_H

@@ -6,8 +6,8 @@
 #include "tc_math.h"
 
 /* rounds 1 and 2: tc_requantize of an accumulator that fits int32. rounds 4: mult has 16 bits,
- * floor(acc * mult / 2^(15 - shift) + 1/2) as TensorFlow Lite scales 64-bit accumulators, limited to half of int32;
- * acc below 2^47, shift in [-31, 7]. */
+ * floor(acc * mult / 2^(15 - shift) + 1/2) as TensorFlow Lite scales 64-bit accumulators, limited to half of
+ * int32; acc below 2^47, shift in [-31, 7]. */
 static inline int32_t tc_scale_wide(int64_t acc, int32_t mult, int32_t shift, int32_t rounds)
 {
     if (rounds == 4) {
